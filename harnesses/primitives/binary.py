@@ -106,6 +106,13 @@ def minmax():
         for dtype in FLOAT:
             args = tuple(zero.astype(dtype) for zero in zeros)
             yield Harness(primitive, f"zeros_{name(dtype)}", fun, args)
+            # Long enough for vectorized kernels; known zeros, of either sign and of both.
+            yield Harness(
+                primitive, f"many_zeros_{name(dtype)}", fun, tuple(np.tile(z, 9) for z in args)
+            )
+            known = [np.array(0.0, dtype), np.array(-0.0, dtype), np.tile(args[1], 9)]
+            both = with_known(fun, known, first=True)
+            yield Harness(primitive, f"known_zeros_{name(dtype)}", both, (np.tile(args[0], 9),))
             known = [np.array(y, dtype) for y in (0.0, np.nan, 2.5)]
             args = (specials(dtype),)
             both = with_known(fun, known, first=True)

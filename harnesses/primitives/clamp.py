@@ -3,7 +3,7 @@
 import numpy as np
 from jax import lax
 
-from harnesses.arguments import ALL, is_complex, name, random, specials
+from harnesses.arguments import ALL, FLOAT, is_complex, name, random, specials
 from harnesses.harness import Harness, harnesses
 from harnesses.primitives.binary import extremum
 
@@ -19,6 +19,11 @@ def clamp():
         )
         args = (random((), dtype, -1, 1), random((3, 4), dtype), random((), dtype, 1, 2))
         yield Harness("clamp", f"scalars_{name(dtype)}", lax.clamp, args)
+    for dtype in FLOAT:
+        zeros = np.array([0.0, -0.0], dtype)
+        low, x, high = np.meshgrid(zeros, np.tile(zeros, 9), zeros)
+        args = (low.ravel(), x.ravel(), high.ravel())
+        yield Harness("clamp", f"zeros_{name(dtype)}", lax.clamp, args)
     limits = lambda x: lax.clamp(np.float32(-1), x, np.float32(0))  # noqa: E731
     yield Harness("clamp", "literals", limits, (specials(np.float32),), extremum(np.float32))
     args = tuple(random((0, 3), np.float32) for _ in range(3))

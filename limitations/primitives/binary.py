@@ -12,13 +12,4 @@ _OVERFLOW = (
     ),
 )
 
-_ZEROS = (
-    Limitation(
-        reason="TensorFlow's kernels return either of two zeros of different sign, JAX the "
-        "positive one as maximum and the negative one as minimum.",
-        looser="either_zero",
-        where=lambda case, params: case.startswith("zeros_"),
-    ),
-)
-
-LIMITATIONS = {"mul": _OVERFLOW, "div": _OVERFLOW, "max": _ZEROS, "min": _ZEROS}
+LIMITATIONS = {"mul": _OVERFLOW, "div": _OVERFLOW}
