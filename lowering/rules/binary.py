@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import complex_math, dtypes, extrema
+from lowering import complex_division, complex_math, dtypes, extrema
 from lowering.constants import constant
 from lowering.ops import cast, emit
 from lowering.registry import decomposition, rule
@@ -63,7 +63,7 @@ def _less_complex(x, y):
 
 @rule("div")
 def div(ctx, x, y):
-    return emit("RealDiv", x, y)
+    return complex_division.divide(x, y) if x.dtype.is_complex else emit("RealDiv", x, y)
 
 
 @rule("div", dtypes=dtypes.INTEGER, keep_constants=True)
