@@ -1,14 +1,15 @@
 """The only module that imports private JAX names or knows of differences between JAX versions."""
 
+import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.extend.core as jex_core
 from jax._src import config as jax_config
 from jax._src import core, source_info_util
-from jax._src.interpreters import mlir, partial_eval
+from jax._src.interpreters import batching, mlir, partial_eval
 from jax._src.random import prng
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
@@ -55,6 +56,43 @@ def name_stack(eqn: jex_core.JaxprEqn) -> str:
 def source_line(eqn: jex_core.JaxprEqn) -> str:
     """The user's line that an equation comes from, as `file:line (function)`."""
     return source_info_util.summarize(eqn.source_info)
+
+
+@contextlib.contextmanager
+def source_and_settings(eqn: jex_core.JaxprEqn) -> Iterator[None]:
+    """Equations that are traced under it have the source and settings of `eqn`, but no mesh."""
+    stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
+    with (
+        source_info_util.user_context(eqn.source_info.traceback, name_stack=stack),
+        jax_config.threefry_partitionable(threefry_partitionable(eqn)),
+    ):
+        yield
+
+
+def map_jaxpr(
+    jaxpr: jex_core.ClosedJaxpr,
+    name: str,
+    axes: Mapping[str, int],
+    in_axes: Sequence[int | None],
+    out_axes: Sequence[int | None],
+) -> tuple[jex_core.ClosedJaxpr, list[bool]]:
+    """Maps a closed jaxpr over a named axis, as `jax.vmap` maps a function.
+
+    Args:
+      jaxpr: a closed jaxpr.
+      name: the name of the axis.
+      axes: the sizes of all named axes that the jaxpr may speak of.
+      in_axes: which dimension of each input is the axis; None if it is not mapped.
+      out_axes: which dimension of each result is to be the axis. Where it is None, a result that
+        differs along the axis gets a leading dimension.
+
+    Returns:
+      The mapped jaxpr, and which of its results have a dimension for the axis.
+    """
+    axis = batching.AxisData(name, axes[name], None, None)
+    destinations = [batching.zero_if_mapped if place is None else place for place in out_axes]
+    with core.extend_axis_env_nd(list(axes.items())):
+        return batching.batch_jaxpr_axes(jaxpr, axis, list(in_axes), destinations)
 
 
 def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
@@ -123,14 +161,19 @@ def key_shape(dtype: Any) -> tuple[int, ...]:
     return dtype._impl.key_shape
 
 
-def replace_key_dtype(eqn: jex_core.JaxprEqn, dtype: Any) -> jex_core.JaxprEqn:
-    """An equation like `eqn` on integers of another dtype in place of PRNG keys."""
+def replace_dtypes(eqn: jex_core.JaxprEqn, replace: Callable[[Any], Any]) -> jex_core.JaxprEqn:
+    """An equation like `eqn` on other dtypes.
+
+    Args:
+      eqn: an equation.
+      replace: the dtype to take in place of a dtype, which may be the same.
+    """
 
     def replaced(atom):
         aval = atom.aval
-        if not hasattr(aval, "dtype") or not jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        if not hasattr(aval, "dtype") or replace(aval.dtype) == aval.dtype:
             return atom
-        return jex_core.Var(core.ShapedArray(aval.shape, dtype))
+        return jex_core.Var(core.ShapedArray(aval.shape, replace(aval.dtype)))
 
     return eqn.replace(
         invars=[replaced(atom) for atom in eqn.invars],
