@@ -8,6 +8,7 @@ kernels the second, others the first, and XLA exchanges operands.
 import numpy as np
 import tensorflow as tf
 
+from lowering.compiled import is_compiled
 from lowering.constants import constant
 from lowering.ops import bitcast, emit
 
@@ -51,10 +52,16 @@ def _extremum(op, x, y):
 def _of_known(op, x, y):
     if not x.dtype.is_floating:
         return emit(op, x, constant(y))
+    if y.ndim == 0 and y == (-np.inf if op == "Maximum" else np.inf):
+        return x
     nan = y != y
     number = np.where(nan, np.ones((), y.dtype), y)
     known, signs = constant(number), np.signbit(number[number == 0])
-    if signs.size and (np.all(signs) or not np.any(signs)):
+    if op == "Maximum" and not np.any(np.signbit(number)) and not is_compiled():
+        # What is left of the wrong zero is its sign. XLA would drop the op, as it knows better.
+        result = emit("Maximum", x, known)
+        result = emit("Abs", result) if signs.size else result
+    elif signs.size and (np.all(signs) or not np.any(signs)):
         replaced = emit(_REPLACED[op][bool(np.all(signs))], x, known)
         result = emit("SelectV2", replaced, known, x)
     else:
