@@ -141,6 +141,7 @@ def scan(
     body: Callable[..., Sequence[tf.Tensor]],
     init: Sequence[Value],
     xs: Sequence[Value],
+    xs_avals: Sequence[Any],
     fixed: Sequence[bool],
     length: Any,
     reverse: bool,
@@ -154,6 +155,7 @@ def scan(
         successors of the carried values, and an element of each of the stacked results.
       init: the first carried values.
       xs: the arrays to go through.
+      xs_avals: their abstract values.
       fixed: which of the carried values `body` does not change.
       length: the size of the first axis.
       reverse: whether the last element comes first.
@@ -163,7 +165,6 @@ def scan(
       The last carried values, and the stacked results.
     """
     carry_avals, ys_avals = ctx.out_avals[: len(init)], ctx.out_avals[len(init) :]
-    xs_avals = ctx.in_avals[len(ctx.in_avals) - len(xs) :]
     carried = _Carried(init, carry_avals, fixed)
     sources = [_Stack.of(ctx, x, aval) for x, aval in zip(xs, xs_avals, strict=True)]
     stacks = [_Stack.empty(ctx, aval) for aval in ys_avals]

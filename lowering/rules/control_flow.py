@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from lowering import jax_compat, loops
 from lowering.constants import constant
-from lowering.hoisting import hoist
+from lowering.hoisting import contract_ahead, hoist
 from lowering.ops import emit
 from lowering.registry import rule
 
@@ -77,8 +77,11 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
 
         if loops.is_short(jaxpr, length):
             return loops.scan_in_place(ctx, body, init, xs, length, reverse)
+        step, xs, avals = contract_ahead(ctx, step, consts, num_carry, xs, length)
         fixed = loops.unchanged(jaxpr, num_consts, num_carry)
-        scan_ = functools.partial(loops.scan, ctx, body, init, xs, fixed, length, reverse, unroll)
+        scan_ = functools.partial(
+            loops.scan, ctx, body, init, xs, avals, fixed, length, reverse, unroll
+        )
         if isinstance(length, int):
             return scan_()
         # XLA compiles the body of a loop even if there is nothing that it could be applied to.
