@@ -15,6 +15,7 @@ from lowering import (
     dtypes,
     gradient,
     jax_compat,
+    narrow,
     polymorphic,
     rules,  # noqa: F401  Registers the rules.
 )
@@ -98,7 +99,12 @@ def convert(
         def lower(*tensors: tf.Tensor) -> list[tf.Tensor]:
             dimensions = dims.Dimensions(polymorphic.dimension_values(shapes, tensors))
             interpreter = Interpreter(resolved, dimensions, program)
-            return interpreter.run_to_tensors(program.jaxpr, *tensors)
+            operands = [narrow.enter(x, a.dtype) for x, a in zip(tensors, avals, strict=True)]
+            results = interpreter.run_to_tensors(program.jaxpr, *operands)
+            return [
+                narrow.leave(x, aval.dtype)
+                for x, aval in zip(results, program.jaxpr.out_avals, strict=True)
+            ]
 
         if with_gradient:
             lower = gradient.differentiable(lower, vjp)
@@ -138,7 +144,7 @@ class _Argument:
             else:
                 raise TypeError
             self.dtype = source if dtypes.is_key(source) else jax.dtypes.canonicalize_dtype(source)
-            self.tf_dtype = dtypes.to_tf(self.dtype)
+            self.tf_dtype = dtypes.to_tf_argument(self.dtype)
         except TypeError as error:
             detail = f": {error}" if str(error) else ""
             kind = getattr(getattr(leaf, "dtype", None), "name", type(leaf).__name__)

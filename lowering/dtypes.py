@@ -18,6 +18,37 @@ COMPLEX = (np.complex64, np.complex128)
 
 FLOAT0 = jax.dtypes.float0
 
+
+# Eight bits or fewer. TensorFlow has next to no kernels for these, and for some of them no dtype.
+NARROW_FLOAT = tuple(
+    map(
+        np.dtype,
+        (
+            ml_dtypes.float8_e3m4,
+            ml_dtypes.float8_e4m3,
+            ml_dtypes.float8_e4m3b11fnuz,
+            ml_dtypes.float8_e4m3fn,
+            ml_dtypes.float8_e4m3fnuz,
+            ml_dtypes.float8_e5m2,
+            ml_dtypes.float8_e5m2fnuz,
+            ml_dtypes.float8_e8m0fnu,
+            ml_dtypes.float4_e2m1fn,
+        ),
+    )
+)
+NARROW_SIGNED = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
+NARROW_UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))
+
+# Powers of two, without a sign and without zero.
+E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
+
+# The dtype whose tensors hold their values in a program; see `narrow`.
+_HELD = {
+    **dict.fromkeys(NARROW_FLOAT, np.dtype(np.float32)),
+    **dict.fromkeys(NARROW_SIGNED, np.dtype(np.int8)),
+    **dict.fromkeys(NARROW_UNSIGNED, np.dtype(np.uint8)),
+}
+
 # The nearest dtype that holds every value and in which arithmetic, rounded back once, gives the
 # result that the narrow type asks for.
 _WIDER = {
@@ -47,10 +78,20 @@ _CARRIER = {
 
 @functools.cache
 def to_tf(dtype: Any) -> tf.DType:
-    """The TensorFlow dtype that holds values of a JAX dtype.
+    """The dtype of tensors that hold values of a JAX dtype in a program.
 
-    `float0`, the dtype of gradients of integers, is held as int32 zeros, and PRNG keys as the
-    uint32 words of their data.
+    `float0`, the dtype of gradients of integers, is held as int32 zeros, PRNG keys as the uint32
+    words of their data, and numbers of eight bits or fewer in a wider dtype; see `narrow`.
+
+    Raises:
+      TypeError: if there is none.
+    """
+    return tf.dtypes.as_dtype(held(dtype)) if is_narrow(dtype) else to_tf_argument(dtype)
+
+
+@functools.cache
+def to_tf_argument(dtype: Any) -> tf.DType:
+    """The dtype of arguments and results of a JAX dtype.
 
     Raises:
       TypeError: if TensorFlow has no such dtype.
@@ -63,6 +104,16 @@ def to_tf(dtype: Any) -> tf.DType:
         return tf.dtypes.as_dtype(dtype)
     except TypeError:
         raise TypeError(f"TensorFlow has no dtype for JAX's {np.dtype(dtype).name}") from None
+
+
+def is_narrow(dtype: Any) -> bool:
+    """Whether tensors hold the values of a dtype in a wider one."""
+    return dtype in _HELD
+
+
+def held(dtype: Any) -> np.dtype:
+    """The dtype that tensors hold the values of a narrow dtype in; any other dtype itself."""
+    return _HELD.get(dtype, dtype)
 
 
 def is_key(dtype: Any) -> bool:

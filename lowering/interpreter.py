@@ -17,7 +17,7 @@ import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
-from lowering import broadcasting, dims, dtypes, jax_compat, keys, registry, views
+from lowering import broadcasting, dims, dtypes, jax_compat, keys, narrow, registry, views
 from lowering.broadcasting import Broadcastable
 from lowering.constants import constant
 from lowering.context import Context, describe
@@ -144,6 +144,13 @@ class Interpreter:
         ]
 
     def _apply(self, rule: registry.Rule, eqn: jex_core.JaxprEqn, operands: list[Value]) -> Any:
+        if narrow.is_on_narrow(eqn) and not rule.keys:
+            operands = [
+                _as_array(x, var.aval) if _is_known(x) else x
+                for x, var in zip(operands, eqn.invars, strict=True)
+            ]
+            results = narrow.apply(self._lower_equation, self.lower, eqn, operands)
+            return results if eqn.primitive.multiple_results else results[0]
         if rule.is_decomposition:
             avals = [var.aval for var in eqn.invars]
             return self.lower(rule.fun, operands, avals, eqn.params)
@@ -220,7 +227,7 @@ class Interpreter:
 
 
 def to_tensor(value: Value, dtype: Any) -> tf.Tensor:
-    """A value as a tensor; PRNG keys as their words, float0 as int32 zeros."""
+    """A value as a tensor: keys and narrow numbers as they are held, float0 as int32 zeros."""
     value = full(value)
     if isinstance(value, tf.Tensor) or dtype is None:
         return value
@@ -228,7 +235,7 @@ def to_tensor(value: Value, dtype: Any) -> tf.Tensor:
         return constant(keys.words(value))
     if dtype == dtypes.FLOAT0:
         return constant(np.zeros(np.shape(value), np.int32))
-    return constant(value, dtype)
+    return constant(value, dtypes.held(dtype))
 
 
 def full(value: Value) -> Value:
@@ -237,8 +244,11 @@ def full(value: Value) -> Value:
 
 
 def _as_array(value: Value, aval: Any) -> Value:
-    """A known value as a rule takes it: PRNG keys as their words."""
-    return keys.words(value) if dtypes.is_key(getattr(aval, "dtype", None)) else value
+    """A known value as a rule takes it: PRNG keys and narrow numbers as they are held."""
+    dtype = getattr(aval, "dtype", None)
+    if dtypes.is_narrow(dtype):
+        return narrow.hold(value, dtype)
+    return keys.words(value) if dtypes.is_key(dtype) else value
 
 
 def _is_known(value: Value) -> bool:

@@ -161,14 +161,19 @@ def key_shape(dtype: Any) -> tuple[int, ...]:
     return dtype._impl.key_shape
 
 
-def replace_key_dtype(eqn: jex_core.JaxprEqn, dtype: Any) -> jex_core.JaxprEqn:
-    """An equation like `eqn` on integers of another dtype in place of PRNG keys."""
+def replace_dtypes(eqn: jex_core.JaxprEqn, replace: Callable[[Any], Any]) -> jex_core.JaxprEqn:
+    """An equation like `eqn` on other dtypes.
+
+    Args:
+      eqn: an equation.
+      replace: the dtype to take in place of a dtype, which may be the same.
+    """
 
     def replaced(atom):
         aval = atom.aval
-        if not hasattr(aval, "dtype") or not jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        if not hasattr(aval, "dtype") or replace(aval.dtype) == aval.dtype:
             return atom
-        return jex_core.Var(core.ShapedArray(aval.shape, dtype))
+        return jex_core.Var(core.ShapedArray(aval.shape, replace(aval.dtype)))
 
     return eqn.replace(
         invars=[replaced(atom) for atom in eqn.invars],

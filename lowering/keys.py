@@ -65,7 +65,7 @@ def apply_to_integers(
         for x, var in zip(operands, eqn.invars, strict=True)
     ]
     integer = np.dtype(np.uint32 if num_words == 1 else np.uint64)
-    eqn_on_integers = jax_compat.replace_key_dtype(eqn, integer)
+    eqn_on_integers = jax_compat.replace_dtypes(eqn, lambda d: integer if is_key(d) else d)
     fill_value = eqn.params.get("fill_value")
     if fill_value is not None and num_words > 1:
         # It fills each word.

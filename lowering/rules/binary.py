@@ -1,6 +1,7 @@
 """Arithmetic primitives of two operands."""
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import tensorflow as tf
 from jax import lax
@@ -125,8 +126,8 @@ def atan2(ctx, y, x):
 def nextafter(x, y):
     """One step in the order of the bits; from a zero to the first subnormal in the direction."""
     x, y = jnp.broadcast_arrays(x, y)
-    word = np.dtype(f"int{8 * x.dtype.itemsize}").type
-    sign = np.iinfo(word).min
+    word = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
+    sign = int(ml_dtypes.iinfo(word).min)
     x_bits, y_bits = lax.bitcast_convert_type(x, word), lax.bitcast_convert_type(y, word)
     x_size, y_size = x_bits & ~sign, y_bits & ~sign
     inwards = (x_size > y_size) | ((x_bits ^ y_bits) < 0)

@@ -21,7 +21,12 @@ def callback(ctx, *operands, **_):
         )
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
-        return [np.asarray(result) for result in jax_compat.evaluate(ctx.eqn, arrays)]
+        values = [
+            x.astype(aval.dtype) if dtypes.is_narrow(aval.dtype) else x
+            for x, aval in zip(arrays, ctx.in_avals, strict=True)
+        ]
+        results = jax_compat.evaluate(ctx.eqn, values)
+        return [np.asarray(x, dtypes.held(x.dtype)) for x in results]
 
     results = tf.numpy_function(
         run,
