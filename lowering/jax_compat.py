@@ -33,8 +33,17 @@ def eliminate_dead_code(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
 
 def cpu_primitives() -> frozenset[str]:
     """The names of the primitives that the installed JAX can lower for the CPU."""
+    return frozenset(_cpu_primitives())
+
+
+def cpu_primitive(name: str) -> Any:
+    """A primitive that the installed JAX can lower for the CPU, by name; None if it cannot."""
+    return _cpu_primitives().get(name)
+
+
+def _cpu_primitives() -> dict[str, Any]:
     rules = (mlir._lowerings, mlir._platform_specific_lowerings["cpu"])
-    return frozenset(primitive.name for primitive in itertools.chain(*rules))
+    return {primitive.name: primitive for primitive in itertools.chain(*rules)}
 
 
 def with_equations(
@@ -93,6 +102,12 @@ def map_jaxpr(
     destinations = [batching.zero_if_mapped if place is None else place for place in out_axes]
     with core.extend_axis_env_nd(list(axes.items())):
         return batching.batch_jaxpr_axes(jaxpr, axis, list(in_axes), destinations)
+
+
+def unreduced_kind(spec: jax.sharding.PartitionSpec) -> str:
+    """How the parts of an unreduced value are to be combined: "sum", "max" or "min"."""
+    kind = getattr(spec, "unreduced_kind", None)
+    return "sum" if kind is None else kind.name
 
 
 def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:

@@ -71,15 +71,21 @@ def on_one_device(
     in_layouts = [_layout(s, var, axes) for s, var in zip(in_specs, jaxpr.invars, strict=True)]
     out_layouts = [_layout(s, var, axes) for s, var in zip(out_specs, jaxpr.outvars, strict=True)]
 
+    def program(*operands):
+        parts = [_part(x, spec, axes) for x, spec in zip(operands, in_specs, strict=True)]
+        results = _evaluate(jaxpr, *parts)
+        return [_reduce(x, spec, axes) for x, spec in zip(results, out_specs, strict=True)]
+
     def fun(*operands):
-        mapped, surplus = _map(jaxpr, axes, in_layouts, out_layouts)
+        mapped = jax.make_jaxpr(program, axis_env=[*axes.items()])(*map(_aval, jaxpr.invars))
+        mapped, surplus = _map(mapped, axes, in_layouts, out_layouts)
         shards = [
             lax.reshape(x, [axes.get(dim, dim) for dim in layout])
             for x, layout in zip(operands, in_layouts, strict=True)
         ]
         results = jex_core.jaxpr_as_fun(mapped)(*shards)
         return [
-            lax.reshape(x[(0,) * n], _whole(layout, axes))
+            lax.reshape(_first(x, n), _whole(layout, axes))
             for x, n, layout in zip(results, surplus, out_layouts, strict=True)
         ]
 
@@ -91,7 +97,7 @@ Layout = Sequence[Any]
 
 
 def _map(
-    jaxpr: jex_core.Jaxpr,
+    jaxpr: jex_core.ClosedJaxpr,
     axes: Mapping[str, int],
     in_layouts: Sequence[Layout],
     out_layouts: Sequence[Layout],
@@ -102,8 +108,6 @@ def _map(
       A jaxpr on shards, and how many leading dimensions each result has for axes along which it
       differs but that are not in its layout.
     """
-    evaluate = functools.partial(_evaluate, jaxpr)
-    mapped = jax.make_jaxpr(evaluate, axis_env=[*axes.items()])(*map(_aval, jaxpr.invars))
     surplus = [0] * len(out_layouts)
     done: set[str] = set()
     for name in reversed(axes):
@@ -112,20 +116,20 @@ def _map(
             place if place is None else place + n
             for place, n in zip((_place(y, name, done) for y in out_layouts), surplus, strict=True)
         ]
-        mapped, is_mapped = jax_compat.map_jaxpr(mapped, name, axes, in_places, out_places)
+        jaxpr, is_mapped = jax_compat.map_jaxpr(jaxpr, name, axes, in_places, out_places)
         surplus = [
             n + (place is None and is_mapped_)
             for n, place, is_mapped_ in zip(surplus, out_places, is_mapped, strict=True)
         ]
         done.add(name)
-    return mapped, surplus
+    return jaxpr, surplus
 
 
 def _layout(spec: Any, var: Any, axes: Mapping[str, int]) -> Layout:
     """The layout of the shards of a value that is split as `spec` says."""
-    shape = var.aval.shape
+    shape, entries = var.aval.shape, spec.partitions
     layout = []
-    for entry, dim in zip([*spec, *[None] * (len(shape) - len(spec))], shape, strict=True):
+    for entry, dim in zip([*entries, *[None] * (len(shape) - len(entries))], shape, strict=True):
         names = entry if isinstance(entry, tuple) else (entry,)
         layout += [*(name for name in names if name in axes), dim]
     return layout
@@ -139,6 +143,13 @@ def _place(layout: Layout, name: str, others: Collection[str]) -> int | None:
     return sum(not isinstance(dim, str) or dim in others for dim in before)
 
 
+def _first(x: jax.Array, count: int) -> jax.Array:
+    """The first element along each of `count` leading dimensions."""
+    for _ in range(count):
+        x = lax.index_in_dim(x, 0, keepdims=False)
+    return x
+
+
 def _whole(layout: Layout, axes: Mapping[str, int]) -> list[Any]:
     """The dimensions of a value that has been split."""
     shape, size = [], 1
@@ -148,6 +159,22 @@ def _whole(layout: Layout, axes: Mapping[str, int]) -> list[Any]:
             shape.append(size)
             size = 1
     return shape
+
+
+def _part(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
+    """What this device holds of an operand, of which the devices may hold summands."""
+    unreduced = [name for name in axes if name in spec.unreduced]
+    if not unreduced or jax_compat.unreduced_kind(spec) != "sum":
+        return x
+    is_first = sum(lax.axis_index(name) for name in unreduced) == 0
+    return lax.select(lax.broadcast(is_first, x.shape), x, lax.full_like(x, 0))
+
+
+def _reduce(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
+    """The result of all devices, where `x` is the part of this one."""
+    unreduced = tuple(name for name in axes if name in spec.unreduced)
+    reductions = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}
+    return reductions[jax_compat.unreduced_kind(spec)](x, unreduced) if unreduced else x
 
 
 def _evaluate(jaxpr: jex_core.Jaxpr, *operands: jax.Array) -> list[jax.Array]:

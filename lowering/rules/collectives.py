@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import primitives
 
 from lowering.shards import collective
 
@@ -121,27 +120,14 @@ def all_gather(x, *, all_gather_dimension, axis_name, tiled, axis_index_groups=N
 def reduce_scatter(
     x, *, scatter_dimension, axis_name, axis_size, tiled, axis_index_groups=None, **_
 ):
-    if axis_index_groups is None:
-        for name in _axes(axis_name):
-            x = lax.psum_scatter(x, name, scatter_dimension=scatter_dimension, tiled=True)
-    else:
-        total = lax.reduce_sum(_peers(x, axis_name, axis_index_groups), (0,))
-        rank = _rank(axis_name, axis_index_groups)
-        x = _part(total, scatter_dimension, axis_size, rank)
-    return x if tiled else lax.squeeze(x, (scatter_dimension,))
+    total = psum(x, axes=_axes(axis_name), axis_index_groups=axis_index_groups)
+    rank = _rank(axis_name, axis_index_groups)
+    part = _part(total, scatter_dimension, axis_size, rank)
+    return part if tiled else lax.squeeze(part, (scatter_dimension,))
 
 
 @collective("all_to_all", "all_to_all_start")
-def all_to_all(x, *, split_axis, concat_axis, axis_name, axis_index_groups, **params):
-    if axis_index_groups is None:
-        return primitives.all_to_all_p.bind(
-            x,
-            split_axis=split_axis,
-            concat_axis=concat_axis,
-            axis_name=_axes(axis_name),
-            axis_index_groups=None,
-            **params,
-        )
+def all_to_all(x, *, split_axis, concat_axis, axis_name, axis_index_groups, **_):
     peers = _peers(x, axis_name, axis_index_groups)
     rank = _rank(axis_name, axis_index_groups)
     part = jnp.moveaxis(_part(peers, split_axis + 1, peers.shape[0], rank), 0, concat_axis)

@@ -21,6 +21,9 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     if 0 in result:
         return views.broadcast(ctx, constant(0, operand.dtype), result)
+    axis = _axis_in_order(index, shape, dimension_numbers, slice_sizes)
+    if axis is not None:
+        return _in_order(ctx, operand, axis, dimension_numbers, slice_sizes)
     fills = mode == lax.GatherScatterMode.FILL_OR_DROP
     if fills:
         index = _wrap(index, shape)
@@ -48,6 +51,27 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
         is_inside = views.broadcast(ctx, is_inside, result)
     value = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, windows, value)
+
+
+def _axis_in_order(index, shape, numbers, sizes):
+    """The axis all of whose places are known to be asked for, each once and in order, if any."""
+    if not isinstance(index, np.ndarray) or numbers.operand_batching_dims:
+        return None
+    # A window that spans an axis has only one place along it.
+    cut = [axis for axis, dim in enumerate(shape) if sizes[axis] != dim]
+    if len(cut) != 1 or sizes[cut[0]] != 1 or cut[0] not in numbers.start_index_map:
+        return None
+    places = index[..., numbers.start_index_map.index(cut[0])].ravel()
+    return cut[0] if np.array_equal(places, np.arange(shape[cut[0]])) else None
+
+
+def _in_order(ctx, operand, axis, numbers, sizes):
+    """The windows at all places along an axis, which are where they should be."""
+    batch = ctx.in_avals[1].shape[:-1]
+    labels = [len(batch) + i for i in range(len(sizes)) if i not in numbers.collapsed_slice_dims]
+    place = sum(label < len(batch) + axis for label in labels)
+    labels[place:place] = range(len(batch))
+    return _arrange(ctx, operand, labels, [*batch, *sizes], len(batch), numbers.offset_dims)
 
 
 def _wrap(index, shape):

@@ -20,6 +20,7 @@ def shard_map(ctx, *operands, **params):
 @functools.lru_cache(maxsize=1024)
 def _trace(avals: Any, params: Any) -> Any:
     """The closed jaxpr of a function of the whole operands."""
-    with jax_compat.enable_x64():
+    no_mesh = jax.sharding.AbstractMesh((), ())
+    with jax_compat.enable_x64(), jax.sharding.use_abstract_mesh(no_mesh):
         jaxpr = jax.make_jaxpr(on_one_device(**dict(params)))(*avals)
     return jax_compat.eliminate_dead_code(jaxpr)

@@ -1,0 +1,41 @@
+"""Functions on the virtual devices that JAX has here."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType
+
+
+@functools.cache
+def mesh(axis_type: AxisType = AxisType.Auto, **axes: int) -> jax.sharding.Mesh:
+    """A mesh of the first devices, with axes of the given type, names and sizes."""
+    sizes = tuple(axes.values())
+    devices = np.array(jax.devices()[: np.prod(sizes)]).reshape(sizes)
+    return jax.sharding.Mesh(devices, tuple(axes), (axis_type,) * len(axes))
+
+
+def on_mesh(
+    fun: Callable[..., Any], in_specs: Any, out_specs: Any, *, x: int = 2, y: int = 4, **params: Any
+) -> Callable[..., Any]:
+    """A function of whole arrays that runs `fun` on each device.
+
+    Args:
+      fun: a function of shards.
+      in_specs: how the arguments are split along the axes "x" and "y" of the mesh.
+      out_specs: how the results are.
+      x: the size of the first axis.
+      y: the size of the second axis.
+      **params: further arguments of `jax.shard_map`.
+    """
+
+    def run(*args):
+        # The devices are there when JAX runs, not when harnesses are listed.
+        on_devices = jax.shard_map(
+            fun, mesh=mesh(x=x, y=y), in_specs=in_specs, out_specs=out_specs, **params
+        )
+        return on_devices(*args)
+
+    return run
