@@ -17,12 +17,12 @@ ELEMENTWISE = frozenset(
     convert_element_type copy cos cosh div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag
     is_finite le log log1p logistic lt max min mul ne neg not or pow real rem round rsqrt
     select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square
-    stop_gradient sub tan tanh xor
+    stop_gradient sub tan tanh threefry2x32 xor
     """.split()
 )
 
 # Primitives whose results may be left to be broadcast.
-LAZY = ELEMENTWISE | {"broadcast_in_dim", "reshape"}
+LAZY = ELEMENTWISE | {"broadcast_in_dim", "iota_2x32_shape", "reshape"}
 
 
 @dataclasses.dataclass(eq=False)

@@ -85,6 +85,7 @@ class Context:
         fun: Callable[..., Any],
         *operands: tf.Tensor | np.ndarray,
         avals: Sequence[Any] | None = None,
+        as_function: bool = False,
         **params: Any,
     ) -> Any:
         """Applies a function written in JAX to tensors.
@@ -96,12 +97,14 @@ class Context:
             at each call (not a lambda made on the fly), so that it is traced once.
           *operands: tensors.
           avals: their abstract values; needed where a shape is not static.
+          as_function: makes it a function of the graph, called wherever it is applied to such
+            operands, where there are no symbolic dimensions.
           **params: hashable parameters.
 
         Returns:
           The result of `fun`: a tensor, or a list of tensors where `fun` returns a sequence.
         """
-        results = self.interpreter.lower(fun, operands, avals, params)
+        results = self.interpreter.lower(fun, operands, avals, params, as_function)
         return tf.nest.map_structure(_as_tensor, results)
 
     def unsupported(self, reason: str, instead: str = "") -> NoReturn:

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import tensorflow as tf
 
@@ -64,3 +65,11 @@ def static_shape(dims: Sequence[Any]) -> list[int | None]:
 def is_static(dims: Sequence[Any]) -> bool:
     """Whether all dimensions are known."""
     return all(isinstance(dim, int) for dim in dims)
+
+
+def is_at_most(dim: Any, limit: int) -> bool:
+    """Whether a size is known not to exceed a limit."""
+    try:
+        return bool(dim <= limit)
+    except jax.errors.InconclusiveDimensionOperation:
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,11 +18,23 @@ import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
-from lowering import broadcasting, dims, dtypes, jax_compat, keys, narrow, registry, views
+from lowering import (
+    broadcasting,
+    dims,
+    dtypes,
+    flattening,
+    fusion,
+    jax_compat,
+    keys,
+    narrow,
+    registry,
+    views,
+)
 from lowering.broadcasting import Broadcastable
-from lowering.constants import constant
+from lowering.constants import constant, indices
 from lowering.context import Context, describe
 from lowering.errors import LoweringError, UnsupportedError
+from lowering.flattening import Flattened
 from lowering.target import Target
 from lowering.trace import Program, is_long
 
@@ -67,7 +80,7 @@ class Interpreter:
         graph_scope = None if tf.executing_eagerly() else _current_scope()
         with contextlib.ExitStack() as stack:
             current = ""
-            for eqn in jaxpr.eqns:
+            for eqn in fusion.fused(jaxpr):
                 scope = jax_compat.name_stack(eqn)
                 if scope != current and graph_scope is not None:
                     stack.close()
@@ -87,10 +100,13 @@ class Interpreter:
 
     def call(self, jaxpr: jex_core.ClosedJaxpr, *operands: Value) -> list[Value]:
         """Lowers a closed jaxpr that may be called elsewhere too; returns its results."""
-        often = self._calls[id(jaxpr)] > 1 and is_long(jaxpr, _FUNCTION_EQUATIONS)
-        if tf.executing_eagerly() or not often:
+        if tf.executing_eagerly():
             return self.run(jaxpr, *operands)
-        return self._call_function(jaxpr, operands)
+        flattened = flattening.flatten(jaxpr)
+        if flattened is not None:
+            return [self._call_flattened(flattened, operands)]
+        often = self._calls[id(jaxpr)] > 1 and is_long(jaxpr, _FUNCTION_EQUATIONS)
+        return self._call_function(jaxpr, operands) if often else self.run(jaxpr, *operands)
 
     def lower(
         self,
@@ -98,14 +114,19 @@ class Interpreter:
         operands: Sequence[Value],
         avals: Sequence[Any] | None,
         params: dict[str, Any],
+        as_function: bool = False,
     ) -> Any:
         """Lowers a function written in JAX; results may be known. See `Context.lower`."""
         if avals is None:
             avals = [jax.ShapeDtypeStruct(x.shape, _jax_dtype(x)) for x in operands]
         avals = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals)
         jaxpr, is_single = _trace(fun, avals, tuple(sorted(params.items())))
+        in_place = tf.executing_eagerly() or self.dimensions.variables or not as_function
         try:
-            results = self.run(jaxpr, *operands)
+            if in_place:
+                results = self.run(jaxpr, *operands)
+            else:
+                results = self._call_function(jaxpr, operands)
         except LoweringError as error:
             # The line in the decomposition means nothing to the user; theirs is added later.
             raise type(error)(error.reason) from error
@@ -204,26 +225,58 @@ class Interpreter:
         # The values of dimension variables are tensors of the graph that it is made in.
         graph = tf.compat.v1.get_default_graph() if self.dimensions.variables else None
         key = (id(jaxpr), known, id(graph))
-        unknown = [x for x, k in zip(operands, known, strict=True) if k is None]
+        if key not in self._functions:
+            function = tf.function(self._specialized(jaxpr, operands), autograph=False)
+            concrete = function.get_concrete_function(*_specs(jaxpr, operands))
+            # They are kept so that their identities stay their own.
+            self._functions[key] = concrete, jaxpr, graph
+        return list(self._functions[key][0](*_unknown(operands)))
+
+    def _call_flattened(self, flattened: Flattened, operands: Sequence[Value]) -> tf.Tensor:
+        """Calls a function for all shapes."""
+        known = tuple(_fingerprint(x) if _is_known(x) else None for x in operands)
+        key = (flattened.key, known)
         if key not in self._functions:
 
             @tf.function(autograph=False)
-            def function(*tensors):
-                rest = iter(tensors)
-                return self.run_to_tensors(
-                    jaxpr, *(next(rest) if k is None else x for x, k in zip(operands, known))
-                )
+            def function(length, *tensors):
+                within = self.with_dimensions(dims.Dimensions({flattening.LENGTH: length}))
+                (vector,) = within._specialized(flattened.jaxpr, operands)(*tensors)
+                return vector
 
-            specs = [
-                tf.TensorSpec(
-                    dims.static_shape(keys.physical_shape(var.aval)), dtypes.to_tf(var.aval.dtype)
-                )
-                for var, k in zip(jaxpr.invars, known, strict=True)
-                if k is None
-            ]
-            # They are kept so that their identities stay their own.
-            self._functions[key] = function.get_concrete_function(*specs), jaxpr, graph
-        return list(self._functions[key][0](*unknown))
+            specs = [tf.TensorSpec((), tf.int32), *_specs(flattened.jaxpr, operands)]
+            self._functions[key] = function.get_concrete_function(*specs)
+        length = constant(math.prod(flattened.shape), np.int32)
+        vector = self._functions[key](length, *_unknown(operands))
+        return tf.reshape(vector, indices(flattened.shape))
+
+    def _specialized(
+        self, jaxpr: jex_core.ClosedJaxpr, operands: Sequence[Value]
+    ) -> Callable[..., list[tf.Tensor]]:
+        """What a jaxpr does to operands that are not known."""
+
+        def function(*tensors):
+            rest = iter(tensors)
+            return self.run_to_tensors(
+                jaxpr, *(x if _is_known(x) else next(rest) for x in operands)
+            )
+
+        return function
+
+
+def _unknown(operands: Sequence[Value]) -> list[tf.Tensor]:
+    return [full(x) for x in operands if not _is_known(x)]
+
+
+def _specs(jaxpr: jex_core.ClosedJaxpr, operands: Sequence[Value]) -> list[tf.TensorSpec]:
+    """What tensors a function takes for the operands that are not known."""
+    return [
+        tf.TensorSpec(
+            dims.static_shape(keys.physical_shape(var.aval)), dtypes.to_tf(var.aval.dtype)
+        )
+        for var, x in zip(jaxpr.invars, operands, strict=True)
+        if not _is_known(x)
+    ]
 
 
 def to_tensor(value: Value, dtype: Any) -> tf.Tensor:

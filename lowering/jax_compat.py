@@ -57,6 +57,11 @@ def with_equations(
     return jex_core.ClosedJaxpr(inner, list(jaxpr.consts))
 
 
+def jaxpr_of(eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
+    """The program that one equation without literals is."""
+    return jex_core.ClosedJaxpr(jex_core.Jaxpr([], list(eqn.invars), list(eqn.outvars), [eqn]), [])
+
+
 def name_stack(eqn: jex_core.JaxprEqn) -> str:
     """The scopes (named scopes, transformations) around an equation, separated by slashes."""
     return str(eqn.source_info.name_stack)

@@ -11,7 +11,6 @@ outside of XLA: XLA's own shifts are fast, and in small tensors it is the number
 """
 
 import functools
-import math
 
 import numpy as np
 import tensorflow as tf
@@ -21,64 +20,66 @@ from lowering.constants import constant
 from lowering.functions import shared
 
 # Rotation distances, from Table 4 of the paper.
-_DISTANCES = ((13, 15, 26, 6), (17, 29, 16, 24))
+_DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
+
+# What a rotation multiplies by, or shifts by, for its high and for its low bits.
+_MULTIPLIERS = np.uint32(1) << _DISTANCES
+_SHIFTS = np.uint32(32) - _DISTANCES
+_FACTORS = 0.5**_SHIFTS
 
 # The constant of Skein's key schedule.
 _PARITY = 0x1BD11BDA
 
-# From this size on the work in a kernel outweighs the cost of running it.
-_LARGE = 4096
-
 
 def threefry2x32(
-    key0: tf.Tensor, key1: tf.Tensor, x0: tf.Tensor, x1: tf.Tensor
+    key0: tf.Tensor, key1: tf.Tensor, x0: tf.Tensor, x1: tf.Tensor, *, is_large: bool
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The hash of each pair of uint32 words under a pair of key words; operands broadcast."""
+    """The hash of each pair of uint32 words under a pair of key words; operands broadcast.
+
+    Args:
+      key0: the first words of keys.
+      key1: their second words.
+      x0: the first words of what is hashed.
+      x1: its second words.
+      is_large: whether the work in a kernel outweighs the cost of running it.
+    """
     operands = (key0, key1, x0, x1)
-    shapes = [x.shape.as_list() for x in operands]
-    sizes = [math.prod(shape) if None not in shape else _LARGE for shape in shapes]
     by_shifts = functools.partial(shared, _by_shifts)
-    if max(sizes) < _LARGE:
+    if not is_large:
         return by_shifts(*operands)
     return by_execution(functools.partial(shared, _by_floats), by_shifts, *operands)
 
 
 def _by_shifts(key0, key1, x0, x1):
-    def factors(distances):
-        return [constant(32 - distance, np.uint32) for distance in distances]
-
-    return _rounds(_four_rounds_by_shifts, factors, key0, key1, x0, x1)
+    return _rounds(_four_rounds_by_shifts, _SHIFTS, key0, key1, x0, x1)
 
 
 def _by_floats(key0, key1, x0, x1):
-    def factors(distances):
-        return [constant(2.0 ** (distance - 32), np.float64) for distance in distances]
-
-    return _rounds(_four_rounds_by_floats, factors, key0, key1, x0, x1)
+    return _rounds(_four_rounds_by_floats, _FACTORS, key0, key1, x0, x1)
 
 
-def _rounds(four_rounds, factors, key0, key1, x0, x1):
+def _rounds(four_rounds, low_factors, key0, key1, x0, x1):
     schedule = [key0, key1, _xor(_xor(key0, key1), constant(_PARITY, np.uint32))]
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
     for i in range(5):
-        distances = _DISTANCES[i % 2]
-        multipliers = [constant(1 << distance, np.uint32) for distance in distances]
-        x0, x1 = shared(four_rounds, x0, x1, *multipliers, *factors(distances))
+        # Vectors, as each of their elements would be a node.
+        high, low = constant(_MULTIPLIERS[i % 2]), constant(low_factors[i % 2])
+        x0, x1 = shared(four_rounds, x0, x1, high, low)
         x0 = x0 + schedule[(i + 1) % 3]
         x1 = x1 + (schedule[(i + 2) % 3] + constant(i + 1, np.uint32))
     return x0, x1
 
 
-def _four_rounds_by_shifts(x0, x1, *constants):
-    for multiplier, shift in zip(constants[:4], constants[4:], strict=True):
+def _four_rounds_by_shifts(x0, x1, multipliers, shifts):
+    for multiplier, shift in zip(tf.unstack(multipliers, 4), tf.unstack(shifts, 4), strict=True):
         x0 = x0 + x1
         low = tf.raw_ops.RightShift(x=x1, y=shift)
         x1 = _xor(_xor(x1 * multiplier, low), x0)
     return x0, x1
 
 
-def _four_rounds_by_floats(x0, x1, *constants):
-    for multiplier, factor in zip(constants[:4], constants[4:], strict=True):
+def _four_rounds_by_floats(x0, x1, multipliers, factors):
+    for multiplier, factor in zip(tf.unstack(multipliers, 4), tf.unstack(factors, 4), strict=True):
         x0 = x0 + x1
         low = tf.cast(tf.cast(x1, tf.float64) * factor, tf.uint32)
         x1 = _xor(_xor(x1 * multiplier, low), x0)

@@ -28,18 +28,51 @@ def functions(graph_def) -> list[str]:
     return [f.signature.name for f in graph_def.library.function]
 
 
+DRAWS = {
+    "bits": jax.random.bits,
+    "uniform": jax.random.uniform,
+    "normal": jax.random.normal,
+    "bernoulli": lambda key, shape: jax.random.bernoulli(key, 0.3, shape),
+    "split": lambda key, shape: jax.random.key_data(jax.random.split(key)),
+    "fold_in": lambda key, shape: jax.random.key_data(jax.random.fold_in(key, len(shape))),
+}
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("shape", [(5,), (256, 256)])
-def test_bits_cost_few_nodes(compiled, shape):
-    def bits(times):
+@pytest.mark.parametrize("draw", DRAWS)
+def test_calls_cost_few_nodes(draw, shape, compiled):
+    def nodes(times):
         def fun(key):
-            return [jax.random.bits(key, (*shape, 1 + i)) for i in range(times)]
+            return [DRAWS[draw](key, (*shape, 1 + i)) for i in range(times)]
 
         return number_of_nodes(graph_of(fun, compiled=compiled))
 
-    once, twice, thrice = bits(1), bits(2), bits(3)
-    assert once <= 210
-    assert thrice - twice <= 30
+    once, twice, thrice = nodes(1), nodes(2), nodes(3)
+    assert once <= 250
+    assert max(twice - once, thrice - twice) <= 10
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_shapes_share_a_function(compiled):
+    """Random numbers of several shapes, small and large, of several distributions."""
+
+    def fun(words):
+        keys = jax.random.split(jax.random.wrap_key_data(words), 3)
+        shapes = [(3,), (2, 5), (70, 60), (1, 1), (0, 3), (4097,)]
+        return [
+            draw(keys[i], shape, *args)
+            for i, (draw, *args) in enumerate(
+                [(jax.random.normal,), (jax.random.uniform, "float16"), (jax.random.bits, "uint8")]
+            )
+            for shape in shapes
+        ]
+
+    converted = tf.function(
+        lowering.convert(fun, target="tf"), autograph=False, jit_compile=compiled
+    )
+    for actual, expected in zip(converted(WORDS), jax.jit(fun)(WORDS), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -1,5 +1,8 @@
 """Arrays made from nothing."""
 
+import math
+
+import numpy as np
 import tensorflow as tf
 
 from lowering import dtypes, views
@@ -29,8 +32,14 @@ def empty(ctx, *, dtype, **_):
 @rule("iota_2x32_shape")
 def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""
-    size = ctx.size(views.math.prod(shape))
-    size = constant(size, "int64") if isinstance(size, int) else tf.cast(size, tf.int64)
-    x = tf.raw_ops.Range(start=constant(0, "int64"), limit=size, delta=constant(1, "int64"))
-    high = cast(tf.bitwise.right_shift(x, constant(32, "int64")), tf.uint32)
+    size = ctx.size(math.prod(shape))
+    if not isinstance(size, int) or size <= np.iinfo(np.int32).max:
+        size = constant(size, np.int32) if isinstance(size, int) else size
+        x = tf.raw_ops.Range(start=constant(0, np.int32), limit=size, delta=constant(1, np.int32))
+        # The high half is left to be broadcast.
+        low = tf.bitcast(x, tf.uint32)
+        return constant(0, np.uint32), low if len(shape) == 1 else views.reshape(ctx, low, shape)
+    zero, one = constant(0, np.int64), constant(1, np.int64)
+    x = tf.raw_ops.Range(start=zero, limit=constant(size, np.int64), delta=one)
+    high = cast(tf.bitwise.right_shift(x, constant(32, np.int64)), tf.uint32)
     return [views.reshape(ctx, half, shape) for half in (high, cast(x, tf.uint32))]

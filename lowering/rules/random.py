@@ -8,7 +8,7 @@ import tensorflow as tf
 from jax import lax
 from jax.extend.random import threefry2x32_p
 
-from lowering import dims, dtypes, jax_compat, keys, threefry
+from lowering import dims, dtypes, flattening, jax_compat, keys, threefry
 from lowering.constants import constant
 from lowering.ops import cast
 from lowering.registry import decomposition, rule
@@ -37,6 +37,9 @@ def random_fold_in(ctx, key, data):
 
 @rule("random_bits", keys=True)
 def random_bits(ctx, key, *, bit_width, shape):
+    program = jax_compat.jaxpr_of(ctx.eqn)
+    if not tf.executing_eagerly() and flattening.flatten(program) is not None:
+        return ctx.call(program, key)[0]
     return _lower(
         ctx,
         jax_compat.random_bits,
@@ -55,12 +58,15 @@ def _lower(ctx, fun, *operands, **params):
     """Applies a function of the implementation of the keys, which is written in JAX, to words."""
     avals = [keys.physical_aval(aval) for aval in ctx.in_avals]
     partitionable = jax_compat.threefry_partitionable(ctx.eqn)
-    return ctx.lower(fun, *operands, avals=avals, partitionable=partitionable, **params)
+    return ctx.lower(
+        fun, *operands, avals=avals, as_function=True, partitionable=partitionable, **params
+    )
 
 
 @rule("threefry2x32")
 def threefry2x32(ctx, *operands):
-    return threefry.threefry2x32(*operands)
+    size = math.prod(ctx.out_avals[0].shape)
+    return threefry.threefry2x32(*operands, is_large=not dims.is_at_most(size, flattening.SMALL))
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
