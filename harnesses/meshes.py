@@ -8,6 +8,8 @@ import jax
 import numpy as np
 from jax.sharding import AxisType
 
+from lowering import jax_compat
+
 
 @functools.cache
 def mesh(axis_type: AxisType = AxisType.Auto, **axes: int) -> jax.sharding.Mesh:
@@ -39,3 +41,8 @@ def on_mesh(
         return on_devices(*args)
 
     return run
+
+
+def bind(primitive: str, **params: Any) -> Callable[[jax.Array], jax.Array]:
+    """A function that binds a primitive for which JAX has no public function."""
+    return lambda x: jax_compat.cpu_primitive(primitive).bind(x, **params)
