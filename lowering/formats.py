@@ -159,6 +159,11 @@ def width(dtype: np.dtype) -> int:
     return ml_dtypes.iinfo(dtype).bits if dtypes.is_narrow(dtype) else 8 * dtype.itemsize
 
 
+def has_negative_nan(dtype: np.dtype) -> bool:
+    """Whether the bits of NaN are those of a negative zero in other formats."""
+    return dtype in dtypes.NARROW_FLOAT and _format(dtype).nan == 0x80
+
+
 def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Values as the bits that they have in a narrow dtype, in uint8; of NaNs one for each sign."""
     if dtype not in dtypes.NARROW_FLOAT:

@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
@@ -25,7 +26,16 @@ from lowering.broadcasting import Broadcastable
 from lowering.compiled import is_compiled
 from lowering.constants import constant
 from lowering.errors import UnsupportedError
-from lowering.formats import HAS_CAST, clip, decode, fit, from_bits, to_bits, width
+from lowering.formats import (
+    HAS_CAST,
+    clip,
+    decode,
+    fit,
+    from_bits,
+    has_negative_nan,
+    to_bits,
+    width,
+)
 from lowering.ops import cast, emit
 
 Run = Callable[[jex_core.JaxprEqn, Sequence[Any]], Sequence[Any]]
@@ -46,18 +56,18 @@ _EXACT = frozenset(
     all_gather all_to_all approx_top_k broadcast_in_dim clamp concatenate copy copy_p cummax cummin
     device_put dynamic_slice dynamic_update_slice expand_dims layout_constraint max min name
     optimization_barrier pad relayout reshape reshard rev scatter select_n sharding_constraint
-    slice sort split squeeze stop_gradient tile top_k transpose with_memory_space_constraint
+    slice split squeeze stop_gradient tile top_k transpose with_memory_space_constraint
     """.split()
 )
 
-# Primitives whose rules are in terms of narrow dtypes themselves.
-_UNCHANGED = frozenset({"call_hi_primitive", "nextafter"})
+# Primitives that are rounded after each step of what they are decomposed into.
+_STEPWISE = frozenset({"call_hi_primitive", "exp2", "integer_pow", "nextafter"})
 
 
 def is_on_narrow(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an operand or a result of an equation is of a narrow dtype."""
     return any(_is_narrow_aval(var.aval) for var in (*eqn.invars, *eqn.outvars)) and (
-        eqn.primitive.name not in _UNCHANGED
+        eqn.primitive.name not in _STEPWISE
     )
 
 
@@ -86,11 +96,17 @@ def enter(x: tf.Tensor, dtype: Any) -> tf.Tensor:
 
 
 def leave(x: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """A result of a program as its caller gets it; the inverse of `enter`."""
+    """A result of a program as its caller gets it; the inverse of `enter`.
+
+    Raises:
+      TypeError: if TensorFlow has no such dtype.
+      UnsupportedError: as `enter`.
+    """
     if not dtypes.is_narrow(dtype):
         return x
+    to = dtypes.to_tf_argument(dtype)
     if _has_cast(dtype):
-        return tf.cast(x, dtypes.to_tf_argument(dtype))
+        return tf.cast(x, to)
     if tf.executing_eagerly():
         return tf.constant(x.numpy().astype(dtype))
     raise _boundary_error("a result", dtype)
@@ -123,7 +139,8 @@ def apply(
     special = _SPECIAL.get(eqn.primitive.name)
     if special is not None:
         operands = [x.full() if isinstance(x, Broadcastable) else x for x in operands]
-        return [special(run, lower, eqn, operands)]
+        results = special(run, lower, eqn, operands)
+        return results if isinstance(results, list) else [results]
     results = [_tensor(x) for x in run(_on_held(eqn), operands)]
     if eqn.primitive.name in _EXACT:
         return results
@@ -240,6 +257,16 @@ def _gather(run, lower, eqn, operands):
     return _tensor(run(_on_held(eqn), operands)[0])
 
 
+def _logistic(run, lower, eqn, operands):
+    """XLA rounds each step."""
+    return _tensor(lower(_logistic_steps, operands, [eqn.invars[0].aval], {}))
+
+
+def _logistic_steps(x):
+    one = np.ones((), x.dtype)
+    return lax.div(jnp.broadcast_to(one, x.shape), one + lax.exp(-x))
+
+
 def _fill_value(dtype):
     if dtype in dtypes.NARROW_FLOAT:
         return np.nan
@@ -267,6 +294,26 @@ def _extremum(run, lower, eqn, operands):
     if dtype in dtypes.NARROW_FLOAT and np.isinf(hold(np.array(np.inf).astype(dtype), dtype)):
         return x
     return fit(x, dtype) if dtype == dtypes.E8M0 else clip(x, dtype)
+
+
+def _sort(run, lower, eqn, operands):
+    """The NaN of a format without negative zero has its bits, and comes first."""
+    is_first = [
+        _is_narrow_aval(var.aval) and has_negative_nan(var.aval.dtype) for var in eqn.invars
+    ]
+    operands = [
+        _replace(_tensor(x), emit("NotEqual", _tensor(x), _tensor(x)), -np.inf) if first else x
+        for x, first in zip(operands, is_first, strict=True)
+    ]
+    results = [_tensor(x) for x in run(_on_held(eqn), operands)]
+    return [
+        _replace(x, emit("Equal", x, constant(-np.inf, x.dtype)), np.nan) if first else x
+        for x, first in zip(results, is_first, strict=True)
+    ]
+
+
+def _replace(x, where, value):
+    return emit("SelectV2", where, constant(value, x.dtype), x)
 
 
 def _on_held(eqn):
@@ -326,6 +373,7 @@ _SPECIAL = {
     "clz": _on_bits,
     "convert_element_type": _convert,
     "gather": _gather,
+    "logistic": _logistic,
     "mulhi": _mulhi,
     "population_count": _population_count,
     "reduce_max": _extremum,
@@ -333,4 +381,5 @@ _SPECIAL = {
     "reduce_precision": _reduce_precision,
     "shift_right_arithmetic": _shift_right_arithmetic,
     "shift_right_logical": _on_bits,
+    "sort": _sort,
 }

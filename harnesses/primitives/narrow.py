@@ -1,0 +1,467 @@
+"""Primitives on numbers of eight bits or fewer.
+
+Few of them can be arguments of a TensorFlow program in every mode. So the arguments are wider
+numbers, which the harness converts, and so are its results. There is more of the formats that
+hardware has; the others differ in how they are rounded.
+"""
+
+import functools
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from jax import lax
+
+from harnesses.arguments import name
+from harnesses.compare import close, exact
+from harnesses.harness import Harness, harnesses
+
+MAIN_FLOAT = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+OTHER_FLOAT = (
+    ml_dtypes.float8_e3m4,
+    ml_dtypes.float8_e4m3,
+    ml_dtypes.float8_e4m3b11fnuz,
+    ml_dtypes.float8_e4m3fnuz,
+    ml_dtypes.float8_e5m2fnuz,
+    ml_dtypes.float4_e2m1fn,
+)
+E8M0 = ml_dtypes.float8_e8m0fnu
+FLOAT = (*MAIN_FLOAT, *OTHER_FLOAT, E8M0)
+MAIN_INTEGER = (ml_dtypes.int4, ml_dtypes.uint4)
+OTHER_INTEGER = (ml_dtypes.int2, ml_dtypes.uint2)
+INTEGER = MAIN_INTEGER + OTHER_INTEGER
+MAIN = MAIN_FLOAT + MAIN_INTEGER
+
+
+def _is_float(dtype):
+    return dtype in FLOAT
+
+
+def _wide(dtype):
+    """The dtype of arguments."""
+    return np.float32 if _is_float(dtype) else np.int32
+
+
+def _within(fun, dtype):
+    """`fun` with arguments that are converted to `dtype`, and results that are converted back."""
+
+    def converted(*args):
+        results = fun(*(lax.convert_element_type(x, dtype) for x in args))
+        is_single = not isinstance(results, tuple | list)
+        results = [_widened(x) for x in ([results] if is_single else results)]
+        return results[0] if is_single else results
+
+    return converted
+
+
+def _widened(x):
+    # XLA takes the rounding of an e8m0 for nothing if it is converted to float32.
+    wide = {np.dtype(E8M0): np.float64, **{np.dtype(d): np.float32 for d in FLOAT if d != E8M0}}
+    wide |= {np.dtype(d): np.int32 for d in INTEGER}
+    return lax.convert_element_type(x, wide[x.dtype]) if x.dtype in wide else x
+
+
+def _all(dtype):
+    """All values of a dtype, as a vector of wider numbers."""
+    info = ml_dtypes.finfo(dtype) if _is_float(dtype) else ml_dtypes.iinfo(dtype)
+    if not _is_float(dtype):
+        return np.arange(info.min, int(info.max) + 1, dtype=np.int32)
+    return np.arange(1 << info.bits, dtype=np.uint8).view(dtype).astype(np.float32)
+
+
+def _some(dtype):
+    """The values of a dtype on which implementations differ."""
+    if not _is_float(dtype):
+        return _all(dtype)
+    info = ml_dtypes.finfo(dtype)
+    values = [0.0, -0.0, 0.5, 1.0, -1.0, 1.5, -2.5, 3.0, -7.25, np.inf, -np.inf, np.nan]
+    values += map(float, [info.max, info.min, info.tiny, -info.tiny, info.smallest_subnormal])
+    if dtype == E8M0:  # JAX takes the two least powers of two, which are subnormal, for zero.
+        values = [0.5, 1.0, 2.0, 8.0, 2.0**-20, 2.0**100, 2.0**127, np.nan]
+    return np.array(values).astype(dtype).astype(np.float32)
+
+
+def _pairs(dtype):
+    return tuple(map(np.ravel, np.meshgrid(_some(dtype), _some(dtype))))
+
+
+def _ulp(dtype):
+    """One unit in the last place: JAX rounds a function twice, to float16 first."""
+    info = ml_dtypes.finfo(dtype)
+    return close(rtol=float(info.eps), atol=float(info.smallest_subnormal))
+
+
+def _between(dtype):
+    """Numbers at, between and beyond those of a dtype."""
+    values = np.unique(_all(dtype)[np.isfinite(_all(dtype))].astype(np.float64))
+    middle = (values[1:] + values[:-1]) / 2
+    largest = values[-1]
+    beyond = [*(largest * np.array([1.02, 1.06, 1.1, 1.24, 1.25, 2, -2])), np.inf, -np.inf, np.nan]
+    beside = [np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)]
+    if _is_float(dtype) and dtype != E8M0:
+        beside += [middle * (1 + 2.0**-9), middle * (1 - 2.0**-9)]
+    if dtype == E8M0:
+        beside, middle = [], middle[middle > 2.0**-120]
+    return np.concatenate([values, middle, *beside, beyond, [0.0, -0.0]])
+
+
+_FROM_FLOAT = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
+_FROM_INTEGER = (np.bool_, np.int8, np.uint8, np.int32, np.int64, np.uint64)
+
+
+def _targets(dtype):
+    """The dtypes that values of a dtype are converted to."""
+    yield from (np.float16, np.float32, np.float64, *MAIN_FLOAT)
+    if dtype != ml_dtypes.float4_e2m1fn:  # XLA takes 6, its greatest number, for too large.
+        yield from (np.int8, np.uint32, np.int64, *MAIN_INTEGER)
+    if dtype != E8M0:  # The least power of two is subnormal in float32.
+        yield from (np.bool_, np.complex128)
+
+
+@harnesses
+def convert_element_type():
+    for dtype in (*FLOAT, *INTEGER):
+
+        def round_trip(*args, dtype=dtype):
+            to = np.float64 if _is_float(dtype) else np.int32
+            return [lax.convert_element_type(lax.convert_element_type(x, dtype), to) for x in args]
+
+        def to_targets(x, dtype=dtype):
+            targets = (target for target in _targets(dtype) if target != dtype)
+            return [lax.convert_element_type(x, target) for target in targets]
+
+        def harness(case, fun, args, dtype=dtype):
+            case = f"{case}_{name(dtype)}"
+            return Harness("convert_element_type", case, fun, args, dtype=dtype)
+
+        with np.errstate(over="ignore"):
+            yield harness("floats", round_trip, [_between(dtype).astype(s) for s in _FROM_FLOAT])
+        x = np.array([0, 1, 2, 3, 5, 7, 9, 15, 16, 17, 30, 100, 127, -1, -8, -9, -100])
+        yield harness("integers", round_trip, [x.astype(s) for s in _FROM_INTEGER])
+        if dtype in MAIN:
+            yield harness("complex64", round_trip, [(_some(dtype) + 1j).astype(np.complex64)])
+        yield harness("to", _within(to_targets, dtype), [_all(dtype)])
+
+
+@harnesses
+def arguments_and_results():
+    """What crosses the boundary of a program."""
+    for dtype in (*FLOAT, *INTEGER):
+        widen = functools.partial(lax.convert_element_type, new_dtype=_wide(dtype))
+        narrow = functools.partial(lax.convert_element_type, new_dtype=dtype)
+        wide, params = _some(dtype), {"boundary": True}
+        case = f"result_{name(dtype)}"
+        yield Harness("convert_element_type", case, narrow, (wide,), exact, np.dtype(dtype), params)
+        if dtype not in (ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3, E8M0):
+            case = f"argument_{name(dtype)}"
+            x = wide.astype(dtype)
+            yield Harness("convert_element_type", case, widen, (x,), params=params)
+
+
+@harnesses
+def bitcast_convert_type():
+    for dtype in (*FLOAT, *INTEGER):
+        bits = (ml_dtypes.finfo if _is_float(dtype) else ml_dtypes.iinfo)(dtype).bits
+
+        def from_bits(*args, dtype=dtype):
+            return [_widened(lax.bitcast_convert_type(x, dtype)) for x in args]
+
+        def to_bits(x, bits=bits):
+            by_byte = x if bits == 8 else lax.reshape(x, (x.size * bits // 8, 8 // bits))
+            by_two = lax.reshape(x, (x.size * bits // 16, 16 // bits))
+            return (
+                lax.bitcast_convert_type(by_byte, np.uint8),
+                lax.bitcast_convert_type(by_two, np.int16),
+            )
+
+        x = _all(dtype)
+        if dtype in OTHER_INTEGER:
+            x = np.tile(x, 8)
+        elif _is_float(dtype):
+            # TensorFlow gives NaNs other bits.
+            x = x[~np.isnan(x)]
+            x = x[: len(x) // 4 * 4]
+        codes = np.arange(256, dtype=np.uint8)
+        wider = (codes[:40].astype(np.uint16) * 731).reshape(8, 5)
+        case = name(dtype)
+        args = (codes, wider)
+        yield Harness("bitcast_convert_type", f"to_{case}", from_bits, args, dtype=dtype)
+        fun = _within(to_bits, dtype)
+        yield Harness("bitcast_convert_type", f"from_{case}", fun, (x,), dtype=dtype)
+
+
+_EXACT_UNARY = {
+    "abs": lax.abs,
+    "ceil": lax.ceil,
+    "floor": lax.floor,
+    "is_finite": lax.is_finite,
+    "neg": lax.neg,
+    "round": lax.round,
+    "sign": lax.sign,
+    "sqrt": lax.sqrt,
+    "square": lax.square,
+    "integer_pow": functools.partial(lax.integer_pow, y=3),
+}
+_ROUNDED_UNARY = {
+    "asin": lax.asin,
+    "atan": lax.atan,
+    "cbrt": lax.cbrt,
+    "cos": lax.cos,
+    "erf": lax.erf,
+    "erf_inv": lax.erf_inv,
+    "exp": lax.exp,
+    "exp2": lax.exp2,
+    "expm1": lax.expm1,
+    "lgamma": lax.lgamma,
+    "log": lax.log,
+    "log1p": lax.log1p,
+    "logistic": lax.logistic,
+    "rsqrt": lax.rsqrt,
+    "sin": lax.sin,
+    "tan": lax.tan,
+    "tanh": lax.tanh,
+}
+
+
+@harnesses
+def unary_float():
+    for dtype in MAIN_FLOAT:
+        for primitive, fun in _EXACT_UNARY.items():
+            yield Harness(primitive, name(dtype), _within(fun, dtype), (_all(dtype),), dtype=dtype)
+        for primitive, fun in _ROUNDED_UNARY.items():
+            if dtype != MAIN_FLOAT[0] and primitive not in ("exp2", "log", "logistic", "tanh"):
+                continue
+            args = (_all(dtype),)
+            fun = _within(fun, dtype)
+            yield Harness(primitive, name(dtype), fun, args, _ulp(dtype), dtype=dtype)
+    for dtype in OTHER_FLOAT:
+        args = (_all(dtype),)
+        yield Harness("neg", name(dtype), _within(lax.neg, dtype), args, dtype=dtype)
+        for primitive, fun in {"exp": lax.exp, "sqrt": lax.sqrt}.items():
+            fun = _within(fun, dtype)
+            yield Harness(primitive, name(dtype), fun, args, _ulp(dtype), dtype=dtype)
+
+
+@harnesses
+def reduce_precision():
+    def fun(x):
+        return [lax.reduce_precision(x, e, m) for e, m in ((3, 2), (5, 2), (4, 1), (2, 10))]
+
+    for dtype in (*MAIN_FLOAT, *OTHER_FLOAT):
+        args = (_all(dtype),)
+        yield Harness("reduce_precision", name(dtype), _within(fun, dtype), args, dtype=dtype)
+
+
+_BINARY_FLOAT = {
+    "add": lax.add,
+    "sub": lax.sub,
+    "mul": lax.mul,
+    "div": lax.div,
+    "rem": lax.rem,
+    "max": lax.max,
+    "min": lax.min,
+    "nextafter": lax.nextafter,
+    "eq": lax.eq,
+    "ne": lax.ne,
+    "lt": lax.lt,
+    "le": lax.le,
+    "gt": lax.gt,
+    "ge": lax.ge,
+}
+
+
+@harnesses
+def binary_float():
+    for dtype in FLOAT:
+        for primitive, fun in _BINARY_FLOAT.items():
+            if dtype not in MAIN_FLOAT and primitive not in ("add", "div", "max", "nextafter"):
+                continue
+            if dtype == E8M0 and primitive == "nextafter":
+                continue  # It takes the highest bit of the exponent for a sign.
+            fun = _within(fun, dtype)
+            yield Harness(primitive, name(dtype), fun, _pairs(dtype), dtype=dtype)
+    for dtype in MAIN_FLOAT:
+        for primitive, fun in {"pow": lax.pow, "atan2": lax.atan2}.items():
+            fun = _within(fun, dtype)
+            yield Harness(primitive, name(dtype), fun, _pairs(dtype), _ulp(dtype), dtype=dtype)
+
+
+_ON_INTEGERS = {
+    "add": lax.add,
+    "sub": lax.sub,
+    "mul": lax.mul,
+    "div": lax.div,
+    "rem": lax.rem,
+    "max": lax.max,
+    "min": lax.min,
+    "and": lax.bitwise_and,
+    "or": lax.bitwise_or,
+    "xor": lax.bitwise_xor,
+    "shift_left": lax.shift_left,
+    "shift_right_arithmetic": lax.shift_right_arithmetic,
+    "shift_right_logical": lax.shift_right_logical,
+    "mulhi": lax.mulhi,
+    "eq": lax.eq,
+    "lt": lax.lt,
+    "ge": lax.ge,
+    "neg": lambda x, _: lax.neg(x),
+    "not": lambda x, _: lax.bitwise_not(x),
+    "sign": lambda x, _: lax.sign(x),
+    "clz": lambda x, _: lax.clz(x),
+    "population_count": lambda x, _: lax.population_count(x),
+    "integer_pow": lambda x, _: lax.integer_pow(x, 5),
+}
+
+
+_ON_TWO_BITS = "add div mulhi not shift_right_arithmetic clz population_count".split()
+
+
+@harnesses
+def on_integers():
+    for dtype in INTEGER:
+        for primitive, fun in _ON_INTEGERS.items():
+            if dtype not in MAIN_INTEGER and primitive not in _ON_TWO_BITS:
+                continue
+            fun = _within(fun, dtype)
+            yield Harness(primitive, name(dtype), fun, _pairs(dtype), dtype=dtype)
+
+
+def _window_sum(x):
+    zero = jnp.zeros((), x.dtype)
+    return lax.reduce_window(x, zero, lax.add, (1, 2), (1, 1), "VALID")
+
+
+def _dot(x, preferred=None):
+    contract = (((1,), (1,)), ((), ()))
+    return lax.dot_general(x, x[:2], contract, preferred_element_type=preferred)
+
+
+def _rounded_steps(x):
+    """A reduction that is no sum or the like, and of which the order does not matter."""
+    zero = jnp.zeros((), x.dtype)
+    return lax.reduce(x, zero, lambda a, b: lax.max(lax.max(a, b), a), (0,))
+
+
+def _gather(mode):
+    numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    indices = np.array([[1], [20], [-1]], np.int32)
+    return lambda x: lax.gather(x, indices, numbers, (1, x.shape[1]), mode=mode)
+
+
+def _scatter(scatter):
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    return lambda x: scatter(x, np.array([[1], [0]], np.int32), x[:2], numbers)
+
+
+def _scan(x):
+    return lax.scan(lambda carry, y: (lax.max(carry, y), carry + y), x[0], x)
+
+
+def _while(x):
+    return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + c[1]), (jnp.int32(0), x))[
+        1
+    ]
+
+
+# Of the numbers 0, 1 and 2 all of this is exact, in any order.
+_ON_ARRAYS = {
+    "argmax": lambda x: lax.argmax(x, 1, np.int32),
+    "argmin": lambda x: lax.argmin(x, 0, np.int64),
+    "broadcast_in_dim": lambda x: lax.broadcast_in_dim(x, (2, *x.shape), (1, 2)),
+    "clamp": lambda x: lax.clamp(x[0, 0], x, x[1, 1]),
+    "concatenate": lambda x: lax.concatenate([x, x], 1),
+    "cond": lambda x: lax.cond(jnp.sum(x[0].astype(np.int32)) > 1, lambda y: y + y, lax.neg, x),
+    "conv_general_dilated": lambda x: lax.conv(
+        x[None, None], x[None, None, :2, :2], (1, 1), "SAME"
+    ),
+    "copy": lambda x: jnp.array(x, copy=True),
+    "cummax": lax.cummax,
+    "cumprod": lax.cumprod,
+    "cumsum": lax.cumsum,
+    "dot_general": _dot,
+    "dynamic_slice": lambda x: lax.dynamic_slice(x, [np.int32(1), np.int32(2)], (2, 2)),
+    "dynamic_update_slice": lambda x: lax.dynamic_update_slice(x, x[:1, :2], [1, 1]),
+    "gather": _gather("clip"),
+    "iota": lambda x: x + lax.broadcasted_iota(x.dtype, x.shape, 1),
+    "pad": lambda x: lax.pad(x, x[0, 0], [(1, -1, 1), (0, 2, 0)]),
+    "reduce": _rounded_steps,
+    "reduce_max": lambda x: (lax.reduce_max(x, (0,)), lax.reduce_max(x[:0], (0,))),
+    "reduce_min": lambda x: (lax.reduce_min(x, (0,)), lax.reduce_min(x[:0], (0,))),
+    "reduce_prod": lambda x: lax.reduce_prod(x, (0,)),
+    "reduce_sum": lambda x: lax.reduce_sum(x, (0,)),
+    "reduce_window_sum": _window_sum,
+    "reshape": lambda x: lax.reshape(x, (4, 3)),
+    "rev": lambda x: lax.rev(x, (1,)),
+    "scan": _scan,
+    "scatter": _scatter(lax.scatter),
+    "scatter-add": _scatter(lax.scatter_add),
+    "scatter-max": _scatter(lax.scatter_max),
+    "select_n": lambda x: lax.select(x == x[0, 0], x, lax.neg(x)),
+    "slice": lambda x: lax.slice(x, (0, 1), (3, 4), (1, 2)),
+    "sort": lambda x: lax.sort([x, lax.rev(x, (0,))], dimension=1, num_keys=1),
+    "squeeze": lambda x: lax.squeeze(x[:1], (0,)),
+    "transpose": lambda x: lax.transpose(x, (1, 0)),
+    "while": _while,
+}
+
+
+# Those whose rules depend on the format.
+_OF_FORMAT = ("reduce_max", "reduce_min", "dot_general")
+
+
+@harnesses
+def on_arrays():
+    x = np.array([[1, 0, 2, 1], [0, 2, 1, 1], [1, 1, 0, 2]])
+    for dtype in (*MAIN, *OTHER_FLOAT):
+        args = (x.astype(_wide(dtype)),)
+        for primitive, fun in _ON_ARRAYS.items():
+            if dtype in (MAIN_FLOAT[0], MAIN_INTEGER[0]) or primitive in _OF_FORMAT:
+                case = f"arrays_{name(dtype)}"
+                yield Harness(primitive, case, _within(fun, dtype), args, dtype=dtype)
+        fun = _within(_gather("fill"), dtype)
+        yield Harness("gather", f"fill_{name(dtype)}", fun, args, dtype=dtype)
+
+
+@harnesses
+def ordered():
+    """Sorted, with NaN, infinities and zeros of both signs."""
+    for dtype in (*MAIN_FLOAT, *OTHER_FLOAT, *MAIN_INTEGER):
+        x = np.random.default_rng(0).permutation(_some(dtype))
+        yield Harness(
+            "sort", f"specials_{name(dtype)}", _within(lax.sort, dtype), (x,), dtype=dtype
+        )
+        if dtype in MAIN_FLOAT:
+            fun = _within(lambda x: lax.top_k(x, 5), dtype)
+            yield Harness("top_k", f"specials_{name(dtype)}", fun, (x,), dtype=dtype)
+
+
+@harnesses
+def contractions():
+    """Products that are accumulated in a wider dtype."""
+    x = np.array([[1, 0, 2, 1], [0, 2, 1, 1], [1, 1, 0, 2]], np.float32)
+    for dtype in (*MAIN_FLOAT, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e3m4):
+        for preferred in (np.float32, ml_dtypes.bfloat16):
+            fun = _within(functools.partial(_dot, preferred=preferred), dtype)
+            case = f"preferred={name(preferred)}_{name(dtype)}"
+            yield Harness("dot_general", case, fun, (x,), dtype=dtype)
+
+    def mixed(x, y):
+        x = x.astype(ml_dtypes.float8_e4m3fn)
+        y = y.astype(ml_dtypes.float8_e5m2)
+        contract = (((1,), (1,)), ((), ()))
+        return lax.dot_general(x, y, contract, preferred_element_type=np.float32)
+
+    yield Harness("dot_general", "float8_e4m3fn_float8_e5m2", mixed, (x, x))
+
+
+@harnesses
+def known():
+    """Constants, which are folded."""
+    for dtype in (MAIN_FLOAT[0], OTHER_FLOAT[0], E8M0, *MAIN_INTEGER):
+        value = np.array([1, 2, 1]).astype(dtype)
+
+        def fun(x, value=value):
+            return _widened(lax.mul(lax.convert_element_type(x, value.dtype), jnp.asarray(value)))
+
+        args = (np.array([1, 0.5, 2] if _is_float(dtype) else [1, 0, 1], _wide(dtype)),)
+        yield Harness("mul", f"constant_{name(dtype)}", fun, args, dtype=dtype)
