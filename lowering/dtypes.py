@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from lowering import jax_compat
+
 BOOL = (np.bool_,)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
@@ -100,6 +102,8 @@ def to_tf_argument(dtype: Any) -> tf.DType:
         return tf.int32
     if is_key(dtype):
         return tf.uint32
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        return to_tf_argument(jax_compat.physical_dtype(dtype))
     try:
         return tf.dtypes.as_dtype(dtype)
     except TypeError:

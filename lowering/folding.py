@@ -35,7 +35,7 @@ def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Any]:
 
 
 def _nbytes(aval: Any) -> int:
-    itemsize = 16 if dtypes.is_key(aval.dtype) else np.dtype(aval.dtype).itemsize
+    itemsize = 16 if dtypes.is_key(aval.dtype) else dtypes.to_tf(aval.dtype).size
     return itemsize * int(np.prod(aval.shape))
 
 

@@ -288,7 +288,7 @@ def to_tensor(value: Value, dtype: Any) -> tf.Tensor:
         return constant(keys.words(value))
     if dtype == dtypes.FLOAT0:
         return constant(np.zeros(np.shape(value), np.int32))
-    return constant(value, dtypes.held(dtype))
+    return constant(value, dtypes.to_tf(dtype))
 
 
 def full(value: Value) -> Value:

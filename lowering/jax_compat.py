@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import numpy as np
 from jax._src import config as jax_config
 from jax._src import core, source_info_util
 from jax._src.interpreters import batching, mlir, partial_eval
@@ -162,6 +163,11 @@ def dim_variables(dim: Dim) -> frozenset[str]:
     return frozenset() if isinstance(dim, int) else frozenset(dim._get_vars())
 
 
+def run_state(*operands: Any, **params: Any) -> Sequence[Any]:
+    """What the primitive `run_state` computes, without references."""
+    return _cpu_primitives()["run_state"].impl(*operands, **params)
+
+
 def evaluate(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """Runs one equation on arrays with JAX itself; PRNG keys are given as their words."""
     with enable_x64(), eqn.ctx.manager:
@@ -174,6 +180,11 @@ def evaluate(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> list[Any]:
         params = eqn.primitive.get_bind_params(eqn.params)
         results = eqn.primitive.bind(*values, **params)
     return list(results) if eqn.primitive.multiple_results else [results]
+
+
+def physical_dtype(dtype: Any) -> np.dtype:
+    """The dtype of the arrays that represent arrays of an extended dtype."""
+    return np.dtype(core.physical_element_aval(dtype).dtype)
 
 
 def key_shape(dtype: Any) -> tuple[int, ...]:

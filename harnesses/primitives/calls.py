@@ -6,10 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental import custom_partitioning as partitioning
+from jax.experimental import pallas
 
 from harnesses.arguments import ALL, INEXACT, full_range, name, random
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
+from lowering import jax_compat
 
 
 def _rotated(x):
@@ -212,3 +215,33 @@ def composite():
         square = lax.composite(lambda x, *, scale: x * x * scale, "test.square", version=2)
         fun = functools.partial(square, scale=np.array(3, dtype))
         yield Harness("composite", name(dtype), fun, (random((3,), dtype),), close())
+
+
+@harnesses
+def custom_partitioning():
+    @partitioning.custom_partitioning
+    def f(x, y):
+        return x + y, jnp.flip(x)
+
+    f.def_partition(partition=lambda *_: None, sharding_rule="i, i -> i, i")
+    args = (random((3,), np.int32), random((3,), np.int32))
+    yield Harness("custom_partitioning", "plain", f, args)
+
+
+@harnesses
+def run_state():
+    def f(refs):
+        x, y = refs
+        y[...] = x[...] + y[...]
+        x[1] = y[0]
+
+    args = (np.arange(3, dtype=np.float32), np.ones(3, np.float32))
+    yield Harness("run_state", "plain", lambda x, y: pallas.run_state(f)((x, y)), args)
+
+
+@harnesses
+def eval_jaxpr():
+    if "eval_jaxpr" in jax_compat.cpu_primitives():
+        x = np.arange(6, dtype=np.int32).reshape(2, 3)
+        traced = jax.jit(lambda x: (jnp.flip(x), x * 2)).trace(x)
+        yield Harness("eval_jaxpr", "traced", lambda x: traced(x), (x,))

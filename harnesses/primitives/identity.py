@@ -1,16 +1,21 @@
-"""Primitives that return their operands."""
+"""Primitives that return their operands, or nothing."""
 
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
+from jax.experimental import checkify, primal_tangent_dtype
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.extend.core import primitives
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from harnesses.arguments import name, specials
+from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
+from lowering import jax_compat
 
 
 @harnesses
@@ -25,6 +30,38 @@ def identity():
 
 
 @harnesses
+def unseen():
+    """Primitives without a public function, and those without a result."""
+    x = specials(np.float32)
+    bind = lambda primitive: jax_compat.cpu_primitive(primitive).bind  # noqa: E731
+    yield Harness("tie", "float32", lambda x: bind("tie")(x + 1, x), (x,))
+    yield Harness("stage", "float32", lambda x: bind("stage")(x) + 1, (x,))
+    extended = primal_tangent_dtype(np.dtype(np.float32), np.dtype(np.float16))
+    there = lambda x: lax.convert_element_type(x, extended)  # noqa: E731
+    back = lambda x: lax.convert_element_type(x, np.float32)  # noqa: E731
+    yield Harness("to_edtype", "primal_tangent", lambda x: back(there(x)[::-1]) + 1, (x,))
+    yield Harness("from_edtype", "primal_tangent", lambda x: back(there(x + 1)), (x,))
+    yield Harness("from_edtype", "known", lambda x: back(there(np.float32(2))) * x, (x,))
+
+    def sink(x):
+        lax.dce_sink(x)
+        return x + 1
+
+    def inspect(x):
+        jax.debug.inspect_array_sharding(x, callback=lambda sharding: None)
+        return x + 1
+
+    def order(x):
+        lax.after_all(lax.create_token())
+        return x + 1
+
+    yield Harness("dce_sink", "float32", sink, (x,))
+    yield Harness("inspect_sharding", "float32", inspect, (x,))
+    yield Harness("create_token", "unused", order, (x,))
+    yield Harness("after_all", "unused", order, (x,))
+
+
+@harnesses
 def placement():
     device = jax.devices("cpu")[0]
     replicated = NamedSharding(Mesh([device], ("x",)), PartitionSpec("x"))
@@ -33,3 +70,25 @@ def placement():
     yield Harness("device_put", "tree", lambda x: jax.device_put({"a": x, "b": x[0]}), (x,))
     fun = lambda x: lax.with_sharding_constraint(x, replicated) + 1  # noqa: E731
     yield Harness("sharding_constraint", "one_device", fun, (x,))
+    by_rows = Layout(major_to_minor=(1, 0))
+    fun = lambda x: with_layout_constraint(x, by_rows) + 1  # noqa: E731
+    yield Harness("layout_constraint", "by_rows", fun, (np.ones((2, 3), np.float32),))
+    fun = lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)  # noqa: E731
+    yield Harness("platform_index", "cpu", fun, (x,), close())
+    mesh = Mesh([device], ("x",), axis_types=(AxisType.Explicit,))
+    explicit = NamedSharding(mesh, PartitionSpec("x"))
+    yield Harness("reshard", "one_device", lambda x: jax.sharding.reshard(x, explicit), (x,))
+    constraint = jax_compat.cpu_primitive("with_memory_space_constraint")
+    if constraint is not None:
+        fun = functools.partial(constraint.bind, memory_space=jax.memory.Space.Device)
+        yield Harness("with_memory_space_constraint", "device", fun, (x,))
+
+
+@harnesses
+def check():
+    def fun(x):
+        checkify.debug_check(x.sum() > 0, "negative")
+        return x + 1
+
+    # Without checkify such a check is left out, and one that is not for debugging is an error.
+    yield Harness("check", "debug", fun, (-np.ones(3, np.float32),))

@@ -1,10 +1,14 @@
 """Arrays made from nothing."""
 
+import functools
+
+import jax
 import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, COMPLEX, FLOAT, INTEGER, name
 from harnesses.harness import Harness, harnesses
+from lowering import jax_compat
 
 
 @harnesses
@@ -29,7 +33,19 @@ def _iota(shape, dimension, dtype=np.float32):
 
 
 @harnesses
+def iota_2x32_shape():
+    bind = jax_compat.cpu_primitive("iota_2x32_shape").bind
+    for shape in [(3,), (0, 2), (300, 2, 5)]:
+        case = f"shape={shape}".replace(" ", "")
+        yield Harness("iota_2x32_shape", case, functools.partial(bind, shape=shape))
+
+
+@harnesses
 def empty():
+    bind = jax_compat.cpu_primitive("empty2").bind
+    space = jax.memory.Space.Device
+    empty2 = functools.partial(bind, dtype=np.dtype(np.float32), memory_space=space)
+    yield Harness("empty2", "float32", empty2)
     for dtype in ALL:
         yield _empty((2, 3), dtype)
     for shape in [(), (0, 3), (300, 1000)]:

@@ -1,10 +1,13 @@
 """Primitives that give the same elements another shape or order."""
 
+import functools
+
 import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, FLOAT, name, random, specials
 from harnesses.harness import Harness, harnesses
+from lowering import jax_compat
 
 # Eager kernels end at eight dimensions.
 MANY = (2, 1, 2, 1, 2, 2, 1, 2, 2, 2)
@@ -218,3 +221,20 @@ def _tile(shape, reps, dtype=np.float32):
     return Harness(
         "tile", case.replace(" ", ""), lambda x: lax.tile(x, reps), (random(shape, dtype),)
     )
+
+
+@harnesses
+def broadcast_to():
+    bind = jax_compat.cpu_primitive("broadcast_to").bind
+    for dtype in (np.bool_, np.float32):
+        for shape, sizes in [((1, 3), (2, 3)), ((2, 1), (2, 0)), ((1, 1), (4, 1))]:
+            case = f"{shape}_to_{sizes}_{name(dtype)}".replace(" ", "")
+            fun = functools.partial(bind, shape=sizes)
+            yield Harness("broadcast_to", case, fun, (random(shape, dtype),))
+
+
+@harnesses
+def dimension_size():
+    bind = jax_compat.cpu_primitive("dimension_size").bind
+    fun = lambda x: x * bind(x, dimension=1).astype(x.dtype)  # noqa: E731
+    yield Harness("dimension_size", "known", fun, (random((2, 3), np.float32),))

@@ -2,12 +2,31 @@
 
 import jax
 
+from lowering import jax_compat
 from lowering.registry import decomposition, rule
 
 
 @rule("jit", keep_constants=True, keys=True)
 def jit(ctx, *operands, jaxpr, **_):
     return ctx.call(jaxpr, *operands)
+
+
+@rule("cudnn_fusion", keep_constants=True)
+def cudnn_fusion(ctx, *operands, jaxpr, **_):
+    """Kernels are TensorFlow's to choose."""
+    return ctx.call(jaxpr, *operands)
+
+
+@rule("custom_partitioning", keep_constants=True, keys=True)
+def custom_partitioning(ctx, *operands, call, **_):
+    """There is nothing to partition on one device."""
+    return ctx.call(call, *operands)
+
+
+@decomposition("run_state")
+def run_state(*operands, **params):
+    """The values that references have after a function has read and written them."""
+    return jax_compat.run_state(*operands, **params)
 
 
 @rule("call", "closed_call", "core_call", "eval_jaxpr", keep_constants=True, keys=True)

@@ -1,4 +1,6 @@
-"""The value of a symbolic dimension."""
+"""The values of symbolic dimensions."""
+
+import tensorflow as tf
 
 from lowering import dtypes
 from lowering.constants import constant
@@ -8,6 +10,22 @@ from lowering.registry import rule
 
 @rule("dim_as_value")
 def dim_as_value(ctx, *, dim):
+    return _value(ctx, dim)
+
+
+@rule("dimension_size")
+def dimension_size(ctx, x, *, dimension):
+    return _value(ctx, ctx.in_avals[0].shape[dimension])
+
+
+def _value(ctx, dim):
     size = ctx.size(dim)
     dtype = dtypes.to_tf(ctx.out_aval.dtype)
     return constant(size, dtype) if isinstance(size, int) else cast(size, dtype)
+
+
+@rule("shape_assertion")
+def shape_assertion(ctx, holds, *values, error_message):
+    """XLA compiles no assertions, and leaves them out."""
+    tf.debugging.Assert(holds, [error_message, *values])
+    return []

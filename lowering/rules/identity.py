@@ -1,11 +1,25 @@
-"""Primitives that return their operands."""
+"""Primitives that return their operands, or nothing."""
+
+import jax
 
 from lowering.registry import rule
 
 
-@rule("copy", "copy_p", "stop_gradient", "name")
+@rule("copy", "copy_p", "stop_gradient", "name", "stage", "pin", "unpin", keys=True)
 def identity(ctx, x, **_):
     return x
+
+
+@rule("to_edtype", "from_edtype", keys=True)
+def extended(ctx, x, **_):
+    """An array of an extended dtype is held as what represents it."""
+    return x
+
+
+@rule("tie", keys=True)
+def tie(ctx, x, y):
+    """The second, which JAX orders after the first."""
+    return y
 
 
 @rule("optimization_barrier")
@@ -29,3 +43,16 @@ def placement(ctx, x, **_):
 def device_put(ctx, *operands, **_):
     """As `placement`."""
     return operands
+
+
+@rule("dce_sink", keys=True)
+def dce_sink(ctx, x, **_):
+    """What it keeps alive has no effect that could be seen."""
+    return []
+
+
+@rule("inspect_sharding", keys=True)
+def inspect_sharding(ctx, x, *, callback):
+    """The program is for one device, whichever that is; JAX too tells of it when it compiles."""
+    callback(jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+    return []

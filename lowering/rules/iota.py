@@ -22,10 +22,10 @@ def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
     return views.broadcast(ctx, x, shape)
 
 
-@rule("empty", "empty2")
-def empty(ctx, *, dtype, **_):
+@rule("empty", "empty2", "create_linear")
+def empty(ctx, **_):
     """Zeros, as JAX itself makes them on the CPU."""
-    zero = constant(0, dtypes.to_tf(dtype))
+    zero = constant(0, dtypes.to_tf(ctx.out_aval.dtype))
     return views.broadcast(ctx, zero, ctx.out_aval.shape)
 
 

@@ -9,7 +9,6 @@ refuse(
 )
 
 refuse(
-    "cudnn_fusion",
     "dot_product_attention_bwd",
     "dot_product_attention_bwd_wrapper",
     "dot_product_attention_fp8_bwd",
@@ -18,9 +17,12 @@ refuse(
     "dot_product_attention_fp8_fwd_wrapper",
     "dot_product_attention_fwd",
     "dot_product_attention_fwd_wrapper",
-    "scaled_matmul",
-    "scaled_matmul_wrapper",
     reason="it is a kernel of cuDNN; choose an implementation that is not for one kind of GPU",
+)
+
+refuse(
+    "core_map",
+    reason="it runs a kernel of Pallas on the cores of an accelerator; write it with jax.lax",
 )
 
 refuse(

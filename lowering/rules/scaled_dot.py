@@ -19,6 +19,14 @@ def scaled_dot(lhs, rhs, lhs_scale, rhs_scale, *, dimension_numbers, preferred_e
     return lax.convert_element_type(result, preferred_element_type or jnp.bfloat16)
 
 
+@decomposition("scaled_matmul", "scaled_matmul_wrapper")
+def scaled_matmul(lhs, rhs, lhs_scale, rhs_scale, *, preferred_element_type):
+    """The rows of the one with the rows of the other, in each batch."""
+    numbers = (((2,), (2,)), ((0,), (0,)))
+    params = {"dimension_numbers": numbers, "preferred_element_type": preferred_element_type}
+    return [scaled_dot(lhs, rhs, lhs_scale, rhs_scale, **params)]
+
+
 def _scaled(x, scale, contract):
     for axis in contract:
         if scale.shape[axis] != x.shape[axis]:

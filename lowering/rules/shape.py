@@ -36,6 +36,11 @@ def _transpose(x, permutation):
     return move("Transpose", x, indices(permutation))
 
 
+@rule("broadcast_to")
+def broadcast_to(ctx, x, *, shape):
+    return views.broadcast(ctx, x, shape)
+
+
 @rule("broadcast_in_dim")
 def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
     """Dimension i of the operand becomes dimension `broadcast_dimensions[i]` of the result.
