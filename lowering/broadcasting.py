@@ -45,6 +45,11 @@ class Broadcastable:
         return self._full
 
 
+def takes_partial(primitive: str, position: int) -> bool:
+    """Whether the rule of a primitive takes an operand that is left to be broadcast."""
+    return primitive in ELEMENTWISE or (primitive == "batch_norm" and position > 0)
+
+
 def is_partial(tensor: tf.Tensor, shape: list[int | None]) -> bool:
     """Whether a tensor is smaller than the static shape that it stands for."""
     have = tensor.shape.as_list()

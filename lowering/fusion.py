@@ -1,7 +1,7 @@
-"""Groups of equations that TensorFlow has one op for.
+"""Groups of equations that TensorFlow has one op for, or that fewer ops can do.
 
-A group is replaced by one equation before its jaxpr is lowered: either of a primitive that JAX
-lacks, with a rule like any other, or of its first primitive, with a parameter more.
+Before a jaxpr is lowered, a group is replaced by equations with the same results: of primitives
+that JAX lacks, with rules like any other, or of its own.
 """
 
 import collections
@@ -12,81 +12,186 @@ from typing import Any
 import jax.extend.core as jex_core
 import numpy as np
 
-# The equation that makes a variable, if it is of a given primitive and nothing else needs it.
-Maker = Callable[[Any, str], jex_core.JaxprEqn | None]
-
 _BATCH_NORM = jex_core.Primitive("batch_norm")
+_SOFTMAX = jex_core.Primitive("softmax")
 
 
 @functools.lru_cache(maxsize=1024)
 def fused(jaxpr: jex_core.ClosedJaxpr) -> Sequence[jex_core.JaxprEqn]:
-    """The equations of a jaxpr, groups fused.
+    """The equations of a jaxpr, groups replaced.
 
     Args:
-      jaxpr: a closed jaxpr without dead code.
+      jaxpr: a closed jaxpr.
     """
-    atoms = [*(atom for eqn in jaxpr.eqns for atom in eqn.invars), *jaxpr.outvars]
-    uses = collections.Counter(atom for atom in atoms if isinstance(atom, jex_core.Var))
-    made_by = {eqn.outvars[0]: eqn for eqn in jaxpr.eqns if len(eqn.outvars) == 1}
-    replaced: dict[int, jex_core.JaxprEqn | None] = {}
-
-    for last in jaxpr.eqns:
-        for pattern in _PATTERNS.get(last.primitive.name, ()):
-            group = [last]
-
-            def maker(atom, primitive, group=group):
-                if isinstance(atom, jex_core.Literal) or uses[atom] != 1 or atom not in made_by:
-                    return None
-                eqn = made_by[atom]
-                if eqn.primitive.name != primitive or id(eqn) in replaced:
-                    return None
-                group.append(eqn)
-                return eqn
-
-            eqn = pattern(last, maker)
-            if eqn is not None:
-                replaced.update({id(part): None for part in group})
-                replaced[id(last)] = eqn
-                break
-    equations = (replaced.get(id(eqn), eqn) for eqn in jaxpr.eqns)
-    return tuple(eqn for eqn in equations if eqn is not None)
+    uses = _Uses(jaxpr)
+    replaced: dict[int, Sequence[jex_core.JaxprEqn]] = {}
+    for eqn in jaxpr.eqns:
+        pattern = _PATTERNS.get(eqn.primitive.name)
+        if pattern is None:
+            continue
+        group = _Group(uses, eqn)
+        equations = pattern(eqn, group)
+        if equations is not None and not any(id(part) in replaced for part in group.parts):
+            replaced.update({id(part): () for part in group.parts})
+            replaced[id(eqn)] = equations
+    return tuple(new for eqn in jaxpr.eqns for new in replaced.get(id(eqn), (eqn,)))
 
 
-def _batch_norm(add: jex_core.JaxprEqn, maker: Maker) -> jex_core.JaxprEqn | None:
-    """`(x - mean) * scale + offset`, the last three per feature: `batch_norm x mean scale offset`.
+class _Uses:
+    """Which equations make and use the variables of a jaxpr."""
+
+    def __init__(self, jaxpr: jex_core.ClosedJaxpr):
+        self.made_by = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+        self.used_by: dict[Any, list[Any]] = collections.defaultdict(list)
+        for eqn in (*jaxpr.eqns, None):
+            for atom in jaxpr.outvars if eqn is None else eqn.invars:
+                if isinstance(atom, jex_core.Var):
+                    self.used_by[atom].append(eqn)
+
+
+class _Group:
+    """The equations that a pattern has found, starting with one."""
+
+    def __init__(self, uses: _Uses, eqn: jex_core.JaxprEqn):
+        self._uses = uses
+        self.parts = [eqn]
+
+    def maker(self, atom: Any, primitive: str, times: int = 1) -> jex_core.JaxprEqn | None:
+        """The equation that makes a variable, now part of the group.
+
+        Args:
+          atom: a variable or literal.
+          primitive: the primitive that it must be of.
+          times: how often the variable must be used, so that the group is all that needs it.
+
+        Returns:
+          The equation, or None.
+        """
+        eqn = None if isinstance(atom, jex_core.Literal) else self._uses.made_by.get(atom)
+        if eqn is None or eqn.primitive.name != primitive or len(self._uses.used_by[atom]) != times:
+            return None
+        self.parts.append(eqn)
+        return eqn
+
+    def user(self, var: jex_core.Var, primitive: str) -> jex_core.JaxprEqn | None:
+        """The only equation that uses a variable, now part of the group, if of a primitive."""
+        users = self._uses.used_by[var]
+        if len(users) != 1 or users[0] is None or users[0].primitive.name != primitive:
+            return None
+        self.parts.append(users[0])
+        return users[0]
+
+
+Pattern = Callable[[jex_core.JaxprEqn, _Group], Sequence[jex_core.JaxprEqn] | None]
+
+
+def _batch_norm(add: jex_core.JaxprEqn, group: _Group) -> Sequence[jex_core.JaxprEqn] | None:
+    """`(x - mean) * (rsqrt(variance + epsilon) * scale) + offset`, all but `x` per feature.
 
     Of float32 images with the features last, as TensorFlow's kernels take them.
     """
     shape, dtype = add.outvars[0].aval.shape, add.outvars[0].aval.dtype
-    if dtype != np.float32 or len(shape) != 4:
+    if dtype != np.float32 or len(shape) != 4 or shape[:3] == (1, 1, 1):
         return None
 
-    def operands(eqn):
-        """The image and the values per feature that an equation takes, in either order."""
-        if eqn is None:
-            return None
-        pair = sorted(eqn.invars, key=lambda atom: atom.aval.shape != shape)
+    def by_feature(eqn):
+        """The image and the values per feature that an equation takes."""
+        pair = sorted(eqn.invars, key=lambda atom: atom.aval.shape != shape) if eqn else ()
         shapes = [atom.aval.shape for atom in pair]
-        return pair if shapes == [shape, (1, 1, 1, shape[-1])] and shapes[0] != shapes[1] else None
+        return pair if shapes == [shape, (1, 1, 1, shape[-1])] else (None, None)
 
-    if (shifted := operands(add)) is None:
+    scaled, offset = by_feature(add)
+    centered, factor = by_feature(scaled and group.maker(scaled, "mul"))
+    sub = centered and group.maker(centered, "sub")
+    x, mean = by_feature(sub)
+    if x is None or [x, mean] != list(sub.invars):
         return None
-    if (scaled := operands(maker(shifted[0], "mul"))) is None:
+    product = group.maker(factor, "mul")
+    root = product and group.maker(product.invars[0], "rsqrt")
+    shifted = root and group.maker(root.invars[0], "add")
+    if not shifted or not isinstance(shifted.invars[1], jex_core.Literal):
         return None
-    sub = maker(scaled[0], "sub")
-    if (centered := operands(sub)) is None or centered != list(sub.invars):
-        return None
-    x, mean = centered
-    return add.replace(primitive=_BATCH_NORM, invars=[x, mean, scaled[1], shifted[1]], params={})
+    variance, epsilon = shifted.invars
+    return [
+        add.replace(
+            primitive=_BATCH_NORM,
+            invars=[x, mean, variance, product.invars[1], offset],
+            params={"epsilon": float(epsilon.val)},
+        )
+    ]
 
 
-def _transposed_product(transpose: jex_core.JaxprEqn, maker: Maker) -> jex_core.JaxprEqn | None:
+def _softmax(div: jex_core.JaxprEqn, group: _Group) -> Sequence[jex_core.JaxprEqn] | None:
+    """`exp(x - max(x)) / sum(exp(x - max(x)))` along the last axis."""
+    aval = div.outvars[0].aval
+    axis = len(aval.shape) - 1
+    if aval.dtype not in (np.float32, np.float64) or axis < 0:
+        return None
+    exp = group.maker(div.invars[0], "exp", times=2)
+    total = exp and group.maker(div.invars[1], "broadcast_in_dim")
+    total = total and group.maker(total.invars[0], "reduce_sum")
+    sub = total and total.invars[0] is exp.outvars[0] and group.maker(exp.invars[0], "sub")
+    if not sub or total.params["axes"] != (axis,):
+        return None
+    x, atom = sub.invars
+    for primitive in ("stop_gradient", "broadcast_in_dim"):
+        eqn = group.maker(atom, primitive)
+        atom = eqn.invars[0] if eqn else atom
+    bounded = group.maker(atom, "max")
+    if bounded:
+        low, atom = bounded.invars
+        if not isinstance(low, jex_core.Literal) or low.val != -np.inf:
+            return None
+    largest = group.maker(atom, "reduce_max")
+    if not largest or largest.params["axes"] != (axis,) or largest.invars[0] is not x:
+        return None
+    return [div.replace(primitive=_SOFTMAX, invars=[x], params={})]
+
+
+def _transposed_product(
+    transpose: jex_core.JaxprEqn, group: _Group
+) -> Sequence[jex_core.JaxprEqn] | None:
     """A `dot_general` whose `permutation` is the order of the axes of its result."""
-    product = maker(transpose.invars[0], "dot_general")
+    product = group.maker(transpose.invars[0], "dot_general")
     if product is None:
         return None
     params = {**product.params, "permutation": transpose.params["permutation"]}
-    return product.replace(outvars=transpose.outvars, params=params)
+    return [product.replace(outvars=transpose.outvars, params=params)]
 
 
-_PATTERNS = {"add": (_batch_norm,), "transpose": (_transposed_product,)}
+def _sum_of_splits(split: jex_core.JaxprEqn, group: _Group) -> Sequence[jex_core.JaxprEqn] | None:
+    """The sums of the parts of two arrays, as the parts of their sum; what gates are made of."""
+    adds = [group.user(var, "add") for var in split.outvars]
+    if None in adds:
+        return None
+    others = [
+        [atom for atom in add.invars if atom is not var]
+        for add, var in zip(adds, split.outvars, strict=True)
+    ]
+    if any(len(atoms) != 1 for atoms in others):
+        return None
+    makers = [group.maker(atom, "split") for (atom,) in others]
+    first = makers[0]
+    if (
+        first is None
+        or any(maker is not first for maker in makers)
+        or [atom for (atom,) in others] != first.outvars
+        or first.params != split.params
+    ):
+        return None
+    (x,), (y,) = first.invars, split.invars
+    if x.aval.shape != y.aval.shape:
+        return None
+    total = jex_core.Var(y.aval)
+    return [
+        adds[0].replace(invars=[x, y], outvars=[total]),
+        split.replace(invars=[total], outvars=[add.outvars[0] for add in adds]),
+    ]
+
+
+_PATTERNS: dict[str, Pattern] = {
+    "add": _batch_norm,
+    "div": _softmax,
+    "transpose": _transposed_product,
+    "split": _sum_of_splits,
+}

@@ -28,13 +28,20 @@ MAX_GROUPS = 5
 
 
 def reshape(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
-    """`x` with the dimensions `shape`."""
+    """`x` with the dimensions `shape`; a shape that it has been given before costs nothing."""
     if dims_.is_static(shape):
-        return x if x.shape.as_list() == list(shape) else move("Reshape", x, indices(shape))
+        return x if x.shape.as_list() == list(shape) else _reshape(x, indices(shape))
     unknown = [i for i, dim in enumerate(shape) if not isinstance(dim, int)]
     if len(unknown) > 1 or 0 in shape:
         return move("Reshape", x, ctx.shape(shape))
     return move("Reshape", x, indices([-1 if i in unknown else d for i, d in enumerate(shape)]))
+
+
+def _reshape(x: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+    for op in () if tf.executing_eagerly() else x.consumers():
+        if op.type == "Reshape" and op.inputs[1] is shape and op.graph is x.graph:
+            return op.outputs[0]
+    return move("Reshape", x, shape)
 
 
 def broadcast(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:

@@ -1,32 +1,30 @@
-"""Normalization with known statistics; see `fusion`."""
+"""Normalization by known statistics; see `fusion`."""
 
-import numpy as np
 import tensorflow as tf
 
 from lowering import views
 from lowering.constants import constant
+from lowering.ops import emit
 from lowering.registry import rule
 
 
 @rule("batch_norm")
-def batch_norm(ctx, x, mean, scale, offset):
-    """(x - mean) * scale + offset, in one pass; TensorFlow joins it with a convolution before it.
-
-    The variance is left to `scale`, and is one here.
-    """
-    features = ctx.out_aval.shape[-1:]
-    mean, scale, offset = (views.reshape(ctx, v, features) for v in (mean, scale, offset))
-    ones = (
-        constant(np.ones(features, np.float32))
-        if isinstance(features[0], int)
-        else tf.ones(ctx.shape(features))
-    )
-    return tf.raw_ops.FusedBatchNormV3(
-        x=x,
-        scale=scale,
-        offset=offset,
-        mean=mean,
-        variance=ones,
-        epsilon=0.0,
-        is_training=False,
-    ).y
+def batch_norm(ctx, x, mean, variance, scale, offset, *, epsilon):
+    """TensorFlow joins its op with a convolution before it; alone, it is slower than its parts."""
+    if not tf.executing_eagerly() and x.op.type == "Conv2D":
+        features = ctx.out_aval.shape[-1:]
+        mean, variance, scale, offset = (
+            views.reshape(ctx, v, features) for v in (mean, variance, scale, offset)
+        )
+        return tf.raw_ops.FusedBatchNormV3(
+            x=x,
+            scale=scale,
+            offset=offset,
+            mean=mean,
+            variance=variance,
+            epsilon=epsilon,
+            is_training=False,
+        ).y
+    factor = emit("Rsqrt", emit("AddV2", variance, constant(epsilon, x.dtype)))
+    centered = emit("Mul", emit("Sub", x, mean), emit("Mul", factor, scale))
+    return emit("AddV2", centered, offset)

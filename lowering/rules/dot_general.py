@@ -1,9 +1,11 @@
 """Contractions of two operands."""
 
+import dataclasses
 import functools
-import itertools
 import math
 import string
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +21,11 @@ from lowering.registry import rule
 
 
 @rule("dot_general")
-def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, **_):
+def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None, **_):
     """One MatMul or BatchMatMulV2, whose flags take the place of transposes, or else one Einsum.
 
-    Sums of low precision are accumulated in float32 and rounded once; booleans are or-ed.
+    Sums of low precision are accumulated in float32 and rounded once; booleans are or-ed. The axes
+    of the result are in the order `permutation`; see `fusion`.
     """
     lhs_aval, rhs_aval = ctx.in_avals
     lhs_dtype, rhs_dtype, dtype = compute_dtypes(
@@ -30,54 +33,134 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, **_):
     )
     lhs = _convert(ctx, lhs, lhs_aval.shape, lhs_dtype)
     rhs = _convert(ctx, rhs, rhs_aval.shape, rhs_dtype)
-
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_free = _remaining(lhs_aval, lhs_contract, lhs_batch)
-    rhs_free = _remaining(rhs_aval, rhs_contract, rhs_batch)
-
-    def moved(pairs):
-        """How many operands have to be transposed if the contraction takes this order."""
-        x, y = (list(axes) for axes in zip(*pairs, strict=True)) if pairs else ([], [])
-        lhs_layout = _layout(lhs_aval.shape, lhs_batch, lhs_free, x)
-        return (lhs_layout is None) + (_layout(rhs_aval.shape, rhs_batch, rhs_free, y) is None)
-
-    pairs = list(zip(lhs_contract, rhs_contract, strict=True))
-    orders = (pairs, sorted(pairs), sorted(pairs, key=lambda pair: pair[1]))
-    pairs = min(orders, key=moved)
-    if moved(pairs) and dims.is_static(sizes := (*lhs_aval.shape, *rhs_aval.shape)) and all(sizes):
-        equation = _equation(lhs_aval.shape, rhs_aval.shape, dimension_numbers)
+    labels = _labels(len(lhs_aval.shape), len(rhs_aval.shape), dimension_numbers, permutation)
+    sizes = {
+        **dict(zip(labels[0], lhs_aval.shape, strict=True)),
+        **dict(zip(labels[1], rhs_aval.shape, strict=True)),
+    }
+    product = min(_products(labels, sizes, dimension_numbers), key=lambda p: p.transposes)
+    if product.transposes and dims.is_static(sizes.values()) and all(sizes.values()):
+        equation = "{},{}->{}".format(*map("".join, labels))
         contract = functools.partial(_einsum, equation=equation)
         result = _multiply(lhs, rhs, contract, dtype)
     else:
-        if not lhs_batch and [*lhs_contract] == [len(lhs_aval.shape) - 1] and len(lhs_free) > 1:
-            # BatchMatMulV2 with one matrix for the whole batch runs as one product of matrices.
-            x, adj_x = lhs, False
-        else:
-            lhs_order = [pair[0] for pair in pairs]
-            x, adj_x = _matrices(ctx, lhs, lhs_aval.shape, lhs_batch, lhs_free, lhs_order)
-        rhs_order = [pair[1] for pair in pairs]
-        y, adj_y = _matrices(ctx, rhs, rhs_aval.shape, rhs_batch, rhs_free, rhs_order)
-        contract = functools.partial(_matmul, adj_x=adj_x, adj_y=not adj_y)
-        result = views.reshape(ctx, _multiply(x, y, contract, dtype), ctx.out_aval.shape)
+        result = product.emit(ctx, lhs, rhs, dtype)
     result = _convert(ctx, result, ctx.out_aval.shape, dtype)
     return _convert(ctx, result, ctx.out_aval.shape, ctx.out_aval.dtype)
 
 
-def _equation(lhs_shape, rhs_shape, dimension_numbers):
-    """The contraction in the notation of Einsum."""
+def _labels(lhs_rank, rhs_rank, dimension_numbers, permutation):
+    """The axes of the operands and of the result as letters, as in the notation of Einsum."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     letters = iter(string.ascii_letters)
-    lhs = [next(letters) for _ in lhs_shape]
-    rhs = [next(letters) for _ in rhs_shape]
+    lhs = [next(letters) for _ in range(lhs_rank)]
+    rhs = [next(letters) for _ in range(rhs_rank)]
     for i, j in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True):
         rhs[j] = lhs[i]
     free = [x for x in lhs if x not in rhs] + [y for y in rhs if y not in lhs]
     out = [lhs[i] for i in lhs_batch] + free
-    return "".join((*lhs, ",", *rhs, "->", *out))
+    return lhs, rhs, out if permutation is None else [out[i] for i in permutation]
 
 
-def _remaining(aval, *axes):
-    return [i for i in range(len(aval.shape)) if i not in itertools.chain(*axes)]
+def _products(labels, sizes, dimension_numbers):
+    """The ways to write a contraction as products of matrices."""
+    lhs, rhs, out = labels
+    batch = [lhs[i] for i in dimension_numbers[1][0]]
+    (lhs_contract, _), _ = dimension_numbers
+    given = [lhs[i] for i in lhs_contract]
+    contracts = (given, sorted(given, key=lhs.index), sorted(given, key=rhs.index))
+    return [
+        _Product(is_swapped, x, y, out, batch, contract, sizes)
+        for is_swapped, x, y in ((False, lhs, rhs), (True, rhs, lhs))
+        for contract in contracts
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Product:
+    """One product of matrices per batch element.
+
+    Attributes:
+      is_swapped: whether the right operand of the contraction is the left one here.
+      x, y: the axes of the operands.
+      out: the axes of the result of the contraction.
+      batch, contract: the axes in both operands, in the order that they take here.
+      sizes: the size of each axis.
+    """
+
+    is_swapped: bool
+    x: Sequence[str]
+    y: Sequence[str]
+    out: Sequence[str]
+    batch: Sequence[str]
+    contract: Sequence[str]
+    sizes: Mapping[str, Any]
+
+    def _free(self, labels):
+        return [label for label in labels if label not in (*self.batch, *self.contract)]
+
+    def _layout(self, labels):
+        """How the axes of an operand lie already, up to axes of size one.
+
+        Returns:
+          "fc" or "cf" for batch, free, contracted or batch, contracted, free axes; None for others.
+        """
+        free = self._free(labels)
+        for name, order in (
+            ("fc", (*self.batch, *free, *self.contract)),
+            ("cf", (*self.batch, *self.contract, *free)),
+        ):
+            if self._is_in_order(labels, order):
+                return name
+        return None
+
+    def _is_in_order(self, labels, order):
+        def long(axes):
+            return [x for x in axes if not (isinstance(self.sizes[x], int) and self.sizes[x] == 1)]
+
+        return long(labels) == long(order)
+
+    @property
+    def _natural(self):
+        """The axes of the product."""
+        return [*self.batch, *self._free(self.x), *self._free(self.y)]
+
+    @functools.cached_property
+    def transposes(self):
+        """How many arrays have to be transposed."""
+        is_transposed = not self._is_in_order(self.out, self._natural)
+        return is_transposed + sum(self._layout(labels) is None for labels in (self.x, self.y))
+
+    def emit(self, ctx, lhs, rhs, dtype):
+        """The product, in a dtype that can be converted to `dtype`."""
+        x, y = (rhs, lhs) if self.is_swapped else (lhs, rhs)
+        unknown = [label for label in self._natural if not isinstance(self.sizes[label], int)]
+        if not self.batch and self._layout(self.x) == "fc" and len(unknown) > 1:
+            # BatchMatMulV2 with one matrix for the whole batch needs no shape.
+            if len(self.contract) != 1:
+                x = self._shaped(ctx, x, (*self._free(self.x), self.contract))
+            adj_x = False
+        else:
+            x, adj_x = self._matrices(ctx, x, self.x)
+        y, adj_y = self._matrices(ctx, y, self.y)
+        contract = functools.partial(_matmul, adj_x=adj_x, adj_y=not adj_y)
+        result = self._shaped(ctx, _multiply(x, y, contract, dtype), self._natural)
+        if self._is_in_order(self.out, self._natural):
+            return self._shaped(ctx, result, self.out)
+        return move("Transpose", result, indices([self._natural.index(x) for x in self.out]))
+
+    def _matrices(self, ctx, x, labels):
+        """An operand as matrices, and whether their rows are what is contracted."""
+        layout, free = self._layout(labels), self._free(labels)
+        if layout is None:
+            order = (*self.batch, *free, *self.contract)
+            x = move("Transpose", x, indices([labels.index(label) for label in order]))
+        matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
+        return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
+
+    def _shaped(self, ctx, x, axes):
+        """`x` with an axis for each label, or for several labels together."""
+        return views.reshape(ctx, x, [math.prod(self.sizes[x] for x in axis) for axis in axes])
 
 
 def _converted(x, *, dtype):
@@ -92,32 +175,6 @@ def _convert(ctx, x, shape, dtype):
         return cast(x, to)
     aval = jax.ShapeDtypeStruct(shape, x.dtype.as_numpy_dtype)
     return ctx.lower(_converted, x, avals=[aval], dtype=np.dtype(dtype))
-
-
-def _layout(shape, batch, free, contract):
-    """How the axes of an operand lie already, up to axes of size one.
-
-    Returns:
-      "fc" or "cf" for batch, free, contracted or batch, contracted, free axes; None for others.
-    """
-    for name, order in (
-        ("fc", (*batch, *free, *contract)),
-        ("cf", (*batch, *contract, *free)),
-    ):
-        axes = [axis for axis in order if not (isinstance(shape[axis], int) and shape[axis] == 1)]
-        if axes == sorted(axes):
-            return name
-    return None
-
-
-def _matrices(ctx, x, shape, batch, free, contract):
-    """An operand as one matrix per batch element, and whether its rows are what is contracted."""
-    layout = _layout(shape, batch, free, contract)
-    if layout is None:
-        x = move("Transpose", x, indices([*batch, *free, *contract]))
-    rows, columns = (math.prod(shape[axis] for axis in axes) for axes in (free, contract))
-    matrix = (columns, rows) if layout == "cf" else (rows, columns)
-    return views.reshape(ctx, x, (*(shape[axis] for axis in batch), *matrix)), layout == "cf"
 
 
 def _multiply(x, y, contract, dtype):

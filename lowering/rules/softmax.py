@@ -1,0 +1,16 @@
+"""The softmax function along the last axis; see `fusion`."""
+
+from lowering.constants import indices
+from lowering.ops import emit
+from lowering.registry import rule
+
+
+@rule("softmax")
+def softmax(ctx, x):
+    """Op by op, as TensorFlow's own Softmax leaves zeros beside NaN.
+
+    A maximum that loses NaN does not matter: the sum has it.
+    """
+    last = indices([-1])
+    exp = emit("Exp", emit("Sub", x, emit("Max", x, last, keep_dims=True)))
+    return emit("RealDiv", exp, emit("Sum", exp, last, keep_dims=True))
