@@ -23,6 +23,7 @@ from lowering import (
     dims,
     dtypes,
     flattening,
+    formats,
     fusion,
     jax_compat,
     keys,
@@ -175,13 +176,14 @@ class Interpreter:
         if rule.is_decomposition:
             avals = [var.aval for var in eqn.invars]
             return self.lower(rule.fun, operands, avals, eqn.params)
-        if eqn.primitive.name in broadcasting.ELEMENTWISE:
-            operands = [
-                x.tensor
-                if isinstance(x, Broadcastable) and len(var.aval.shape) <= views.MAX_GROUPS
-                else x
-                for x, var in zip(operands, eqn.invars, strict=True)
-            ]
+        operands = [
+            x.tensor
+            if isinstance(x, Broadcastable)
+            and broadcasting.takes_partial(eqn.primitive.name, position)
+            and len(var.aval.shape) <= views.MAX_GROUPS
+            else x
+            for position, (x, var) in enumerate(zip(operands, eqn.invars, strict=True))
+        ]
         operands = [
             _as_array(x, var.aval)
             if rule.keep_constants and _is_known(x)
@@ -300,7 +302,7 @@ def _as_array(value: Value, aval: Any) -> Value:
     """A known value as a rule takes it: PRNG keys and narrow numbers as they are held."""
     dtype = getattr(aval, "dtype", None)
     if dtypes.is_narrow(dtype):
-        return narrow.hold(value, dtype)
+        return formats.hold(value, dtype)
     return keys.words(value) if dtypes.is_key(dtype) else value
 
 
