@@ -110,6 +110,11 @@ def map_jaxpr(
         return batching.batch_jaxpr_axes(jaxpr, axis, list(in_axes), destinations)
 
 
+def can_be_mapped(primitive: Any) -> bool:
+    """Whether `jax.vmap` knows how to map a primitive."""
+    return primitive in batching.fancy_primitive_batchers
+
+
 def unreduced_kind(spec: jax.sharding.PartitionSpec) -> str:
     """How the parts of an unreduced value are to be combined: "sum", "max" or "min"."""
     kind = getattr(spec, "unreduced_kind", None)

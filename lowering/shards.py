@@ -15,17 +15,16 @@ import jax.extend.core as jex_core
 from jax import lax
 
 from lowering import dtypes, jax_compat, registry
+from lowering.errors import UnsupportedError
+from lowering.rules import calls, identity
 from lowering.target import TF
 
 _COLLECTIVES: dict[str, Callable[..., Any]] = {}
 
-# Their rules call a jaxpr or return an operand, and do so for arrays of JAX as for tensors.
-_TRANSPARENT = ("lowering.rules.calls", "lowering.rules.identity")
-
 # Primitives with jaxprs in which there may be collectives.
 _CONTROL_FLOW = frozenset({"cond", "scan", "while"})
 
-# A device has its own state of a generator, or calls back by itself.
+# A device has its own state of a generator, and calls back by itself.
 _SEQUENTIAL = frozenset({"io_callback", "pure_callback", "rng_bit_generator"})
 
 # Parameters that say how values are spread over devices.
@@ -202,17 +201,24 @@ def _bind(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
         return on_one_device(**eqn.params)(*operands)
     if name in _COLLECTIVES:
         return _COLLECTIVES[name](*operands, **eqn.params)
+    if refusal := registry.refusal(name):
+        raise UnsupportedError(f"{name} at {jax_compat.source_line(eqn)}: {refusal}")
     rule = registry.lookup(name, TF)
-    if rule is not None and rule.fun.__module__ in _TRANSPARENT:
+    if rule is not None and _is_transparent(rule):
         context = () if rule.is_decomposition else (_Transparent,)
         return rule.fun(*context, *operands, **eqn.params)
     params = {key: None if key in _SHARDINGS else value for key, value in eqn.params.items()}
     if name in _CONTROL_FLOW:
         params = {key: _with_mappable_jaxprs(value) for key, value in params.items()}
     bind = functools.partial(eqn.primitive.bind, **eqn.primitive.get_bind_params(params))
-    if name in _SEQUENTIAL or _has_stateful_keys(eqn):
+    if operands and _is_sequential(eqn):
         bind = jax.custom_batching.sequential_vmap(bind)
     return bind(*operands)
+
+
+def _is_transparent(rule: registry.Rule) -> bool:
+    """Whether a rule does for arrays of JAX what it does for tensors."""
+    return rule.fun.__module__ == calls.__name__ or rule.fun is identity.placement
 
 
 class _Transparent:
@@ -232,11 +238,20 @@ def _with_mappable_jaxprs(value: Any) -> Any:
     return value
 
 
-def _has_stateful_keys(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether random bits are made from keys of which JAX would use one for all, when mapped."""
-    return eqn.primitive.name.startswith("random_") and any(
+def _is_sequential(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation has to be run for one device after the other.
+
+    JAX makes random bits from one of the keys for all, if the keys are of XLA's generators.
+    """
+    name = eqn.primitive.name
+    has_keys_of_xla = any(
         dtypes.is_key(var.aval.dtype) and "rbg" in jax_compat.key_impl(var.aval.dtype).name
         for var in eqn.invars
+    )
+    return (
+        name in _SEQUENTIAL
+        or (name.startswith("random_") and has_keys_of_xla)
+        or not jax_compat.can_be_mapped(eqn.primitive)
     )
 
 

@@ -4,3 +4,5 @@ import os
 
 # Read when TensorFlow is imported: only errors are worth a line between tests.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import harnesses  # noqa: F401  Asks JAX for virtual devices, before it runs anything.
