@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import (
+    boundary,
     containers,
     dims,
     dtypes,
     gradient,
     jax_compat,
-    narrow,
     polymorphic,
     rules,  # noqa: F401  Registers the rules.
 )
@@ -99,10 +99,10 @@ def convert(
         def lower(*tensors: tf.Tensor) -> list[tf.Tensor]:
             dimensions = dims.Dimensions(polymorphic.dimension_values(shapes, tensors))
             interpreter = Interpreter(resolved, dimensions, program)
-            operands = [narrow.enter(x, a.dtype) for x, a in zip(tensors, avals, strict=True)]
+            operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, avals, strict=True)]
             results = interpreter.run_to_tensors(program.jaxpr, *operands)
             return [
-                narrow.leave(x, aval.dtype)
+                boundary.leave(x, aval.dtype)
                 for x, aval in zip(results, program.jaxpr.out_avals, strict=True)
             ]
 

@@ -5,6 +5,7 @@ Tensors hold narrow numbers in wider dtypes; see `narrow`. All functions are on 
 
 import dataclasses
 import functools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -66,6 +67,11 @@ def _format(dtype: np.dtype) -> _Format:
         infinity=int(infinity.view(np.uint8)),
         nan=int(nan.view(np.uint8)) if np.isnan(nan) else None,
     )
+
+
+def hold(value: np.ndarray, dtype: Any) -> np.ndarray:
+    """Known values of `dtype` as tensors hold them."""
+    return np.asarray(value, dtypes.held(dtype))
 
 
 def fit(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:

@@ -6,7 +6,7 @@ hold them as float32, int8 and uint8, in which every value is exact, and in whic
 
 An equation on them becomes an equation on what holds them, of which the results are rounded once,
 or wrapped around, to the narrow dtype. Nothing is done to results that only select or move values.
-XLA does the same on a CPU. Arguments and results of the program are converted at its boundary.
+XLA does the same on a CPU. What enters and leaves the program is converted; see `boundary`.
 """
 
 import functools
@@ -23,32 +23,20 @@ from jax import lax
 
 from lowering import computations, dtypes, jax_compat
 from lowering.broadcasting import Broadcastable
-from lowering.compiled import is_compiled
 from lowering.constants import constant
-from lowering.errors import UnsupportedError
 from lowering.formats import (
-    HAS_CAST,
     clip,
     decode,
     fit,
     from_bits,
     has_negative_nan,
+    hold,
     to_bits,
     width,
 )
 from lowering.ops import cast, emit
 
 Run = Callable[[jex_core.JaxprEqn, Sequence[Any]], Sequence[Any]]
-
-# Those that TensorFlow casts to and from integers of eight bits, but not where XLA compiles.
-_CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
-# Those that it casts where XLA compiles, and only there.
-_CAST_COMPILED = frozenset(
-    map(
-        np.dtype,
-        (ml_dtypes.float8_e4m3b11fnuz, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz),
-    )
-)
 
 # Primitives whose results are among the values of their operands.
 _EXACT = frozenset(
@@ -68,60 +56,6 @@ def is_on_narrow(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an operand or a result of an equation is of a narrow dtype."""
     return any(_is_narrow_aval(var.aval) for var in (*eqn.invars, *eqn.outvars)) and (
         eqn.primitive.name not in _STEPWISE
-    )
-
-
-def hold(value: np.ndarray, dtype: Any) -> np.ndarray:
-    """Known values of `dtype` as tensors hold them."""
-    return np.asarray(value, dtypes.held(dtype))
-
-
-def enter(x: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """An argument of a program as it is held there.
-
-    Args:
-      x: a tensor.
-      dtype: the JAX dtype of its values.
-
-    Raises:
-      UnsupportedError: if TensorFlow cannot convert it in the current mode.
-    """
-    if not dtypes.is_narrow(dtype):
-        return x
-    if _has_cast(dtype):
-        return tf.cast(x, dtypes.to_tf(dtype))
-    if tf.executing_eagerly():
-        return tf.constant(hold(x.numpy(), dtype))
-    raise _boundary_error("an argument", dtype)
-
-
-def leave(x: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """A result of a program as its caller gets it; the inverse of `enter`.
-
-    Raises:
-      TypeError: if TensorFlow has no such dtype.
-      UnsupportedError: as `enter`.
-    """
-    if not dtypes.is_narrow(dtype):
-        return x
-    to = dtypes.to_tf_argument(dtype)
-    if _has_cast(dtype):
-        return tf.cast(x, to)
-    if tf.executing_eagerly():
-        return tf.constant(x.numpy().astype(dtype))
-    raise _boundary_error("a result", dtype)
-
-
-def _has_cast(dtype):
-    return dtype in HAS_CAST or dtype in (_CAST_COMPILED if is_compiled() else _CAST_INTEGER)
-
-
-def _boundary_error(what, dtype):
-    mode = "in code that XLA compiles" if is_compiled() else "in a graph"
-    wider = dtypes.held(dtype).name
-    return UnsupportedError(
-        f"TensorFlow cannot convert {what} of dtype {dtype.name} {mode}. "
-        f"Pass {wider} across the boundary and convert it inside of the JAX function"
     )
 
 

@@ -455,6 +455,34 @@ def contractions():
 
 
 @harnesses
+def scaled():
+    """Blocks of narrow numbers with scales that are narrow too, as in the formats of OCP."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 3, 64)).astype(np.float32)
+    scales = np.exp2(rng.integers(-3, 3, (2, 3, 2))).astype(np.float32)
+    for dtype, scale_dtype in (
+        (ml_dtypes.float8_e4m3fn, E8M0),
+        (ml_dtypes.float8_e5m2, E8M0),
+        (ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn),
+    ):
+
+        def fun(x, scales, dtype=dtype, scale_dtype=scale_dtype):
+            x, scales = x.astype(dtype), scales.astype(scale_dtype)
+            return lax.scaled_dot(
+                x,
+                x,
+                lhs_scale=scales,
+                rhs_scale=scales,
+                dimension_numbers=(((2,), (2,)), ((0,), (0,))),
+                preferred_element_type=np.float32,
+            )
+
+        # Sums of 64 products of a magnitude up to 1000, in any order.
+        comparer = close(atol=64 * 1000 * 2.0**-24)
+        yield Harness("scaled_dot", name(dtype), fun, (x, scales), comparer, dtype)
+
+
+@harnesses
 def known():
     """Constants, which are folded."""
     for dtype in (MAIN_FLOAT[0], OTHER_FLOAT[0], E8M0, *MAIN_INTEGER):
