@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import dtypes, extrema
+from lowering.compiled import is_compiled
 from lowering.constants import constant
 from lowering.ops import bitcast, cast, emit
 
@@ -94,7 +95,8 @@ def _round(x, dtype):
     """Rounds to nearest even, as `fit`."""
     if dtype == dtypes.E8M0:
         return _round_to_power(x)
-    if dtype in HAS_CAST and x.dtype == tf.float32:
+    if dtype in HAS_CAST and x.dtype == tf.float32 and not is_compiled():
+        # XLA converts one number at a time, and does what follows several times as fast.
         return tf.cast(tf.cast(x, dtype), tf.float32)
     form = _format(dtype)
     word, mantissa = _LAYOUT[x.dtype]

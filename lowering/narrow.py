@@ -75,13 +75,24 @@ def apply(
         operands = [x.full() if isinstance(x, Broadcastable) else x for x in operands]
         results = special(run, lower, eqn, operands)
         return results if isinstance(results, list) else [results]
-    results = [_tensor(x) for x in run(_on_held(eqn), operands)]
+    return _apply_to_held(run, eqn, operands)
+
+
+def _apply_to_held(run, eqn, operands):
+    results = _run_on_held(run, eqn, operands)
     if eqn.primitive.name in _EXACT:
         return results
     return [
         fit(x, var.aval.dtype) if _is_narrow_aval(var.aval) else x
         for x, var in zip(results, eqn.outvars, strict=True)
     ]
+
+
+def _run_on_held(run, eqn, operands):
+    """The results of an equation on what holds its operands, not rounded yet."""
+    held = jax_compat.replace_dtypes(eqn, dtypes.held)
+    held = held.replace(params={name: _held_param(x) for name, x in held.params.items()})
+    return [_tensor(x) for x in run(held, operands)]
 
 
 def _convert(run, lower, eqn, operands):
@@ -91,7 +102,7 @@ def _convert(run, lower, eqn, operands):
         # The least power of two is subnormal in float32, and would be flushed to zero.
         return decode(to_bits(x, source), source, target)
     if target not in dtypes.NARROW_FLOAT:
-        result = _tensor(run(_on_held(eqn), operands)[0])
+        (result,) = _run_on_held(run, eqn, operands)
         if not dtypes.is_narrow(target):
             return result
         is_inexact = x.dtype.is_floating or x.dtype.is_complex
@@ -148,12 +159,15 @@ def _on_bits(run, lower, eqn, operands):
     return from_bits(_tensor(bits), dtype)
 
 
+def _uint8_for_narrow(dtype):
+    return np.dtype(np.uint8) if dtypes.is_narrow(dtype) else dtype
+
+
 def _population_count(run, lower, eqn, operands):
     """XLA counts the bits of four as those of eight, and those of two as they are."""
     if width(eqn.invars[0].aval.dtype) == 2:
         return _on_bits(run, lower, eqn, operands)
-    (bits,) = run(_on_held(eqn), operands)
-    return fit(_tensor(bits), eqn.outvars[0].aval.dtype)
+    return _apply_to_held(run, eqn, operands)
 
 
 def _mulhi(run, lower, eqn, operands):
@@ -162,12 +176,7 @@ def _mulhi(run, lower, eqn, operands):
     if width(dtype) == 2:
         product = emit("Mul", *map(_tensor, operands), modular=True)
         return fit(emit("RightShift", product, constant(2, product.dtype)), dtype)
-    (product,) = run(_on_held(eqn), operands)
-    return fit(_tensor(product), dtype)
-
-
-def _uint8_for_narrow(dtype):
-    return np.dtype(np.uint8) if dtypes.is_narrow(dtype) else dtype
+    return _apply_to_held(run, eqn, operands)
 
 
 def _shift_right_arithmetic(run, lower, eqn, operands):
@@ -188,7 +197,14 @@ def _gather(run, lower, eqn, operands):
             fill_value = _fill_value(dtype)
         held_value = hold(np.asarray(fill_value).astype(dtype), dtype).item()
         eqn = eqn.replace(params={**eqn.params, "fill_value": held_value})
-    return _tensor(run(_on_held(eqn), operands)[0])
+    return _run_on_held(run, eqn, operands)
+
+
+def _fill_value(dtype):
+    if dtype in dtypes.NARROW_FLOAT:
+        return np.nan
+    info = ml_dtypes.iinfo(dtype)
+    return info.min if dtype in dtypes.NARROW_SIGNED else info.max
 
 
 def _logistic(run, lower, eqn, operands):
@@ -201,18 +217,11 @@ def _logistic_steps(x):
     return lax.div(jnp.broadcast_to(one, x.shape), one + lax.exp(-x))
 
 
-def _fill_value(dtype):
-    if dtype in dtypes.NARROW_FLOAT:
-        return np.nan
-    info = ml_dtypes.iinfo(dtype)
-    return info.min if dtype in dtypes.NARROW_SIGNED else info.max
-
-
 def _reduce_precision(run, lower, eqn, operands):
     """The exponents of float16 have as many bits as those of the widest float8."""
     dtype = eqn.invars[0].aval.dtype
     if dtype == dtypes.E8M0:
-        return fit(_tensor(run(_on_held(eqn), operands)[0]), dtype)
+        return _apply_to_held(run, eqn, operands)
     half = jax_compat.replace_dtypes(eqn, lambda d: np.dtype(np.float16) if d == dtype else d)
     (result,) = run(half, [cast(_tensor(operands[0]), tf.float16)])
     return fit(cast(_tensor(result), tf.float32), dtype)
@@ -220,7 +229,7 @@ def _reduce_precision(run, lower, eqn, operands):
 
 def _extremum(run, lower, eqn, operands):
     """Of nothing, the maximum is the least number, also if that is finite."""
-    x = _tensor(run(_on_held(eqn), operands)[0])
+    (x,) = _run_on_held(run, eqn, operands)
     aval, dtype = eqn.invars[0].aval, eqn.outvars[0].aval.dtype
     sizes = [aval.shape[axis] for axis in eqn.params["axes"]]
     if all(isinstance(size, int) and size for size in sizes):
@@ -239,7 +248,7 @@ def _sort(run, lower, eqn, operands):
         _replace(_tensor(x), emit("NotEqual", _tensor(x), _tensor(x)), -np.inf) if first else x
         for x, first in zip(operands, is_first, strict=True)
     ]
-    results = [_tensor(x) for x in run(_on_held(eqn), operands)]
+    results = _run_on_held(run, eqn, operands)
     return [
         _replace(x, emit("Equal", x, constant(-np.inf, x.dtype)), np.nan) if first else x
         for x, first in zip(results, is_first, strict=True)
@@ -248,12 +257,6 @@ def _sort(run, lower, eqn, operands):
 
 def _replace(x, where, value):
     return emit("SelectV2", where, constant(value, x.dtype), x)
-
-
-def _on_held(eqn):
-    """An equation on what holds the values of narrow dtypes."""
-    held = jax_compat.replace_dtypes(eqn, dtypes.held)
-    return held.replace(params={name: _held_param(x) for name, x in held.params.items()})
 
 
 def _held_param(value):
