@@ -24,6 +24,9 @@ LENGTH = "n"
 # Where rules choose between ways for small and for large arrays.
 SMALL = 4095
 
+# Primitives that treat all elements alike, where no dimension is added or lost.
+_ELEMENTWISE = ELEMENTWISE | {"bitcast_convert_type", "clamp", "nextafter"}
+
 _SMALL_LENGTH = jax.export.symbolic_shape(LENGTH, constraints=[f"{LENGTH} <= {SMALL}"])
 _LARGE_LENGTH = jax.export.symbolic_shape(LENGTH, constraints=[f"{LENGTH} >= {SMALL + 1}"])
 
@@ -111,7 +114,7 @@ class _Flattening:
         if name == "broadcast_in_dim" and math.prod(eqn.invars[0].aval.shape) == 1:
             axes = tuple(range(len(self._vector(eqn.invars[0].aval.shape))))
             return eqn.params | shapes | {"broadcast_dimensions": axes}
-        if name in ELEMENTWISE or name == "bitcast_convert_type":
+        if name in _ELEMENTWISE:
             return eqn.params
         raise _DifferentError
 
