@@ -16,6 +16,7 @@ from lowering import dims, dtypes, keys
 from lowering.constants import constant, indices
 from lowering.context import Context
 from lowering.interpreter import to_tensor
+from lowering.trace import is_long
 
 Value = tf.Tensor | np.ndarray
 
@@ -24,6 +25,11 @@ _EAGER_LOOPS = 512
 
 # A loop whose steps have no more equations than this, all together, is no loop.
 _UNROLLED_EQUATIONS = 64
+
+# A step of a scan's loop takes as many elements as have no more equations than this, all together;
+# what a loop does itself, beside its body, costs as much as about thirty ops.
+_STEP_EQUATIONS = 48
+_STEP_ELEMENTS = 8
 
 # A known operand of an eager loop is part of the loop if it has no more bytes than this.
 _KNOWN_BYTES = 256
@@ -214,6 +220,20 @@ def is_short(body: jex_core.ClosedJaxpr, length: Any) -> bool:
     return isinstance(length, int) and (
         length <= 1 or length * len(body.eqns) <= _UNROLLED_EQUATIONS
     )
+
+
+def elements_per_step(body: jex_core.ClosedJaxpr, length: Any, unroll: int) -> int:
+    """How many elements a step of a scan's loop takes: as asked for, or more if little is done.
+
+    Args:
+      body: what is done for each element.
+      length: how many elements there are.
+      unroll: how many the step should take.
+    """
+    if unroll > 1 or not isinstance(length, int):
+        return unroll
+    counts = (n for n in range(_STEP_ELEMENTS, 1, -1) if length % n == 0)
+    return next((n for n in counts if not is_long(body, _STEP_EQUATIONS // n)), 1)
 
 
 def scan_in_place(

@@ -31,7 +31,8 @@ def body_of(graph_def):
 
 
 def cumulative(x):
-    return lax.scan(lambda c, y: (jnp.sin(c) + y, c * y), x[0], jnp.tile(x, 8))
+    # 47 elements: a prime, so that each has a step of its own.
+    return lax.scan(lambda c, y: (jnp.sin(c) + y, c * y), x[0], jnp.tile(x, 8)[1:])
 
 
 def test_eager_loop_is_traced_once():
@@ -173,3 +174,44 @@ def test_saved_loop_runs(tmp_path):
     restored = tf.saved_model.load(tmp_path)
     for actual, expected in zip(restored.run(X), cumulative(X), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
+
+
+def recurrent(w, v, xs):
+    def step(h, x):
+        h = jnp.tanh(x @ w + h @ v)
+        return h, (h * 2, x.sum(-1))
+
+    return lax.scan(step, jnp.zeros((xs.shape[1], 4)), xs), lax.scan(
+        step, jnp.ones((xs.shape[1], 4)), xs, reverse=True
+    )
+
+
+RECURRENT = [
+    np.random.default_rng(0).normal(size=s).astype(np.float32) for s in ((3, 4), (4, 4), (23, 2, 3))
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shapes", [None, [None, None, "(n, b, 3)"]])
+def test_products_that_wait_for_nothing_are_one(shapes, compiled):
+    converted = lowering.convert(recurrent, polymorphic_shapes=shapes, target="tf")
+    function = tf.function(converted, autograph=False, jit_compile=compiled)
+    expected, actual = recurrent(*RECURRENT), function(*RECURRENT)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(y, x, rtol=1e-5, atol=1e-6), expected, actual
+    )
+    if shapes is None and not compiled:
+        graph_def = graph_of(recurrent, *RECURRENT)
+        assert collections.Counter(n.op for n in graph_def.node)["MatMul"] == 2
+        assert op_counts(graph_def)["MatMul"] == 4
+
+
+@pytest.mark.parametrize("length", [24, 23])
+def test_short_steps_share_an_iteration(length):
+    def fun(x):
+        return lax.scan(lambda c, y: (jnp.sin(c) + y, c * y), x[0], jnp.tile(x, 4)[:length])
+
+    reads = op_counts(graph_of(fun, X))["TensorListGetItem"]
+    assert reads == (8 if length == 24 else 1)
+    expected, actual = fun(X), lowering.convert(fun)(X)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(y, x, rtol=1e-5), expected, actual)

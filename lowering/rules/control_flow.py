@@ -79,8 +79,9 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
             return loops.scan_in_place(ctx, body, init, xs, length, reverse)
         step, xs, avals = contract_ahead(ctx, step, consts, num_carry, xs, length)
         fixed = loops.unchanged(jaxpr, num_consts, num_carry)
+        count = loops.elements_per_step(step, length, unroll)
         scan_ = functools.partial(
-            loops.scan, ctx, body, init, xs, avals, fixed, length, reverse, unroll
+            loops.scan, ctx, body, init, xs, avals, fixed, length, reverse, count
         )
         if isinstance(length, int):
             return scan_()
