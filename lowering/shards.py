@@ -70,13 +70,13 @@ def on_one_device(
     in_layouts = [_layout(s, var, axes) for s, var in zip(in_specs, jaxpr.invars, strict=True)]
     out_layouts = [_layout(s, var, axes) for s, var in zip(out_specs, jaxpr.outvars, strict=True)]
 
-    def program(*operands):
-        parts = [_part(x, spec, axes) for x, spec in zip(operands, in_specs, strict=True)]
-        results = _evaluate(jaxpr, *parts)
-        return [_reduce(x, spec, axes) for x, spec in zip(results, out_specs, strict=True)]
+    def one(*operands):
+        operands = [_operand(x, spec, axes) for x, spec in zip(operands, in_specs, strict=True)]
+        results = _evaluate(jaxpr, *operands)
+        return [_result(x, spec, axes) for x, spec in zip(results, out_specs, strict=True)]
 
     def fun(*operands):
-        mapped = jax.make_jaxpr(program, axis_env=[*axes.items()])(*map(_aval, jaxpr.invars))
+        mapped = jax.make_jaxpr(one, axis_env=[*axes.items()])(*map(_aval, jaxpr.invars))
         mapped, surplus = _map(mapped, axes, in_layouts, out_layouts)
         shards = [
             lax.reshape(x, [axes.get(dim, dim) for dim in layout])
@@ -160,7 +160,7 @@ def _whole(layout: Layout, axes: Mapping[str, int]) -> list[Any]:
     return shape
 
 
-def _part(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
+def _operand(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
     """What this device holds of an operand, of which the devices may hold summands."""
     unreduced = [name for name in axes if name in spec.unreduced]
     if not unreduced or jax_compat.unreduced_kind(spec) != "sum":
@@ -169,7 +169,7 @@ def _part(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
     return lax.select(lax.broadcast(is_first, x.shape), x, lax.full_like(x, 0))
 
 
-def _reduce(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
+def _result(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
     """The result of all devices, where `x` is the part of this one."""
     unreduced = tuple(name for name in axes if name in spec.unreduced)
     reductions = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}

@@ -49,8 +49,8 @@ def test_what_all_devices_have_is_computed_once():
     run = jax.shard_map(fun, mesh=MANY, in_specs=(P("x"), P()), out_specs=(P("x"), P()))
     graph = graph_of(run, np.ones((128, 4), np.float32), W)
     products = [op for op in graph.get_operations() if "MatMul" in op.type]
-    shapes = sorted(op.outputs[0].shape.as_list() for op in products)
-    assert [s for s in shapes if len(s) == 2] == [[1, 3], [4, 4]]
+    shapes = [op.outputs[0].shape.as_list() for op in products]
+    assert [4, 4] in shapes and [1, 3] in shapes
     assert op_counts(graph)["BroadcastTo"] == 0
 
 

@@ -144,6 +144,27 @@ def gather_inside():
 
 
 @harnesses
+def gather_in_order():
+    """All places along an axis, each once and in order."""
+    one, grid = np.arange(6, dtype=np.int32)[:, None], np.arange(6, dtype=np.int32).reshape(2, 3, 1)
+    pair = np.concatenate([np.zeros_like(one), one], 1)
+    operand = random((6, 6), np.float32)
+    for case, indices, numbers, sizes in (
+        ("rows", one, _numbers((1,), (0,), (0,)), (1, 6)),
+        ("rows_first", one, _numbers((0,), (0,), (0,)), (1, 6)),
+        ("rows_kept", one, _numbers((1, 2), (), (0,)), (1, 6)),
+        ("columns", one, _numbers((0,), (1,), (1,)), (6, 1)),
+        ("columns_kept", one, _numbers((0, 1), (), (1,)), (6, 1)),
+        ("grid_of_columns", grid, _numbers((1,), (1,), (1,)), (6, 1)),
+        ("columns_of_pairs", pair, _numbers((1,), (1,), (0, 1)), (6, 1)),
+    ):
+        yield _gather(f"in_order_{case}", operand, indices, numbers, sizes, FILL, constant=True)
+    reverse = one[::-1].copy()
+    numbers = _numbers((1,), (0,), (0,))
+    yield _gather("in_reverse", operand, reverse, numbers, (1, 6), FILL, constant=True)
+
+
+@harnesses
 def gather_dtypes():
     for dtype, form in itertools.product(ALL, ("row", "block_scalar")):
         shape, places, numbers, sizes = FORMS[form]
