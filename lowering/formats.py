@@ -84,10 +84,9 @@ def fit(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """
     if dtype in dtypes.NARROW_FLOAT:
         return _round(x, dtype)
-    bits = ml_dtypes.iinfo(dtype).bits
     if dtype in dtypes.NARROW_UNSIGNED:
-        return emit("BitwiseAnd", cast(x, tf.uint8), constant((1 << bits) - 1, np.uint8))
-    unused = constant(8 - bits, np.int8)
+        return to_bits(x, dtype)
+    unused = constant(8 - width(dtype), np.int8)
     return emit("RightShift", emit("LeftShift", cast(x, tf.int8), unused), unused)
 
 
@@ -202,7 +201,7 @@ def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """The inverse of `_to_bits`."""
+    """The inverse of `to_bits`."""
     if dtype not in dtypes.NARROW_FLOAT:
         return fit(cast(bits, dtypes.to_tf(dtype)), dtype)
     return decode(bits, dtype, dtypes.held(dtype))

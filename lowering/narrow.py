@@ -44,7 +44,7 @@ _EXACT = frozenset(
     all_gather all_to_all approx_top_k broadcast_in_dim clamp concatenate copy copy_p cummax cummin
     device_put dynamic_slice dynamic_update_slice expand_dims layout_constraint max min name
     optimization_barrier pad relayout reshape reshard rev scatter select_n sharding_constraint
-    slice split squeeze stop_gradient tile top_k transpose with_memory_space_constraint
+    slice split squeeze stop_gradient tile transpose with_memory_space_constraint
     """.split()
 )
 
@@ -239,19 +239,19 @@ def _extremum(run, lower, eqn, operands):
     return fit(x, dtype) if dtype == dtypes.E8M0 else clip(x, dtype)
 
 
-def _sort(run, lower, eqn, operands):
-    """The NaN of a format without negative zero has its bits, and comes first."""
-    is_first = [
-        _is_narrow_aval(var.aval) and has_negative_nan(var.aval.dtype) for var in eqn.invars
+def _ordered(run, lower, eqn, operands):
+    """The NaN of a format without negative zero has its bits, and is the least number."""
+    lowered = [
+        _replace(_tensor(x), emit("NotEqual", _tensor(x), _tensor(x)), -np.inf)
+        if has_negative_nan(var.aval.dtype)
+        else x
+        for x, var in zip(operands, eqn.invars, strict=True)
     ]
-    operands = [
-        _replace(_tensor(x), emit("NotEqual", _tensor(x), _tensor(x)), -np.inf) if first else x
-        for x, first in zip(operands, is_first, strict=True)
-    ]
-    results = _run_on_held(run, eqn, operands)
     return [
-        _replace(x, emit("Equal", x, constant(-np.inf, x.dtype)), np.nan) if first else x
-        for x, first in zip(results, is_first, strict=True)
+        _replace(x, emit("Equal", x, constant(-np.inf, x.dtype)), np.nan)
+        if has_negative_nan(var.aval.dtype)
+        else x
+        for x, var in zip(_run_on_held(run, eqn, lowered), eqn.outvars, strict=True)
     ]
 
 
@@ -318,5 +318,6 @@ _SPECIAL = {
     "reduce_precision": _reduce_precision,
     "shift_right_arithmetic": _shift_right_arithmetic,
     "shift_right_logical": _on_bits,
-    "sort": _sort,
+    "sort": _ordered,
+    "top_k": _ordered,
 }

@@ -430,7 +430,7 @@ def ordered():
         yield Harness(
             "sort", f"specials_{name(dtype)}", _within(lax.sort, dtype), (x,), dtype=dtype
         )
-        if dtype in MAIN_FLOAT:
+        if dtype in (*MAIN_FLOAT, ml_dtypes.float8_e4m3fnuz):
             fun = _within(lambda x: lax.top_k(x, 5), dtype)
             yield Harness("top_k", f"specials_{name(dtype)}", fun, (x,), dtype=dtype)
 
