@@ -168,7 +168,7 @@ class Interpreter:
     def _apply(self, rule: registry.Rule, eqn: jex_core.JaxprEqn, operands: list[Value]) -> Any:
         if narrow.is_on_narrow(eqn) and not rule.keys:
             operands = [
-                _as_array(x, var.aval) if _is_known(x) else x
+                narrow.known(x, var.aval.dtype) if _is_known(x) else x
                 for x, var in zip(operands, eqn.invars, strict=True)
             ]
             results = narrow.apply(self._lower_equation, self.lower, eqn, operands)

@@ -25,6 +25,7 @@ from lowering import computations, dtypes, jax_compat
 from lowering.broadcasting import Broadcastable
 from lowering.constants import constant
 from lowering.formats import (
+    HAS_CAST,
     clip,
     decode,
     fit,
@@ -37,6 +38,9 @@ from lowering.formats import (
 from lowering.ops import cast, emit
 
 Run = Callable[[jex_core.JaxprEqn, Sequence[Any]], Sequence[Any]]
+
+# Larger constants are not made wider in the graph.
+_LARGE_BYTES = 4096
 
 # Primitives whose results are among the values of their operands.
 _EXACT = frozenset(
@@ -57,6 +61,21 @@ def is_on_narrow(eqn: jex_core.JaxprEqn) -> bool:
     return any(_is_narrow_aval(var.aval) for var in (*eqn.invars, *eqn.outvars)) and (
         eqn.primitive.name not in _STEPWISE
     )
+
+
+def known(value: Any, dtype: Any) -> Any:
+    """A known operand as it is held; a large array of float8 stays one in the graph.
+
+    Args:
+      value: an array of `dtype`, or of what holds it.
+      dtype: any dtype.
+    """
+    if not dtypes.is_narrow(dtype):
+        return value
+    is_large = value.nbytes > _LARGE_BYTES and not tf.executing_eagerly()
+    if is_large and value.dtype == dtype and dtype in HAS_CAST:
+        return tf.cast(constant(value), dtypes.to_tf(dtype))
+    return hold(value, dtype)
 
 
 def apply(

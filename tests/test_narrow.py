@@ -68,6 +68,20 @@ def test_a_quantized_layer_in_a_saved_model(tmp_path):
     np.testing.assert_allclose(loaded.layer(x), expected, rtol=1e-6)
 
 
+def test_large_constants_stay_narrow():
+    rng = np.random.default_rng(0)
+    w = jnp.asarray(rng.normal(size=(512, 512)), jnp.float8_e4m3fn)
+    x = rng.normal(size=(2, 512)).astype(np.float32)
+
+    def fun(x):
+        return x @ w.astype(jnp.float32)
+
+    function = tf.function(lowering.convert(fun), autograph=False)
+    np.testing.assert_allclose(function(x), jax.jit(fun)(x), rtol=1e-4, atol=1e-4)
+    concrete = function.get_concrete_function(tf.TensorSpec(x.shape, x.dtype))
+    assert concrete.graph.as_graph_def().ByteSize() < 1.5 * w.nbytes
+
+
 def test_gradients_pass_through():
     def loss(w, x):
         return jnp.sum(w.astype(jnp.float8_e5m2).astype(jnp.float32) * x)
