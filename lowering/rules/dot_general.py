@@ -13,16 +13,19 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import dims, dtypes, views
+from lowering import dtypes, views
 from lowering.constants import constant, indices
 from lowering.contractions import compute_dtypes
 from lowering.ops import bitcast, cast, move
 from lowering.registry import rule
 
+# The number of elements from which on oneDNN's Transpose is faster than Einsum's.
+_LARGE = 1 << 16
+
 
 @rule("dot_general")
 def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None, **_):
-    """One MatMul or BatchMatMulV2, whose flags take the place of transposes, or else one Einsum.
+    """One MatMul or BatchMatMulV2, whose flags take the place of transposes where they can.
 
     Sums of low precision are accumulated in float32 and rounded once; booleans are or-ed. The axes
     of the result are in the order `permutation`; see `fusion`.
@@ -39,18 +42,13 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
         **dict(zip(labels[1], rhs_aval.shape, strict=True)),
     }
     product = min(_products(labels, sizes, dimension_numbers), key=lambda p: p.transposes)
-    if product.transposes and dims.is_static(sizes.values()) and all(sizes.values()):
-        equation = "{},{}->{}".format(*map("".join, labels))
-        contract = functools.partial(_einsum, equation=equation)
-        result = _multiply(lhs, rhs, contract, dtype)
-    else:
-        result = product.emit(ctx, lhs, rhs, dtype)
+    result = product.emit(ctx, lhs, rhs, dtype)
     result = _convert(ctx, result, ctx.out_aval.shape, dtype)
     return _convert(ctx, result, ctx.out_aval.shape, ctx.out_aval.dtype)
 
 
 def _labels(lhs_rank, rhs_rank, dimension_numbers, permutation):
-    """The axes of the operands and of the result as letters, as in the notation of Einsum."""
+    """The axes of the operands and of the result as letters."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     letters = iter(string.ascii_letters)
     lhs = [next(letters) for _ in range(lhs_rank)]
@@ -147,14 +145,14 @@ class _Product:
         result = self._shaped(ctx, _multiply(x, y, contract, dtype), self._natural)
         if self._is_in_order(self.out, self._natural):
             return self._shaped(ctx, result, self.out)
-        return move("Transpose", result, indices([self._natural.index(x) for x in self.out]))
+        return _transpose(result, [self._natural.index(x) for x in self.out])
 
     def _matrices(self, ctx, x, labels):
         """An operand as matrices, and whether their rows are what is contracted."""
         layout, free = self._layout(labels), self._free(labels)
         if layout is None:
             order = (*self.batch, *free, *self.contract)
-            x = move("Transpose", x, indices([labels.index(label) for label in order]))
+            x = _transpose(x, [labels.index(label) for label in order])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
 
@@ -201,9 +199,13 @@ def _multiply(x, y, contract, dtype):
     return contract(x, y)
 
 
-def _einsum(x, y, equation):
-    """Transposes where it has to."""
-    return tf.raw_ops.Einsum(inputs=[x, y], equation=equation)
+def _transpose(x, permutation):
+    """For small arrays TensorFlow's Transpose, which is oneDNN's, takes longest to start."""
+    if x.dtype == tf.float32 and (x.shape.num_elements() or _LARGE) < _LARGE:
+        axes = string.ascii_letters[: x.shape.rank]
+        equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
+        return tf.raw_ops.Einsum(inputs=[x], equation=equation)
+    return move("Transpose", x, indices(permutation))
 
 
 def _matmul(x, y, adj_x, adj_y):
