@@ -4,6 +4,9 @@ What each device does is mapped over the axes of the mesh, as by `jax.vmap`. A v
 along an axis has a leading dimension for it, in which the shards lie side by side. A value that
 does not is there once, and what follows from it is computed once. Collectives combine the shards
 along those dimensions; each is said in terms of the few that JAX can map.
+
+Where devices take different branches, all branches are computed. A loop takes as many steps as the
+device that takes most; the others keep what they have.
 """
 
 import functools
@@ -24,7 +27,7 @@ _COLLECTIVES: dict[str, Callable[..., Any]] = {}
 # Primitives with jaxprs in which there may be collectives.
 _CONTROL_FLOW = frozenset({"cond", "scan", "while"})
 
-# A device has its own state of a generator, and calls back by itself.
+# Each device has a generator of its own, and calls back by itself.
 _SEQUENTIAL = frozenset({"io_callback", "pure_callback", "rng_bit_generator"})
 
 # Parameters that say how values are spread over devices.
