@@ -117,9 +117,13 @@ def _run_on_held(run, eqn, operands):
 def _convert(run, lower, eqn, operands):
     """Rounds once; from floats to integers NaN gives zero and values out of range saturate."""
     x, source, target = _tensor(operands[0]), eqn.invars[0].aval.dtype, eqn.outvars[0].aval.dtype
-    if source == dtypes.E8M0 and target == np.float64:
-        # The least power of two is subnormal in float32, and would be flushed to zero.
-        return decode(to_bits(x, source), source, target)
+    if source == dtypes.E8M0 and target in (np.bool_, np.float64, np.complex128):
+        # The least power of two is subnormal in float32, and would be taken for zero.
+        numbers = decode(to_bits(x, source), source, np.float64)
+        in_double = jax_compat.replace_dtypes(
+            eqn, lambda dtype: np.dtype(np.float64) if dtype == source else dtype
+        )
+        return _tensor(run(in_double, [numbers])[0])
     if target not in dtypes.NARROW_FLOAT:
         (result,) = _run_on_held(run, eqn, operands)
         if not dtypes.is_narrow(target):

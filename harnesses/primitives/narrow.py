@@ -76,8 +76,8 @@ def _some(dtype):
     info = ml_dtypes.finfo(dtype)
     values = [0.0, -0.0, 0.5, 1.0, -1.0, 1.5, -2.5, 3.0, -7.25, np.inf, -np.inf, np.nan]
     values += map(float, [info.max, info.min, info.tiny, -info.tiny, info.smallest_subnormal])
-    if dtype == E8M0:  # JAX takes the two least powers of two, which are subnormal, for zero.
-        values = [0.5, 1.0, 2.0, 8.0, 2.0**-20, 2.0**100, 2.0**127, np.nan]
+    if dtype == E8M0:  # JAX takes the least power of two, 2**-127, for zero where it computes.
+        values = [0.5, 1.0, 2.0, 8.0, 2.0**-20, 2.0**-126, 2.0**100, 2.0**127, np.nan]
     return np.array(values).astype(dtype).astype(np.float32)
 
 
@@ -111,11 +111,9 @@ _FROM_INTEGER = (np.bool_, np.int8, np.uint8, np.int32, np.int64, np.uint64)
 
 def _targets(dtype):
     """The dtypes that values of a dtype are converted to."""
-    yield from (np.float16, np.float32, np.float64, *MAIN_FLOAT)
+    yield from (np.bool_, np.float16, np.float32, np.float64, np.complex128, *MAIN_FLOAT)
     if dtype != ml_dtypes.float4_e2m1fn:  # XLA takes 6, its greatest number, for too large.
         yield from (np.int8, np.uint32, np.int64, *MAIN_INTEGER)
-    if dtype != E8M0:  # The least power of two is subnormal in float32.
-        yield from (np.bool_, np.complex128)
 
 
 @harnesses
