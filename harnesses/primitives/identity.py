@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jax.experimental import checkify, primal_tangent_dtype
+from jax.experimental import checkify, multihost_utils, primal_tangent_dtype
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.extend.core import primitives
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -78,6 +78,12 @@ def placement():
     mesh = Mesh([device], ("x",), axis_types=(AxisType.Explicit,))
     explicit = NamedSharding(mesh, PartitionSpec("x"))
     yield Harness("reshard", "one_device", lambda x: jax.sharding.reshard(x, explicit), (x,))
+    for convert in (
+        multihost_utils.host_local_array_to_global_array,
+        multihost_utils.global_array_to_host_local_array,
+    ):
+        fun = functools.partial(convert, global_mesh=mesh, pspecs=PartitionSpec("x"))
+        yield Harness(convert.__name__, "one_process", fun, (x,))
     constraint = jax_compat.cpu_primitive("with_memory_space_constraint")
     if constraint is not None:
         fun = functools.partial(constraint.bind, memory_space=jax.memory.Space.Device)

@@ -28,6 +28,8 @@ def optimization_barrier(ctx, *operands):
 
 
 @rule(
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
     "sharding_constraint",
     "layout_constraint",
     "reshard",
