@@ -248,3 +248,9 @@ def scan():
         ).sum()
     )(w)
     yield Harness("scan", "split_transpose", split, args, close(rtol=1e-4, atol=1e-4))
+
+
+@harnesses
+def platform_index():
+    fun = lambda x: lax.platform_dependent(x, cpu=jnp.flip, default=jnp.sin)  # noqa: E731
+    yield Harness("platform_index", "cpu", fun, (np.arange(3, dtype=np.float32),))

@@ -3,17 +3,15 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jax.experimental import checkify, multihost_utils, primal_tangent_dtype
+from jax.experimental import multihost_utils, primal_tangent_dtype
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.extend.core import primitives
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from harnesses.arguments import name, specials
-from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
 
@@ -51,14 +49,8 @@ def unseen():
         jax.debug.inspect_array_sharding(x, callback=lambda sharding: None)
         return x + 1
 
-    def order(x):
-        lax.after_all(lax.create_token())
-        return x + 1
-
     yield Harness("dce_sink", "float32", sink, (x,))
     yield Harness("inspect_sharding", "float32", inspect, (x,))
-    yield Harness("create_token", "unused", order, (x,))
-    yield Harness("after_all", "unused", order, (x,))
 
 
 @harnesses
@@ -73,8 +65,6 @@ def placement():
     by_rows = Layout(major_to_minor=(1, 0))
     fun = lambda x: with_layout_constraint(x, by_rows) + 1  # noqa: E731
     yield Harness("layout_constraint", "by_rows", fun, (np.ones((2, 3), np.float32),))
-    fun = lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)  # noqa: E731
-    yield Harness("platform_index", "cpu", fun, (x,), close())
     mesh = Mesh([device], ("x",), axis_types=(AxisType.Explicit,))
     explicit = NamedSharding(mesh, PartitionSpec("x"))
     yield Harness("reshard", "one_device", lambda x: jax.sharding.reshard(x, explicit), (x,))
@@ -88,13 +78,3 @@ def placement():
     if constraint is not None:
         fun = functools.partial(constraint.bind, memory_space=jax.memory.Space.Device)
         yield Harness("with_memory_space_constraint", "device", fun, (x,))
-
-
-@harnesses
-def check():
-    def fun(x):
-        checkify.debug_check(x.sum() > 0, "negative")
-        return x + 1
-
-    # Without checkify such a check is left out, and one that is not for debugging is an error.
-    yield Harness("check", "debug", fun, (-np.ones(3, np.float32),))

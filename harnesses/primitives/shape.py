@@ -231,10 +231,3 @@ def broadcast_to():
             case = f"{shape}_to_{sizes}_{name(dtype)}".replace(" ", "")
             fun = functools.partial(bind, shape=sizes)
             yield Harness("broadcast_to", case, fun, (random(shape, dtype),))
-
-
-@harnesses
-def dimension_size():
-    bind = jax_compat.cpu_primitive("dimension_size").bind
-    fun = lambda x: x * bind(x, dimension=1).astype(x.dtype)  # noqa: E731
-    yield Harness("dimension_size", "known", fun, (random((2, 3), np.float32),))

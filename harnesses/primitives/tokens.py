@@ -1,0 +1,16 @@
+"""Tokens, by which JAX orders effects."""
+
+import numpy as np
+from jax import lax
+
+from harnesses.harness import Harness, harnesses
+
+
+@harnesses
+def tokens():
+    def fun(x):
+        lax.after_all(lax.create_token(), lax.create_token())
+        return x + 1
+
+    for primitive in ("create_token", "after_all"):
+        yield Harness(primitive, "unused", fun, (np.arange(3),))
