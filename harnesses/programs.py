@@ -142,7 +142,8 @@ def _reshape(x, y, n):
 
 
 def _pad(x, y, n):
-    low, high, interior = (n % 3) - 1, (n // 3 % 3) - 1, n // 9 % 2
+    least = 0 if x.shape[0] == 1 else -1
+    low, high, interior = max((n % 3) - 1, least), max((n // 3 % 3) - 1, least), n // 9 % 2
     return lax.pad(x, x.dtype.type(1), [(low, high, interior)] + [(0, 0, 0)] * (x.ndim - 1))
 
 

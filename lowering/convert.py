@@ -101,6 +101,8 @@ def convert(
             interpreter = Interpreter(resolved, dimensions, program)
             operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, avals, strict=True)]
             results = interpreter.run_to_tensors(program.jaxpr, *operands)
+            if not with_gradient:
+                results = gradient.prevent(results, _name(fun_jax))
             return [
                 boundary.leave(x, aval.dtype)
                 for x, aval in zip(results, program.jaxpr.out_avals, strict=True)
@@ -108,8 +110,6 @@ def convert(
 
         if with_gradient:
             lower = gradient.differentiable(lower, vjp)
-        else:
-            lower = gradient.not_differentiable(lower, _name(fun_jax))
         return jax.tree_util.tree_unflatten(program.out_tree, lower(*tensors))
 
     # AutoGraph would rewrite the code of JAX, to no effect but a slow trace.

@@ -104,17 +104,13 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     return flat
 
 
-def not_differentiable(lower: Lower, name: str) -> Lower:
-    """`lower` with results of which TensorFlow refuses to compute a gradient."""
+def prevent(results: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
+    """Results of the conversion of `name` of which TensorFlow refuses to compute a gradient."""
     message = (
         f"The conversion of {name} was made with with_gradient=False, so that TensorFlow cannot "
         "differentiate it. Use with_gradient=True."
     )
-
-    def fun_tf(*tensors):
-        return [tf.raw_ops.PreventGradient(input=y, message=message) for y in lower(*tensors)]
-
-    return fun_tf
+    return [tf.raw_ops.PreventGradient(input=y, message=message) for y in results]
 
 
 def _differentiable(avals: Sequence[Any]) -> list[int]:

@@ -53,7 +53,11 @@ CASES = {
         (IMAGE[0], *(s[..., :3] for s in IMAGE[2:])),
         {"FusedBatchNormV3": 1},
     ),
-    "attention": (attention, [normal(2, 7, 3, 4)] * 3, {"BatchMatMulV2": 2, "Einsum": 4, "Transpose": 0}),
+    "attention": (
+        attention,
+        [normal(2, 7, 3, 4)] * 3,
+        {"BatchMatMulV2": 2, "Einsum": 4, "Transpose": 0},
+    ),
     "transposed_product": (
         lambda x, y: (x @ y).T,
         (normal(3, 4), normal(4, 5)),

@@ -11,19 +11,19 @@ from harnesses.harness import all_harnesses
 from harnesses.sweep import Selection, unused_limitations, versions
 from lowering import jax_compat
 
+# One process of those that share the tests runs the sweep.
+pytestmark = pytest.mark.xdist_group("sweep")
+
 with jax_compat.enable_x64():
     PRIMITIVES = sorted({harness.primitive for harness in all_harnesses().values()})
 
 
 @pytest.fixture(scope="module")
-def rows(request, tmp_path_factory):
+def rows(tmp_path_factory):
     """The results of a sweep of everything, by primitive."""
     path = tmp_path_factory.mktemp("sweep") / "sweep.sqlite"
     command = [sys.executable, "-m", "tools.sweep", "--database", str(path)]
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print(flush=True)
-        subprocess.run(command, check=False)
+    subprocess.run(command, check=False)
     database = Database(path)
     sweeps = dict(database.finished(Selection().as_data()))
     (sweep,) = [sweep for sweep, ran in sweeps.items() if ran == versions()]

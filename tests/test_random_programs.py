@@ -15,6 +15,8 @@ from harnesses import cell, compare, programs
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
+# Processes share the tests, so that there are some to share.
+PARTS = 8
 
 # What rounding errors of up to 40 equations may add up to, in units of a dtype's epsilon.
 _ULPS = 300
@@ -38,9 +40,15 @@ def _close(expected, actual):
         assert comparison.equal, comparison.message
 
 
-@hypothesis.settings(max_examples=COUNT, deadline=None, print_blob=True)
-@hypothesis.given(_instructions, st.integers(0, 1000))
-def test_program(instructions, seed):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_programs(part):
+    settings = hypothesis.settings(
+        max_examples=-(-COUNT // PARTS), deadline=None, print_blob=True, database=None
+    )
+    hypothesis.seed(part)(settings(hypothesis.given(_instructions, st.integers(0, 1000))(_check)))()
+
+
+def _check(instructions, seed):
     args = programs.inputs(seed, 4)
     fun = programs.program(instructions)
     expected = [np.asarray(y) for y in jax.jit(fun)(*args)]

@@ -7,13 +7,14 @@ hardware has; the others differ in how they are rounded.
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax
 
 from harnesses.arguments import name
-from harnesses.compare import close, exact
+from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 
 MAIN_FLOAT = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
@@ -145,15 +146,12 @@ def convert_element_type():
 def arguments_and_results():
     """What crosses the boundary of a program."""
     for dtype in (*FLOAT, *INTEGER):
-        widen = functools.partial(lax.convert_element_type, new_dtype=_wide(dtype))
-        narrow = functools.partial(lax.convert_element_type, new_dtype=dtype)
-        wide, params = _some(dtype), {"boundary": True}
-        case = f"result_{name(dtype)}"
-        yield Harness("convert_element_type", case, narrow, (wide,), exact, np.dtype(dtype), params)
+        widen = jax.jit(functools.partial(lax.convert_element_type, new_dtype=_wide(dtype)))
+        narrow = jax.jit(functools.partial(lax.convert_element_type, new_dtype=dtype))
+        wide = _some(dtype)
+        yield Harness("jit", f"result_{name(dtype)}", narrow, (wide,), dtype=np.dtype(dtype))
         if dtype not in (ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3, E8M0):
-            case = f"argument_{name(dtype)}"
-            x = wide.astype(dtype)
-            yield Harness("convert_element_type", case, widen, (x,), params=params)
+            yield Harness("jit", f"argument_{name(dtype)}", widen, (wide.astype(dtype),))
 
 
 @harnesses

@@ -1,16 +1,16 @@
-"""What of convert_element_type is not known to work: narrow dtypes as arguments and results."""
+"""Limitations of calls: narrow dtypes as arguments and results of a program."""
 
 from limitations.limitation import Limitation
 
 
 def _crosses_boundary(case, params):
-    return params.get("boundary", False)
+    return case.startswith(("argument_", "result_"))
 
 
 _CANNOT_CONVERT = "lowering error: .*TensorFlow cannot convert (an argument|a result)"
 
 LIMITATIONS = {
-    "convert_element_type": [
+    "jit": [
         Limitation(
             "TensorFlow has no such dtype, so that it can only occur inside of a program.",
             error="TF error: TypeError: TensorFlow has no dtype",
@@ -45,14 +45,6 @@ LIMITATIONS = {
             dtypes={"int4", "uint4"},
             modes={"compiled"},
             where=_crosses_boundary,
-        ),
-        Limitation(
-            "TensorFlow's op PreventGradient, which stands for with_gradient=False, takes no "
-            "values of this dtype where XLA compiles it; with a gradient the result is equal.",
-            error="TF error: .*PreventGradient",
-            dtypes={"float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz"},
-            modes={"compiled"},
-            where=lambda case, params: _crosses_boundary(case, params) and "result" in case,
         ),
     ],
 }
