@@ -38,7 +38,6 @@ _SHOWN_CELLS = 100
 def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses) -> int:
     """Runs the command line; returns the exit code."""
     args = _parse(argv)
-    jax.config.update("jax_enable_x64", True)
     selection = Selection(
         primitives=args.primitive or ("*",),
         dtypes=args.dtype or ("*",),
@@ -48,6 +47,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     )
     bar = None
     with contextlib.ExitStack() as stack:
+        stack.enter_context(jax.enable_x64(True))
         stop = stack.enter_context(_stopped_by_signals())
         terminal = stack.enter_context(_standard_error_to(args.database.with_suffix(".log")))
 
