@@ -41,6 +41,7 @@ class _Uses:
     """Which equations make and use the variables of a jaxpr."""
 
     def __init__(self, jaxpr: jex_core.ClosedJaxpr):
+        self.position = {id(eqn): i for i, eqn in enumerate(jaxpr.eqns)}
         self.made_by = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
         self.used_by: dict[Any, list[Any]] = collections.defaultdict(list)
         for eqn in (*jaxpr.eqns, None):
@@ -72,6 +73,12 @@ class _Group:
             return None
         self.parts.append(eqn)
         return eqn
+
+    def is_last(self, eqn: jex_core.JaxprEqn, primitive: str) -> bool:
+        """Whether no equation of a primitive in the group comes after one."""
+        position = self._uses.position
+        others = (part for part in self.parts if part.primitive.name == primitive)
+        return all(position[id(part)] <= position[id(eqn)] for part in others)
 
     def user(self, var: jex_core.Var, primitive: str) -> jex_core.JaxprEqn | None:
         """The only equation that uses a variable, now part of the group, if of a primitive."""
@@ -177,6 +184,7 @@ def _sum_of_splits(split: jex_core.JaxprEqn, group: _Group) -> Sequence[jex_core
         or any(maker is not first for maker in makers)
         or [atom for (atom,) in others] != first.outvars
         or first.params != split.params
+        or not group.is_last(split, "split")
     ):
         return None
     (x,), (y,) = first.invars, split.invars

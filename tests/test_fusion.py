@@ -64,6 +64,18 @@ CASES = {
         {"MatMul": 1, "Transpose": 0},
     ),
     "gates": (gates, (normal(2, 8), normal(3, 8)[:2]), {"Split": 1, "AddV2": 1}),
+    "gates_computed": (
+        lambda x, y: gates(x, jnp.sin(y)),
+        (normal(2, 8), normal(2, 8)),
+        {"Split": 1, "AddV2": 1},
+    ),
+    "gates_one_after_the_other": (
+        lambda x, y: [
+            a + b for a, b in zip(jnp.split(jnp.sin(x), 2), lax.split(jnp.cos(y), (2, 2)))
+        ],
+        (normal(4, 3), normal(4, 3)),
+        {"Split": 1, "AddV2": 1},
+    ),
     "gates_crossed": (
         lambda x, y: [a + b for a, b in zip(jnp.split(x, 2), jnp.split(y, 2)[::-1], strict=True)],
         (normal(4, 3), normal(4, 3)),
