@@ -119,10 +119,13 @@ def _batch_norm(add: jex_core.JaxprEqn, group: _Group) -> Sequence[jex_core.Jaxp
     if not shifted or not isinstance(shifted.invars[1], jex_core.Literal):
         return None
     variance, epsilon = shifted.invars
+    scale = product.invars[1]
+    if not variance.aval.shape == scale.aval.shape == offset.aval.shape:
+        return None
     return [
         add.replace(
             primitive=_BATCH_NORM,
-            invars=[x, mean, variance, product.invars[1], offset],
+            invars=[x, mean, variance, scale, offset],
             params={"epsilon": float(epsilon.val)},
         )
     ]
@@ -132,18 +135,28 @@ def _softmax(div: jex_core.JaxprEqn, group: _Group) -> Sequence[jex_core.JaxprEq
     """`exp(x - max(x)) / sum(exp(x - max(x)))` along the last axis."""
     aval = div.outvars[0].aval
     axis = len(aval.shape) - 1
+
+    def keeps_axis(eqn):
+        """Whether an equation restores the last axis, which a reduction has removed."""
+        places = eqn.params["broadcast_dimensions"]
+        return eqn.params["shape"] == (*aval.shape[:-1], 1) and places == tuple(range(axis))
+
     if aval.dtype not in (np.float32, np.float64) or axis < 0:
         return None
     exp = group.maker(div.invars[0], "exp", times=2)
     total = exp and group.maker(div.invars[1], "broadcast_in_dim")
-    total = total and group.maker(total.invars[0], "reduce_sum")
+    if not total or not keeps_axis(total):
+        return None
+    total = group.maker(total.invars[0], "reduce_sum")
     sub = total and total.invars[0] is exp.outvars[0] and group.maker(exp.invars[0], "sub")
     if not sub or total.params["axes"] != (axis,):
         return None
     x, atom = sub.invars
-    for primitive in ("stop_gradient", "broadcast_in_dim"):
-        eqn = group.maker(atom, primitive)
-        atom = eqn.invars[0] if eqn else atom
+    stopped = group.maker(atom, "stop_gradient")
+    kept = group.maker(stopped.invars[0] if stopped else atom, "broadcast_in_dim")
+    if not kept or not keeps_axis(kept):
+        return None
+    atom = kept.invars[0]
     bounded = group.maker(atom, "max")
     if bounded:
         low, atom = bounded.invars

@@ -45,9 +45,25 @@ CASES = {
     "softmax": (softmax, (normal(3, 4, 5),), {"Max": 1, "Sub": 1, "IsNan": 0, "Reshape": 0}),
     "softmax_extreme": (softmax, (EXTREME,), {"IsNan": 0}),
     "softmax_double_use": (lambda x: (softmax(x), jnp.sin(x)), (normal(3, 4),), {"IsNan": 0}),
+    "softmax_of_columns": (
+        # The maxima and sums of rows, along columns: nothing that has a name.
+        lambda x: jnp.exp(x - x.max(-1)) / jnp.exp(x - x.max(-1)).sum(-1),
+        (normal(4, 4),),
+        {"IsNan": 2},
+    ),
+    "softmax_of_columns_only_sums": (
+        lambda x: (e := jnp.exp(x - x.max(-1, keepdims=True))) / e.sum(-1),
+        (normal(4, 4),),
+        {"IsNan": 1},
+    ),
     "softmax_low_precision": (softmax, (normal(3, 4).astype(np.float16),), {"IsNan": 1}),
     "softmax_first_axis": (lambda x: jax.nn.softmax(x, axis=0), (normal(3, 4),), {"IsNan": 1}),
     "batch_norm": (batch_norm, IMAGE, {"FusedBatchNormV3": 1, "Rsqrt": 0}),
+    "batch_norm_by_a_number": (
+        lambda x, mean: (x - mean) * (lax.rsqrt(mean + 1e-5) * 2) + mean,
+        (IMAGE[0], IMAGE[2][..., :3]),
+        {"Rsqrt": 1},
+    ),
     "batch_norm_alone": (
         lambda x, *statistics: batch_norm(x, np.eye(3, dtype=np.float32)[None, None], *statistics),
         (IMAGE[0], *(s[..., :3] for s in IMAGE[2:])),
