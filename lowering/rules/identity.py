@@ -10,6 +10,12 @@ def identity(ctx, x, **_):
     return x
 
 
+@rule("multiple_of")
+def multiple_of(ctx, x, **_):
+    """What it promises of its operand is of no use here."""
+    return x
+
+
 @rule("to_edtype", "from_edtype", keys=True)
 def extended(ctx, x, **_):
     """An array of an extended dtype is held as what represents it."""

@@ -22,7 +22,10 @@ refuse(
 
 refuse(
     "core_map",
-    reason="it runs a kernel of Pallas on the cores of an accelerator; write it with jax.lax",
+    "mpmd_map",
+    "pallas_call",
+    "run_scoped",
+    reason="it is a kernel of Pallas, written for the cores of an accelerator; use jax.lax",
 )
 
 refuse(

@@ -96,6 +96,12 @@ def polynomial(x, *coefficients, **_):
     return value
 
 
+@decomposition("reciprocal")
+def reciprocal(x, **_):
+    """A primitive of Pallas, which may be less exact elsewhere."""
+    return jnp.ones((), x.dtype) / x
+
+
 @decomposition("exp2")
 def exp2(x, **_):
     return lax.exp(x * jnp.asarray(np.log(2), x.dtype))
