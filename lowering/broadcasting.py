@@ -8,6 +8,7 @@ primitives on operands that are all broadcast: the work is done once per distinc
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 # Primitives whose rules emit only ops that broadcast, and look at no shape.
@@ -48,6 +49,12 @@ class Broadcastable:
 def takes_partial(primitive: str, position: int) -> bool:
     """Whether the rule of a primitive takes an operand that is left to be broadcast."""
     return primitive in ELEMENTWISE or (primitive == "batch_norm" and position > 0)
+
+
+def distinct(x: np.ndarray) -> np.ndarray:
+    """An array without the repeated elements of a broadcast; it can be broadcast to `x` again."""
+    once = x[(..., *(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides))]
+    return once.reshape(()) if once.size == 1 else once
 
 
 def is_partial(tensor: tf.Tensor, shape: list[int | None]) -> bool:

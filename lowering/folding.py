@@ -56,6 +56,14 @@ def _array(result: Any) -> np.ndarray:
     return np.asarray(result.numpy() if isinstance(result, tf.Tensor) else result)
 
 
+def _broadcast(x: np.ndarray, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> np.ndarray:
+    """A view of `x`, so that it can be told that its elements are repeated."""
+    expanded = [1] * len(shape)
+    for size, axis in zip(x.shape, broadcast_dimensions, strict=True):
+        expanded[axis] = size
+    return np.broadcast_to(x.reshape(expanded), shape)
+
+
 class Folder:
     """Evaluates equations whose operands are known, remembering the results.
 
@@ -95,6 +103,10 @@ class Folder:
             with tf.init_scope():
                 if not tf.executing_eagerly():  # Inside of a graph of TensorFlow 1.
                     return None
-                results = [_array(result) for result in run()]
+                is_broadcast = eqn.primitive.name == "broadcast_in_dim"
+                if is_broadcast and isinstance(operands[0], np.ndarray):
+                    results = [_broadcast(operands[0], **eqn.params)]
+                else:
+                    results = [_array(result) for result in run()]
             self._results[key] = ((eqn, list(operands)), results)
         return self._results[key][1]

@@ -177,10 +177,9 @@ class Interpreter:
             avals = [var.aval for var in eqn.invars]
             return self.lower(rule.fun, operands, avals, eqn.params)
         operands = [
-            x.tensor
-            if isinstance(x, Broadcastable)
-            and broadcasting.takes_partial(eqn.primitive.name, position)
-            and len(var.aval.shape) <= views.MAX_GROUPS
+            _smallest(x)
+            if broadcasting.takes_partial(eqn.primitive.name, position)
+            and len(getattr(var.aval, "shape", ())) <= views.MAX_GROUPS
             else x
             for position, (x, var) in enumerate(zip(operands, eqn.invars, strict=True))
         ]
@@ -291,6 +290,13 @@ def to_tensor(value: Value, dtype: Any) -> tf.Tensor:
     if dtype == dtypes.FLOAT0:
         return constant(np.zeros(np.shape(value), np.int32))
     return constant(value, dtypes.to_tf(dtype))
+
+
+def _smallest(value: Value) -> Value:
+    """A value of which a rule need only see what it is broadcast from."""
+    if isinstance(value, Broadcastable):
+        return value.tensor
+    return broadcasting.distinct(value) if isinstance(value, np.ndarray) else value
 
 
 def full(value: Value) -> Value:

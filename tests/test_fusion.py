@@ -71,8 +71,8 @@ CASES = {
     ),
     "attention": (
         attention,
-        [normal(2, 7, 3, 4)] * 3,
-        {"BatchMatMulV2": 2, "Einsum": 4, "Transpose": 0},
+        [normal(2, 7, 3, 8)] * 3,
+        {"BatchMatMulV2": 2, "GatherV2": 4, "Transpose": 0},
     ),
     "transposed_product": (
         lambda x, y: (x @ y).T,

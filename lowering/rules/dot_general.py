@@ -14,13 +14,15 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import dtypes, views
+from lowering.compiled import is_compiled
 from lowering.constants import constant, indices
 from lowering.contractions import compute_dtypes
 from lowering.ops import bitcast, cast, move
 from lowering.registry import rule
 
-# The number of elements from which on oneDNN's Transpose is faster than Einsum's.
-_LARGE = 1 << 16
+# Rows that are moved by a gather: their indices are part of the graph, and they are worth a copy.
+_MOST_ROWS = 1 << 14
+_LEAST_ROW = 8
 
 
 @rule("dot_general")
@@ -41,7 +43,7 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
         **dict(zip(labels[0], lhs_aval.shape, strict=True)),
         **dict(zip(labels[1], rhs_aval.shape, strict=True)),
     }
-    product = min(_products(labels, sizes, dimension_numbers), key=lambda p: p.transposes)
+    product = min(_products(labels, sizes, dimension_numbers), key=lambda p: p.cost)
     result = product.emit(ctx, lhs, rhs, dtype)
     result = _convert(ctx, result, ctx.out_aval.shape, dtype)
     return _convert(ctx, result, ctx.out_aval.shape, ctx.out_aval.dtype)
@@ -124,10 +126,16 @@ class _Product:
         return [*self.batch, *self._free(self.x), *self._free(self.y)]
 
     @functools.cached_property
-    def transposes(self):
-        """How many arrays have to be transposed."""
-        is_transposed = not self._is_in_order(self.out, self._natural)
-        return is_transposed + sum(self._layout(labels) is None for labels in (self.x, self.y))
+    def cost(self):
+        """How much has to be transposed: a point for each array, two if rows are taken apart."""
+        points = sum(
+            1 + (labels[-1] in self.batch)
+            for labels in (self.x, self.y)
+            if self._layout(labels) is None
+        )
+        if self._is_in_order(self.out, self._natural):
+            return points
+        return points + 1 + (self.out[-1] != self._natural[-1])
 
     def emit(self, ctx, lhs, rhs, dtype):
         """The product, in a dtype that can be converted to `dtype`."""
@@ -151,8 +159,10 @@ class _Product:
         """An operand as matrices, and whether their rows are what is contracted."""
         layout, free = self._layout(labels), self._free(labels)
         if layout is None:
-            order = (*self.batch, *free, *self.contract)
-            x = _transpose(x, [labels.index(label) for label in order])
+            # The last axis stays last.
+            layout = "cf" if labels[-1] in free else "fc"
+            inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
+            x = _transpose(x, [labels.index(label) for label in (*self.batch, *inner)])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
 
@@ -200,12 +210,23 @@ def _multiply(x, y, contract, dtype):
 
 
 def _transpose(x, permutation):
-    """For small arrays TensorFlow's Transpose, which is oneDNN's, takes longest to start."""
-    if x.dtype == tf.float32 and (x.shape.num_elements() or _LARGE) < _LARGE:
-        axes = string.ascii_letters[: x.shape.rank]
-        equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
-        return tf.raw_ops.Einsum(inputs=[x], equation=equation)
-    return move("Transpose", x, indices(permutation))
+    """Where rows stay whole, moves them by a gather, which copies them as they are.
+
+    TensorFlow's Transpose, which is oneDNN's, takes several times as long to start.
+    """
+    shape = x.shape.as_list()
+    moved = [i for i, axis in enumerate(permutation) if axis != i]
+    first, end = moved[0], moved[-1] + 1
+    rows, row = shape[first:end], shape[end:]
+    if is_compiled() or None in (*rows, *row) or shape.count(None) > 1 or 0 in shape:
+        return move("Transpose", x, indices(permutation))
+    if math.prod(rows) > _MOST_ROWS or math.prod(row) < _LEAST_ROW:
+        return move("Transpose", x, indices(permutation))
+    order = [permutation[i] - first for i in range(first, end)]
+    places = np.transpose(np.arange(math.prod(rows)).reshape(rows), order)
+    leading = [-1 if size is None else size for size in shape[:first]]
+    x = move("Reshape", x, indices([*leading, math.prod(rows), *row]))
+    return move("GatherV2", x, indices(places), indices(first))
 
 
 def _matmul(x, y, adj_x, adj_y):
