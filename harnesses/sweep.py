@@ -320,6 +320,8 @@ _tasks_run = itertools.count(1)
 def _start_worker(catalogue: Catalogue) -> None:
     """Prepares a worker; the time this takes is charged to no cell."""
     global _harnesses
+    # What harnesses print goes where TensorFlow and XLA print, not between the results.
+    os.dup2(2, 1)
     warnings.simplefilter("ignore")
     tf.get_logger().setLevel("ERROR")
     tf.config.threading.set_intra_op_parallelism_threads(1)
