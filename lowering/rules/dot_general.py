@@ -140,17 +140,22 @@ class _Product:
     def emit(self, ctx, lhs, rhs, dtype):
         """The product, in a dtype that can be converted to `dtype`."""
         x, y = (rhs, lhs) if self.is_swapped else (lhs, rhs)
+        rows, columns = self._free(self.x), self._free(self.y)
         unknown = [label for label in self._natural if not isinstance(self.sizes[label], int)]
         if not self.batch and self._layout(self.x) == "fc" and len(unknown) > 1:
-            # BatchMatMulV2 with one matrix for the whole batch needs no shape.
+            # BatchMatMulV2 with one matrix for all rows needs no shape.
             if len(self.contract) != 1:
-                x = self._shaped(ctx, x, (*self._free(self.x), self.contract))
-            adj_x = False
+                x = self._shaped(ctx, x, (*rows, self.contract))
+            adj_x, is_whole = False, len(columns) == 1
         else:
             x, adj_x = self._matrices(ctx, x, self.x)
+            is_whole = len(rows) == len(columns) == 1
         y, adj_y = self._matrices(ctx, y, self.y)
         contract = functools.partial(_matmul, adj_x=adj_x, adj_y=not adj_y)
-        result = self._shaped(ctx, _multiply(x, y, contract, dtype), self._natural)
+        result = _multiply(x, y, contract, dtype)
+        result = result if is_whole else self._shaped(ctx, result, self._natural)
+        if list(self.out) == self._natural:
+            return result
         if self._is_in_order(self.out, self._natural):
             return self._shaped(ctx, result, self.out)
         return _transpose(result, [self._natural.index(x) for x in self.out])
