@@ -41,6 +41,7 @@ NARROW_FLOAT = tuple(
 NARROW_SIGNED = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
 NARROW_UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))
 
+FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
 # Powers of two, without a sign and without zero.
 E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 

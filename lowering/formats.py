@@ -171,6 +171,11 @@ def has_negative_nan(dtype: np.dtype) -> bool:
     return dtype in dtypes.NARROW_FLOAT and _format(dtype).nan == 0x80
 
 
+def infinity_is_nan(dtype: np.dtype) -> bool:
+    """Whether infinity becomes NaN in a format."""
+    return dtype in dtypes.NARROW_FLOAT and bool(np.isnan(_format(dtype).overflow))
+
+
 def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Values as the bits that they have in a narrow dtype, in uint8; of NaNs one for each sign."""
     if dtype not in dtypes.NARROW_FLOAT:

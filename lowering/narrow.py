@@ -32,6 +32,7 @@ from lowering.formats import (
     from_bits,
     has_negative_nan,
     hold,
+    infinity_is_nan,
     to_bits,
     width,
 )
@@ -125,6 +126,12 @@ def _convert(run, lower, eqn, operands):
         )
         return _tensor(run(in_double, [numbers])[0])
     if target not in dtypes.NARROW_FLOAT:
+        if source == dtypes.FLOAT4 and jnp.issubdtype(target, np.integer):
+            # XLA takes the largest number of this format for what does not fit an integer.
+            is_largest = emit(
+                "Equal", emit("Abs", x), constant(float(ml_dtypes.finfo(source).max), x.dtype)
+            )
+            operands = [emit("SelectV2", is_largest, emit("Mul", x, constant(np.inf, x.dtype)), x)]
         (result,) = _run_on_held(run, eqn, operands)
         if not dtypes.is_narrow(target):
             return result
@@ -252,14 +259,28 @@ def _reduce_precision(run, lower, eqn, operands):
 
 def _extremum(run, lower, eqn, operands):
     """Of nothing, the maximum is the least number, also if that is finite."""
-    (x,) = _run_on_held(run, eqn, operands)
     aval, dtype = eqn.invars[0].aval, eqn.outvars[0].aval.dtype
+    if dtype == dtypes.E8M0:
+        return _from_infinity(run, lower, eqn, operands)
+    (x,) = _run_on_held(run, eqn, operands)
     sizes = [aval.shape[axis] for axis in eqn.params["axes"]]
     if all(isinstance(size, int) and size for size in sizes):
         return x
     if dtype in dtypes.NARROW_FLOAT and np.isinf(hold(np.array(np.inf).astype(dtype), dtype)):
         return x
-    return fit(x, dtype) if dtype == dtypes.E8M0 else clip(x, dtype)
+    return clip(x, dtype)
+
+
+def _from_infinity(run, lower, eqn, operands):
+    """XLA starts from an infinity; in a format in which that is NaN, nothing else comes out."""
+    (result,) = results = _apply_to_held(run, eqn, operands)
+    dtype = eqn.invars[0].aval.dtype
+    if dtype != dtypes.E8M0 and not (
+        eqn.primitive.name == "cumlogsumexp" and infinity_is_nan(dtype)
+    ):
+        return results
+    nothing = np.nan if result.dtype.is_floating else 0
+    return tf.fill(tf.shape(result), constant(nothing, result.dtype))
 
 
 def _ordered(run, lower, eqn, operands):
@@ -329,8 +350,13 @@ def _tensor(x):
 
 
 _SPECIAL = {
+    "argmax": _from_infinity,
+    "argmin": _from_infinity,
     "bitcast_convert_type": _bitcast_convert,
     "clz": _on_bits,
+    "cumlogsumexp": _from_infinity,
+    "cummax": _from_infinity,
+    "cummin": _from_infinity,
     "convert_element_type": _convert,
     "gather": _gather,
     "logistic": _logistic,

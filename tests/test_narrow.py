@@ -9,19 +9,9 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from lowering import formats
+from lowering import dtypes, formats
 
-FLOATS = (
-    ml_dtypes.float8_e3m4,
-    ml_dtypes.float8_e4m3,
-    ml_dtypes.float8_e4m3b11fnuz,
-    ml_dtypes.float8_e4m3fn,
-    ml_dtypes.float8_e4m3fnuz,
-    ml_dtypes.float8_e5m2,
-    ml_dtypes.float8_e5m2fnuz,
-    ml_dtypes.float8_e8m0fnu,
-    ml_dtypes.float4_e2m1fn,
-)
+FLOATS = [dtype.type for dtype in dtypes.NARROW_FLOAT]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: np.dtype(dtype).name)
@@ -133,3 +123,33 @@ def test_what_cannot_cross_the_boundary_is_named():
     graph = tf.function(lowering.convert(double), autograph=False)
     with pytest.raises(lowering.UnsupportedError, match="argument of dtype int2 in a graph"):
         graph(tf.constant(np.ones(2, ml_dtypes.int2)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, ml_dtypes.int4])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_largest_float4_is_beyond_integers(dtype, compiled):
+    def fun(x):
+        narrow = lax.convert_element_type(x, ml_dtypes.float4_e2m1fn)
+        return lax.convert_element_type(narrow, dtype).astype(np.int64)
+
+    x = np.array([-6, -4, -1.5, 0, 1.5, 4, 6], np.float32)
+    actual = tf.function(lowering.convert(fun), autograph=False, jit_compile=compiled)(x)
+    np.testing.assert_array_equal(actual, jax.jit(fun)(x))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "primitive", [lax.cummax, lax.cummin, lax.cumlogsumexp, "max", "min", "argmax", "argmin"]
+)
+@pytest.mark.parametrize("dtype", FLOATS[:-1], ids=lambda dtype: np.dtype(dtype).name)
+def test_what_starts_from_infinity(primitive, dtype, compiled):
+    def fun(x):
+        narrow = lax.convert_element_type(x, dtype)
+        along = (
+            getattr(narrow, primitive)(1) if isinstance(primitive, str) else primitive(narrow, 1)
+        )
+        return along.astype(np.float32)
+
+    x = np.array([[0.5, 1, 2, 0.25], [1, 8, 0.25, 2]], np.float32)
+    actual = tf.function(lowering.convert(fun), autograph=False, jit_compile=compiled)(x)
+    np.testing.assert_array_equal(actual, jax.jit(fun)(x))
