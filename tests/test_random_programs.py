@@ -1,11 +1,13 @@
 """Random programs of all families of primitives, against JAX in every mode and on both targets."""
 
+import multiprocessing
 import os
 
 import hypothesis
 import jax
 import ml_dtypes
 import numpy as np
+import pebble
 import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
@@ -15,20 +17,14 @@ from harnesses import cell, compare, programs
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
-# Processes share the tests, so that there are some to share.
-PARTS = 8
+# What XLA compiles is kept as long as a process lives, so that none runs more than these.
+_PER_PROCESS = 40
 
 # What rounding errors of up to 40 equations may add up to, in units of a dtype's epsilon.
 _ULPS = 300
 
 _number = st.integers(0, 1023)
 _instructions = st.lists(st.tuples(_number, _number, _number, _number), min_size=10, max_size=40)
-
-
-@pytest.fixture(autouse=True)
-def _x64():
-    with jax.enable_x64(True):
-        yield
 
 
 def _close(expected, actual):
@@ -40,12 +36,21 @@ def _close(expected, actual):
         assert comparison.equal, comparison.message
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", range(-(-COUNT // _PER_PROCESS)))
 def test_programs(part):
+    spawn = multiprocessing.get_context("spawn")
+    with pebble.ProcessPool(max_workers=1, context=spawn) as pool:
+        pool.schedule(_run, (part, min(_PER_PROCESS, COUNT))).result()
+
+
+def _run(part, count):
+    """Tries `count` programs; each part has its own."""
     settings = hypothesis.settings(
-        max_examples=-(-COUNT // PARTS), deadline=None, print_blob=True, database=None
+        max_examples=count, deadline=None, print_blob=True, database=None
     )
-    hypothesis.seed(part)(settings(hypothesis.given(_instructions, st.integers(0, 1000))(_check)))()
+    test = hypothesis.given(_instructions, st.integers(0, 1000))(_check)
+    with jax.enable_x64(True):
+        hypothesis.seed(part)(settings(test))()
 
 
 def _check(instructions, seed):
