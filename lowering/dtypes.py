@@ -126,6 +126,11 @@ def is_key(dtype: Any) -> bool:
     return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
+def itemsize(dtype: Any) -> int:
+    """The bytes of an element; PRNG keys have at most 16."""
+    return 16 if is_key(dtype) else np.dtype(dtype).itemsize
+
+
 def wider(dtype: tf.DType) -> tf.DType | None:
     """A dtype in which arithmetic of `dtype` can be done exactly enough, or None."""
     return _WIDER.get(dtype)

@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
-import numpy as np
 
 from lowering import dtypes, jax_compat
 from lowering.context import Context
@@ -188,9 +187,7 @@ def _fits(results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], len
     def nbytes(variables):
         shapes = [(length, *var.aval.shape) for var in variables]
         sizes = [math.prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes]
-        return sum(
-            n * np.dtype(v.aval.dtype).itemsize for n, v in zip(sizes, variables, strict=True)
-        )
+        return sum(n * dtypes.itemsize(v.aval.dtype) for n, v in zip(sizes, variables, strict=True))
 
     return nbytes(results) <= _STEPS_BYTES + _STEPS_RATIO * nbytes(elements)
 

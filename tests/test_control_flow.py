@@ -215,3 +215,22 @@ def test_short_steps_share_an_iteration(length):
     assert reads == (8 if length == 24 else 1)
     expected, actual = fun(X), lowering.convert(fun)(X)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(y, x, rtol=1e-5), expected, actual)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_products_beside_keys(compiled):
+    def fun(w, xs):
+        def step(h, key_and_x):
+            key, x = key_and_x
+            h = jnp.tanh(h + jax.random.bernoulli(key, 0.5, (4,)) * (x @ w))
+            return h, h.sum()
+
+        keys = jax.random.split(jax.random.key(0), xs.shape[0])
+        return lax.scan(step, jnp.zeros((2, 4)), (keys, xs))
+
+    w, _, xs = RECURRENT
+    function = tf.function(lowering.convert(fun), autograph=False, jit_compile=compiled)
+    expected, actual = fun(w, xs), function(w, xs)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(y, x, rtol=1e-5, atol=1e-6), expected, actual
+    )
