@@ -5,6 +5,7 @@ matrix, that they are orthogonal or triangular, and that eigenvalues agree with 
 measured in units of n eps times the norm of the matrix.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -34,19 +35,39 @@ def _worst(checks: Iterator[Check]) -> Comparison:
 def checks(fun: Callable[[Arrays, Arrays, Arrays, float], Iterator[Check]]) -> Comparer:
     """A comparer of the checks that a function yields for results, arguments and n eps.
 
-    Results that are not finite have to be so in both, as `nan_reaches` has it.
+    The first argument is a batch of matrices, and all that `fun` is given has its batch dimensions
+    as one. Matrices of which JAX's results are not finite are left to `nan_reaches`.
     """
 
     def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-        if not all(np.all(np.isfinite(e)) for e in expected):
-            return nan_reaches(expected, actual, args)
+        *batch, m, n = args[0].shape
+
+        def merged(arrays: Arrays) -> Arrays:
+            return [x.reshape(math.prod(batch), *x.shape[len(batch) :]) for x in arrays]
+
+        expected, actual, args = merged(expected), merged(actual), merged(args)
+        finite = np.all([_is_finite(e) for e in expected], axis=0)
+        reached = nan_reaches(
+            [e[~finite] for e in expected], [a[~finite] for a in actual], [a[~finite] for a in args]
+        )
+        if not reached.equal:
+            return reached
         eps = np.finfo(args[0].dtype).eps
-        size = max(*args[0].shape[-2:], 4)
         return _worst(
-            fun(expected, [_wide(a) for a in actual], [_wide(a) for a in args], size * eps)
+            fun(
+                [e[finite] for e in expected],
+                [_wide(a[finite]) for a in actual],
+                [_wide(a[finite]) for a in args],
+                max(m, n, 4) * eps,
+            )
         )
 
     return compare
+
+
+def _is_finite(x: np.ndarray) -> np.ndarray:
+    """Whether all elements of each array of a batch are finite."""
+    return np.all(np.isfinite(x), axis=tuple(range(1, x.ndim)))
 
 
 def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
@@ -178,22 +199,22 @@ def schur(expected, actual, args, eps):
     yield "norm of T", (_norm(t) - _norm(_wide(expected[0]))) / norm, 8 * eps
 
 
-def eig(left: bool, right: bool, values: float = 100) -> Comparer:
+def eig(left: bool, right: bool, condition: float | Sequence[float] = 100) -> Comparer:
     """Eigenvalues are JAX's in some order; eigenvectors have norm one and a small residual.
 
     Args:
       left: whether the second result is the left eigenvectors.
       right: whether the last result is the right eigenvectors.
-      values: how far eigenvalues may be off, as what eps n |A| is multiplied by. It bounds their
-        condition numbers.
+      condition: a bound of the condition numbers of the eigenvalues, which may be off by as many
+        eps n |A|; of all matrices or of each of a batch.
     """
 
     @checks
     def compare(expected, actual, args, eps):
-        (w, *vectors), (a,) = actual, args
+        (w, *vectors), (a, condition) = actual, args
         norm = _norm(a)
         difference = _unmatched(_wide(expected[0]), w) / norm[..., 0]
-        yield "eigenvalues", difference, values * eps
+        yield "eigenvalues, by their condition,", difference / condition[..., np.newaxis], eps
         if not is_complex(a.dtype):
             yield "conjugate pairs", _unmatched(w, w.conj()), 1e-300
         if left:
@@ -208,7 +229,11 @@ def eig(left: bool, right: bool, values: float = 100) -> Comparer:
             real = np.max(np.where(np.imag(v) == 0, np.abs(v), 0), axis=-2, initial=0)
             yield "phase", np.max(np.abs(v), axis=-2, initial=0) - real, 8 * eps
 
-    return compare
+    def conditioned(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+        of_each = np.broadcast_to(condition, args[0].shape[:-2])
+        return compare(expected, actual, [*args, of_each])
+
+    return conditioned
 
 
 def _unmatched(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
@@ -272,7 +297,7 @@ def stacked(*makers: Maker | np.ndarray) -> Maker:
 
 
 def poisoned(maker: Maker, value: float = np.nan) -> Maker:
-    """A batch whose first matrix has `value` below the diagonal, or wherever it has a place."""
+    """A matrix, or a batch, whose first one has `value` below the diagonal if it has a place."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         a = maker(rng).copy()

@@ -204,6 +204,11 @@ def _halved(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return apply
 
 
+def _hidden(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Hides the divisor from XLA: the compiler of JAX dies of a division of constants by zero."""
+    return lambda x, y: fun(x, lax.optimization_barrier(y))
+
+
 def _bounded(x):
     return jnp.tanh(x) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
@@ -236,8 +241,8 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(_broadcast(_halved(lax.sub)), "fiuc", binary=True),
     Operation(_broadcast(lambda x, y: lax.mul(_bounded(x), _bounded(y))), "fiu", binary=True),
     Operation(_broadcast(lambda x, y: lax.div(x, lax.abs(y) + x.dtype.type(1))), "f", binary=True),
-    Operation(_broadcast(lax.div), "iu", binary=True),
-    Operation(_broadcast(lax.rem), "iu", binary=True),
+    Operation(_broadcast(_hidden(lax.div)), "iu", binary=True),
+    Operation(_broadcast(_hidden(lax.rem)), "iu", binary=True),
     Operation(_broadcast(lax.max), "biuf", keeps_exact=True, binary=True),
     Operation(_broadcast(lax.min), "biuf", keeps_exact=True, binary=True),
     Operation(_broadcast(lax.bitwise_and), "biu", binary=True),

@@ -12,14 +12,14 @@ from harnesses.harness import Harness, harnesses
 DTYPES = (np.float32, np.float64, *COMPLEX)
 
 
-def _harness(case, a, dtype, comparer=None, **params):
+def _harness(case, a, dtype, **params):
     params = {"symmetrize_input": False, "lower": True, **params}
     return Harness(
         "eigh",
         f"{case}_{name(dtype)}",
         functools.partial(lax.linalg.eigh, **params),
         (a,),
-        comparer or linalg.eigh(params["lower"]),
+        linalg.eigh(params["lower"]),
         params=params,
     )
 
@@ -29,8 +29,14 @@ def eigh():
     for dtype in DTYPES:
         for shape in ((4, 4), (2, 2), (1, 1), (0, 0), (2, 0, 0), (0, 3, 3)):
             yield _harness(f"{shape=}", random(shape, dtype), dtype)
-        yield _harness("upper", random((2, 3, 3), dtype), dtype, lower=False)
+        # The other triangle is ignored, whatever it has.
+        upper = linalg.poisoned(random((2, 4, 4), dtype))
+        yield _harness("upper", upper, dtype, lower=False)
+        regular = random((5, 5), dtype)
+        # The algorithm takes long to compile for each shape, so that many matrices share one.
         hard = linalg.stacked(
+            linalg.poisoned(regular),
+            linalg.poisoned(regular, np.inf),
             linalg.with_eigenvalues([1, 1, 2, 2, -3], dtype),
             linalg.with_eigenvalues(np.logspace(0, -12, 5), dtype),
             linalg.with_eigenvalues([-2, 2, -2, 2, 0], dtype),
@@ -41,15 +47,7 @@ def eigh():
             linalg.matrix(lambda rng: rng.normal(size=(5, 5)) * 1e30, dtype),
         )
         yield _harness("hard", hard, dtype)
-        nan = linalg.poisoned(random((2, 4, 4), dtype))
-        yield _harness("nan", nan, dtype)
-        yield _harness("nan_ignored", nan, dtype, _eigenvalues, lower=False)
-        yield _harness("inf", linalg.poisoned(random((3, 3), dtype), np.inf), dtype)
     dtype = np.float64
     yield _harness("unsorted", random((3, 3), dtype), dtype, sort_eigenvalues=False)
     yield _harness("subset", random((3, 3), dtype), dtype, subset_by_index=(0, 3))
     yield _harness("large", random((64, 64), dtype), dtype)
-
-
-def _eigenvalues(expected, actual, args):
-    return linalg.relative_to_norm()(expected[1:], actual[1:], args)
