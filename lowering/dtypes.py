@@ -68,6 +68,9 @@ _WIDER = {
     tf.complex64: tf.complex128,
 }
 
+# Signed integers by their size in bytes.
+SIGNED = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+
 # A dtype of the same width whose bits can be moved in place of those of the key.
 _CARRIER = {
     tf.uint8: tf.int8,

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from lowering.compiled import is_compiled
 from lowering.constants import constant
+from lowering.dtypes import SIGNED
 from lowering.ops import bitcast, emit
 
 _KNOWN = np.ndarray | np.generic
-_WORDS = {2: tf.int16, 4: tf.int32, 8: tf.int64}
 
 # Where an operand is to be replaced by a known zero, by whether that is negative.
 _REPLACED = {
@@ -72,6 +72,6 @@ def _of_known(op, x, y):
 
 def _with_zeros(op, x, y, result):
     """`result`, but where operands are equal, and differ at most as zeros of either sign do."""
-    word = _WORDS[x.dtype.size]
+    word = SIGNED[x.dtype.size]
     both = emit(_OF_SIGNS[op], bitcast(x, word), bitcast(y, word))
     return emit("SelectV2", emit("Equal", x, y), bitcast(both, x.dtype), result)

@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from lowering import dtypes, kernels
 from lowering.constants import constant, indices
+from lowering.dtypes import SIGNED
 from lowering.ops import bitcast, cast, emit
-
-_SIGNED = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
 
 def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
@@ -35,7 +34,7 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
         return [cast(x, tf.uint8)]
     if not x.dtype.is_floating:
         return [x]
-    sign = _sign(bitcast(x, _SIGNED[x.dtype.size]))
+    sign = _sign(bitcast(x, SIGNED[x.dtype.size]))
     absolute = magnitude(x)
     # Negated where the sign bit is set, so that both zeros become 0.
     key = emit("Sub", emit("BitwiseXor", absolute, sign), sign)
@@ -76,7 +75,7 @@ def total_order(x: tf.Tensor) -> tf.Tensor:
         return cast(x, tf.uint8)
     if not x.dtype.is_floating:
         return x
-    return _flip_negatives(bitcast(x, _SIGNED[x.dtype.size]))
+    return _flip_negatives(bitcast(x, SIGNED[x.dtype.size]))
 
 
 def from_total_order(key: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -113,21 +112,26 @@ def has_unusual(x: tf.Tensor) -> tf.Tensor:
     return emit("Any", unusual, indices(range(x.shape.rank)))
 
 
+def is_absolute(x: tf.Tensor) -> bool:
+    """Whether floats are known to have no sign: their bits are in their order, NaN last."""
+    return not tf.executing_eagerly() and x.op.type == "Abs"
+
+
 def magnitude(x: tf.Tensor) -> tf.Tensor:
     """The bits of floats without the sign, as signed integers: in the order of absolute values."""
-    bits = bitcast(x, _SIGNED[x.dtype.size])
+    bits = bitcast(x, SIGNED[x.dtype.size])
     return emit("BitwiseAnd", bits, constant(bits.dtype.max, bits.dtype))
 
 
 def infinity(dtype: tf.DType) -> int:
     """The magnitude of infinity; that of NaN is greater."""
     numpy_dtype = dtype.as_numpy_dtype
-    return int(np.array(np.inf, numpy_dtype).view(_SIGNED[dtype.size].as_numpy_dtype))
+    return int(np.array(np.inf, numpy_dtype).view(SIGNED[dtype.size].as_numpy_dtype))
 
 
 def _least_normal(dtype):
     tiny = ml_dtypes.finfo(dtype.as_numpy_dtype).tiny
-    return constant(np.asarray(tiny).view(_SIGNED[dtype.size].as_numpy_dtype))
+    return constant(np.asarray(tiny).view(SIGNED[dtype.size].as_numpy_dtype))
 
 
 def _exceeds_infinity(magnitude, dtype):
@@ -146,7 +150,7 @@ def _flip_negatives(bits):
 
 def _signed(key):
     """A key as signed integers of its width, in its order."""
-    dtype = _SIGNED[key.dtype.size]
+    dtype = SIGNED[key.dtype.size]
     if key.dtype == dtype:
         return key
     return emit("BitwiseXor", bitcast(key, dtype), constant(dtype.min, dtype))

@@ -24,8 +24,8 @@ from harnesses import models
 
 TARGETS = ("tf", "xla")
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
-# Long enough for the clock and for the threads of TensorFlow and XLA to be awake.
-_TURN_SECONDS = 0.05
+# Each library runs slowly at first after the other: its threads sleep, and its data is in no cache.
+_TURN_SECONDS = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +104,7 @@ def time_in_turns(
     seconds = np.empty((repeats, len(runs)))
     for turn in range(repeats):
         for i, run in enumerate(runs):
+            run()
             start = clock()
             for _ in range(calls[i]):
                 run()

@@ -1,5 +1,6 @@
 """Convolutions."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -318,6 +319,36 @@ def ranks():
         padding="SAME",
         strides=(2, 1, 2),
     )
+
+
+@harnesses
+def few_positions():
+    """More weights than a cache holds, and few places to apply them to."""
+    square = (1, 3, 3, 512), (3, 3, 512, 128)
+    for lhs, rhs, params in (
+        (*square, dict(padding="SAME")),
+        (*square, dict(padding=((1, 2), (3, -1)), strides=(2, 1))),
+        (*square, dict(padding=((2, 2), (2, 2)), rhs_dilation=(2, 1))),
+        (*square, dict(padding=((2, 1), (1, 1)), lhs_dilation=(2, 1))),
+        (*square, dict(padding="SAME", dtype=ml_dtypes.bfloat16)),
+        ((2, 3, 3, 1024), (1, 1, 1024, 512), {}),
+        ((2, 4, 3, 1024), (1, 1, 1024, 512), dict(strides=(2, 2))),
+        ((2, 512, 5), (256, 512, 4), dict(dimension_numbers=("NCH", "OIH", "NCH"))),
+        (
+            (1, 2, 3, 2, 128),
+            (2, 2, 2, 128, 512),
+            dict(dimension_numbers=("NHWDC", "HWDIO", "NHWDC"), padding="SAME", strides=(1, 2, 1)),
+        ),
+    ):
+        harness = _harness(f"few_positions_{lhs}_{rhs}_{params}", lhs, rhs, **params)
+        # Whole numbers, whose sums are exact in any order.
+        dtype = params.get("dtype", np.float32)
+        args = (_whole_numbers(lhs, dtype), _whole_numbers(rhs, dtype))
+        yield dataclasses.replace(harness, args=args, comparer=exact)
+
+
+def _whole_numbers(shape, dtype):
+    return lambda rng: rng.integers(-2, 3, shape).astype(dtype)
 
 
 @harnesses

@@ -56,6 +56,22 @@ def _harness(reducer, case, x, dtype, size, strides=None, padding="VALID", base=
 
 
 @harnesses
+def rectified():
+    """Windows over values without a sign, some of them wholly in the padding."""
+    for dtype in (*_LOW_PRECISION, np.float32, np.float64):
+        x = np.array([0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf, 3, -2, 0.5, 7], dtype)
+        for fun in (jnp.abs, lambda x: lax.max(x, x.dtype.type(0))):
+            yield Harness(
+                "reduce_window_max",
+                f"after_{'abs' if fun is jnp.abs else 'relu'}_{name(dtype)}",
+                lambda x, fun=fun: lax.reduce_window(
+                    fun(x), x.dtype.type(-np.inf), lax.max, (2, 2), (2, 1), ((4, 0), (1, 3))
+                ),
+                (x.reshape(3, 4),),
+            )
+
+
+@harnesses
 def dtypes():
     for reducer in _PRIMITIVES:
         for dtype in NUMBER if reducer is lax.add else ALL:

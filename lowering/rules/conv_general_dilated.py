@@ -8,9 +8,11 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import dims, views
+from lowering.compiled import is_compiled
 from lowering.constants import constant, indices
 from lowering.contractions import compute_dtypes
 from lowering.dtypes import COMPLEX, LOW_PRECISION
+from lowering.im2col import im2col
 from lowering.ops import cast, move
 from lowering.registry import rule
 from lowering.target import XLA
@@ -19,6 +21,11 @@ from lowering.windows import Window, windows
 # The dtypes of TensorFlow's kernels; those of low precision are computed in float32, as TensorFlow
 # would accumulate in low precision. The float64 kernel is far slower than a MatMul once compiled.
 _KERNEL_DTYPES = (*LOW_PRECISION, np.float32)
+
+# TensorFlow's kernels bring weights into another layout at each call. For few positions that takes
+# longer than to multiply, unless the weights stay in the cache of a core, which has 2 MiB or less.
+_FEW_POSITIONS = 128
+_MANY_WEIGHTS = 1 << 19
 
 
 @rule("conv_general_dilated")
@@ -62,6 +69,8 @@ def _kernel(ctx, *, dimension_numbers, feature_group_count, batch_group_count, *
     if any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
     is_grouped = feature_group_count > 1
+    if not is_grouped and _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
+        return _matmul
     if any(window.base_dilation > 1 for window in axes):
         lhs_sizes = [lhs.shape[axis] for axis in dimension_numbers.lhs_spec[2:]]
         fits = not is_grouped and _is_gradient_of_input(axes, lhs_sizes)
@@ -135,6 +144,26 @@ def _conv2d(ctx, lhs, rhs, axes, dimension_numbers):
     kernel = _arranged(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]), 0)
     y = tf.raw_ops.Conv2D(input=x, filter=kernel, **_attributes(axes))
     return _restored(y, _channels_last(out_spec), 1)
+
+
+def _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
+    """Whether reading the weights takes most of the time, and windows take less room than they."""
+    if is_compiled() or not dims.is_static((*lhs.shape, *out.shape)):
+        return False
+    features = out.shape[dimension_numbers.out_spec[1]]
+    positions = math.prod(out.shape) // features
+    is_many = math.prod(rhs.shape) >= _MANY_WEIGHTS
+    return is_many and positions <= min(_FEW_POSITIONS, features)
+
+
+def _matmul(ctx, lhs, rhs, axes, dimension_numbers):
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    x = im2col(ctx, _transposed(lhs, _channels_last(lhs_spec)), axes)
+    kernel = _transposed(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    features = ctx.out_aval.shape[out_spec[1]]
+    y = tf.raw_ops.MatMul(a=x, b=views.reshape(ctx, kernel, (x.shape[1], features)))
+    y = views.reshape(ctx, y, [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)])
+    return _transposed(y, np.argsort(_channels_last(out_spec)))
 
 
 def _depthwise_conv2d(ctx, lhs, rhs, axes, dimension_numbers):

@@ -19,7 +19,13 @@ from lowering.windows import fold, pool, windows
 @rule("reduce_window_max")
 def reduce_window_max(ctx, x, **window):
     """NaN in a window gives NaN, and 0 is above -0."""
-    return _extremum(ctx, x, windows(**window), lambda y: y)
+    axes = windows(**window)
+    if 0 not in ctx.out_aval.shape and x.dtype.is_floating and ordering.is_absolute(x):
+        bits, fill = (
+            bitcast(y, dtypes.SIGNED[x.dtype.size]) for y in (x, constant(-np.inf, x.dtype))
+        )
+        return bitcast(pool(ctx, bits, ctx.in_avals[0].shape, axes, fill, _max_pool), x.dtype)
+    return _extremum(ctx, x, axes, lambda y: y)
 
 
 @rule("reduce_window_min")
