@@ -26,6 +26,8 @@ _KERNEL_DTYPES = (*LOW_PRECISION, np.float32)
 # longer than to multiply, unless the weights stay in the cache of a core, which has 2 MiB or less.
 _FEW_POSITIONS = 128
 _MANY_WEIGHTS = 1 << 19
+# Windows are gathered feature vector by feature vector; one of a cache line or more is copied fast.
+_LONG_FEATURES = 16
 
 
 @rule("conv_general_dilated")
@@ -152,8 +154,11 @@ def _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
         return False
     features = out.shape[dimension_numbers.out_spec[1]]
     positions = math.prod(out.shape) // features
-    is_many = math.prod(rhs.shape) >= _MANY_WEIGHTS
-    return is_many and positions <= min(_FEW_POSITIONS, features)
+    return (
+        math.prod(rhs.shape) >= _MANY_WEIGHTS
+        and positions <= min(_FEW_POSITIONS, features)
+        and lhs.shape[dimension_numbers.lhs_spec[1]] >= _LONG_FEATURES
+    )
 
 
 def _matmul(ctx, lhs, rhs, axes, dimension_numbers):
