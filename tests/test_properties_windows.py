@@ -1,6 +1,7 @@
 """Contractions, convolutions and windows with drawn shapes and parameters give what JAX gives."""
 
 import math
+from unittest import mock
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import lowering
+from lowering.rules import conv_general_dilated
 
 _SETTINGS = settings(
     max_examples=15,
@@ -126,6 +128,15 @@ def test_conv_general_dilated(target, convolution, dtype, seed):
     lhs, rhs, params = convolution
     args = _whole(lhs, dtype, seed), _whole(rhs, dtype, seed + 1)
     _check(lambda x, y: lax.conv_general_dilated(x, y, **params), target, *args)
+
+
+@settings(_SETTINGS, max_examples=100)
+@given(convolution=_convolutions(), seed=st.integers(0, 99))
+def test_convolutions_as_products(convolution, seed):
+    lhs, rhs, params = convolution
+    args = _whole(lhs, np.float32, seed), _whole(rhs, np.float32, seed + 1)
+    with mock.patch.object(conv_general_dilated, "_is_bound_by_weights", return_value=True):
+        _check(lambda x, y: lax.conv_general_dilated(x, y, **params), "tf", *args)
 
 
 @st.composite
