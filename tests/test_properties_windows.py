@@ -130,7 +130,7 @@ def test_conv_general_dilated(target, convolution, dtype, seed):
     _check(lambda x, y: lax.conv_general_dilated(x, y, **params), target, *args)
 
 
-@settings(_SETTINGS, max_examples=100)
+@settings(_SETTINGS, max_examples=60)
 @given(convolution=_convolutions(), seed=st.integers(0, 99))
 def test_convolutions_as_products(convolution, seed):
     lhs, rhs, params = convolution
