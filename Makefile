@@ -14,7 +14,7 @@ sweep: $(READY)
 	$(VENV)/bin/python -m tools.sweep $(ARGS)
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 4 $(ARGS)
+	$(VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: $(READY)
 	$(VENV)/bin/ruff check

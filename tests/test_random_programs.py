@@ -17,7 +17,7 @@ from harnesses.harness import Harness
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
 # What XLA compiles is kept as long as a process lives, so that none runs more than these.
-_PER_PROCESS = 200
+_PER_PROCESS = 100
 
 # What rounding errors of up to 40 equations may add up to, in units of a dtype's epsilon.
 _ULPS = 300
