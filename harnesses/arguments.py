@@ -53,6 +53,11 @@ def random(shape: Sequence[int], dtype: Any, low: float = -4, high: float = 4) -
     return make
 
 
+def whole(shape: Sequence[int], dtype: Any) -> Maker:
+    """Whole numbers of at most two: many are equal, and sums are exact in any order."""
+    return lambda rng: rng.integers(-2, 3, shape).astype(dtype)
+
+
 def full_range(shape: Sequence[int], dtype: Any) -> Maker:
     """Random bit patterns of an integer dtype."""
 

@@ -114,7 +114,7 @@ def has_unusual(x: tf.Tensor) -> tf.Tensor:
 
 def is_absolute(x: tf.Tensor) -> bool:
     """Whether floats are known to have no sign: their bits are in their order, NaN last."""
-    return not tf.executing_eagerly() and x.op.type == "Abs"
+    return x.dtype.is_floating and not tf.executing_eagerly() and x.op.type == "Abs"
 
 
 def magnitude(x: tf.Tensor) -> tf.Tensor:

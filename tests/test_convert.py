@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 import lowering
 from lowering import convert
@@ -175,6 +176,16 @@ def test_each_shape_is_traced_once():
     for size in (2, 3, 2, 3):
         fun_tf(np.ones(size, np.float32))
     assert traced == [(2,), (3,)]
+
+
+# What JAX itself cannot compile.
+
+
+@pytest.mark.parametrize("fun", [lax.div, lax.rem])
+def test_divisors_that_xla_finds_to_be_zero(run, fun):
+    # Compiled as one program, this ends the process of JAX.
+    x = np.int8([3, -5, 0])
+    assert_same(run(lambda x: fun(x ^ x, x ^ x), x), fun(np.zeros_like(x), np.zeros_like(x)))
 
 
 # Gradients.

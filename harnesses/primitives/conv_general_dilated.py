@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
-from harnesses.arguments import ALL, COMPLEX, INTEGER, full_range, name, random
+from harnesses.arguments import ALL, COMPLEX, INTEGER, full_range, name, random, whole
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -341,14 +341,9 @@ def few_positions():
         ),
     ):
         harness = _harness(f"few_positions_{lhs}_{rhs}_{params}", lhs, rhs, **params)
-        # Whole numbers, whose sums are exact in any order.
         dtype = params.get("dtype", np.float32)
-        args = (_whole_numbers(lhs, dtype), _whole_numbers(rhs, dtype))
+        args = (whole(lhs, dtype), whole(rhs, dtype))
         yield dataclasses.replace(harness, args=args, comparer=exact)
-
-
-def _whole_numbers(shape, dtype):
-    return lambda rng: rng.integers(-2, 3, shape).astype(dtype)
 
 
 @harnesses

@@ -21,9 +21,6 @@ def _eig(case, a, dtype, left=False, right=True, condition=100):
     return Harness("eig", f"{case}_{name(dtype)}", eig, (a,), comparer, params=params)
 
 
-# The algorithms take seconds to compile for each shape, so that many matrices share one.
-
-
 def _regular(dtype):
     """Matrices whose eigenvalues are well conditioned, two of them not finite."""
     regular = random((5, 5), dtype)

@@ -33,7 +33,6 @@ def eigh():
         upper = linalg.poisoned(random((2, 4, 4), dtype))
         yield _harness("upper", upper, dtype, lower=False)
         regular = random((5, 5), dtype)
-        # The algorithm takes long to compile for each shape, so that many matrices share one.
         hard = linalg.stacked(
             linalg.poisoned(regular),
             linalg.poisoned(regular, np.inf),

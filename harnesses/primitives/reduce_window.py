@@ -7,7 +7,17 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
-from harnesses.arguments import ALL, COMPLEX, INTEGER, NUMBER, full_range, name, random, specials
+from harnesses.arguments import (
+    ALL,
+    COMPLEX,
+    INTEGER,
+    NUMBER,
+    full_range,
+    name,
+    random,
+    specials,
+    whole,
+)
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -234,7 +244,7 @@ def several_operands():
                 lambda x, y, padding=padding: lax.reduce_window(
                     (x, y), (np.array(-1, x.dtype), np.int32(-1)), argmax, (2, 2), (1, 1), padding
                 ),
-                (_whole((5, 4), dtype), random((5, 4), np.int32)),
+                (whole((5, 4), dtype), random((5, 4), np.int32)),
                 dtype=dtype,
             )
     yield Harness(
@@ -249,7 +259,3 @@ def several_operands():
 
 def _mixed(x, y):
     return x[0] * 2 + y[1].astype(np.int32), x[1] ^ (y[0] > 0), y[2]
-
-
-def _whole(shape, dtype):
-    return lambda rng: rng.integers(-2, 3, shape).astype(dtype)

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
-from harnesses.arguments import name, random
+from harnesses.arguments import name, random, whole
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 
@@ -29,14 +29,9 @@ _WINDOWS = (
 )
 
 
-def _whole(shape, dtype):
-    """With many ties."""
-    return lambda rng: rng.integers(-2, 3, shape).astype(dtype)
-
-
 def _with_nonfinite(shape, dtype):
     def make(rng):
-        x = rng.integers(-2, 3, shape).astype(dtype)
+        x = whole(shape, dtype)(rng)
         x.ravel()[::7], x.ravel()[3::5], x.ravel()[4::9] = np.nan, -np.inf, np.inf
         return x
 
@@ -66,12 +61,12 @@ def gradients():
     ):
         pool = _pool(reducer, *window)
         out = jax.eval_shape(pool, jax.ShapeDtypeStruct(shape, dtype)).shape
-        for makes in (_whole, _with_nonfinite):
+        for makes in (whole, _with_nonfinite):
             yield Harness(
                 "select_and_scatter_add",
-                f"{reducer.__name__}_{shape}_{window}{makes.__name__}_{name(dtype)}",
+                f"{reducer.__name__}_{shape}_{window}_{makes.__name__.lstrip('_')}_{name(dtype)}",
                 lambda x, y, pool=pool: jax.vjp(pool, x)[1](y)[0],
-                (makes(shape, dtype), _whole(out, dtype)),
+                (makes(shape, dtype), whole(out, dtype)),
                 _comparer(dtype),
             )
     for dtype in _FLOAT:
@@ -100,10 +95,10 @@ def tangents():
         (lax.max, lax.min), _WINDOWS, (np.float32, ml_dtypes.bfloat16)
     ):
         pool = _pool(reducer, *window)
-        for makes in (_whole, _with_nonfinite):
+        for makes in (whole, _with_nonfinite):
             yield Harness(
                 "select_and_gather_add",
-                f"{reducer.__name__}_{shape}_{window}{makes.__name__}_{name(dtype)}",
+                f"{reducer.__name__}_{shape}_{window}_{makes.__name__.lstrip('_')}_{name(dtype)}",
                 lambda x, y, pool=pool: jax.jvp(pool, (x,), (y,))[1],
                 (makes(shape, dtype), random(shape, dtype)),
             )

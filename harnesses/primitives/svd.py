@@ -33,7 +33,6 @@ def svd():
         for shape in ((2, 3, 4), (0, 3)):
             yield _harness(f"{shape=}_values", random(shape, dtype), dtype, compute_uv=False)
         regular = random((5, 4), dtype)
-        # The algorithm takes long to compile for each shape, so that many matrices share one.
         hard = linalg.stacked(
             linalg.poisoned(regular),
             linalg.poisoned(regular, np.inf),

@@ -19,13 +19,7 @@ from lowering.windows import fold, pool, windows
 @rule("reduce_window_max")
 def reduce_window_max(ctx, x, **window):
     """NaN in a window gives NaN, and 0 is above -0."""
-    axes = windows(**window)
-    if 0 not in ctx.out_aval.shape and x.dtype.is_floating and ordering.is_absolute(x):
-        bits, fill = (
-            bitcast(y, dtypes.SIGNED[x.dtype.size]) for y in (x, constant(-np.inf, x.dtype))
-        )
-        return bitcast(pool(ctx, bits, ctx.in_avals[0].shape, axes, fill, _max_pool), x.dtype)
-    return _extremum(ctx, x, axes, lambda y: y)
+    return _extremum(ctx, x, windows(**window), lambda y: y)
 
 
 @rule("reduce_window_min")
@@ -44,10 +38,15 @@ def _extremum(ctx, x, axes, reverse):
     """The maximum, or the minimum by reversing the order before and after."""
     if 0 in ctx.out_aval.shape:
         return views.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
-    keys = _keys(reverse(x))
+    x, shape = reverse(x), ctx.in_avals[0].shape
+    if ordering.is_absolute(x):
+        # The bits are in order as they are, and all are greater than those of -inf.
+        bits = bitcast(x, dtypes.SIGNED[x.dtype.size])
+        fill = bitcast(constant(-np.inf, x.dtype), bits.dtype)
+        return reverse(bitcast(pool(ctx, bits, shape, axes, fill, _max_pool), x.dtype))
+    keys = _keys(x)
     fill = constant(keys.dtype.min, keys.dtype)
-    keys = pool(ctx, keys, ctx.in_avals[0].shape, axes, fill, _max_pool)
-    return reverse(_values(keys, x.dtype))
+    return reverse(_values(pool(ctx, keys, shape, axes, fill, _max_pool), x.dtype))
 
 
 def _max_pool(x, sizes, strides):
