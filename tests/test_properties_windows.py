@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import lowering
-from lowering.rules import conv_general_dilated
+from lowering.rules import conv_general_dilated, dot_general
 
 _SETTINGS = settings(
     max_examples=15,
@@ -72,6 +72,15 @@ def test_dot_general(target, dot, dtype, seed):
     lhs, rhs, numbers = dot
     args = _whole(lhs, dtype, seed), _whole(rhs, dtype, seed + 1)
     _check(lambda x, y: lax.dot_general(x, y, numbers), target, *args)
+
+
+@_SETTINGS
+@given(dot=_dots(), seed=st.integers(0, 99))
+def test_batches_as_if_large(dot, seed):
+    lhs, rhs, numbers = dot
+    args = _whole(lhs, np.float32, seed), _whole(rhs, np.float32, seed + 1)
+    with mock.patch.object(dot_general, "_is_for_eigen", return_value=False):
+        _check(lambda x, y: lax.dot_general(x, y, numbers), "tf", *args)
 
 
 def _axes(draw, rank, low=-1):
