@@ -12,7 +12,6 @@ import dataclasses
 import difflib
 import fnmatch
 import hashlib
-import itertools
 import math
 import multiprocessing
 import os
@@ -50,9 +49,9 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-# A worker is replaced after this many tasks, as TensorFlow keeps whatever it has compiled.
-_TASKS_PER_WORKER = 250
-_TASKS_PER_CLEARED_CACHE = 25
+# A worker is replaced after this many tasks, as JAX and TensorFlow keep what they have compiled:
+# up to 3 GiB.
+_TASKS_PER_WORKER = 400
 # How often a pool may break without a result in between.
 _ATTEMPTS = 3
 
@@ -314,7 +313,6 @@ def _judge_failure(harness: Harness, c: Cell, error: BaseException) -> Result:
 
 # The harnesses, in a worker.
 _harnesses: Mapping[str, Harness] = {}
-_tasks_run = itertools.count(1)
 
 
 def _start_worker(catalogue: Catalogue) -> None:
@@ -331,10 +329,7 @@ def _start_worker(catalogue: Catalogue) -> None:
 
 def _run_task(task: Task) -> list[Result]:
     """Runs cells of one harness, in a worker."""
-    results = list(cell.run(_harnesses[task[0].harness], task))
-    if next(_tasks_run) % _TASKS_PER_CLEARED_CACHE == 0:
-        jax.clear_caches()
-    return results
+    return list(cell.run(_harnesses[task[0].harness], task))
 
 
 def _row(harness: Harness, result: Result) -> Row:
