@@ -50,8 +50,8 @@ _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 # A worker is replaced after this many tasks, as JAX and TensorFlow keep what they have compiled:
-# up to 3 GiB.
-_TASKS_PER_WORKER = 400
+# about 2 GiB.
+_TASKS_PER_WORKER = 250
 # How often a pool may break without a result in between.
 _ATTEMPTS = 3
 
