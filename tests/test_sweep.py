@@ -8,8 +8,13 @@ import subprocess
 import sys
 import time
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+import tensorflow as tf
 
+import lowering
+from harnesses import cell
 from harnesses.cell import Verdict
 from harnesses.database import Database, Row, Versions
 from harnesses.harness import Harness
@@ -258,3 +263,12 @@ def test_sweeps_of_other_versions_are_kept(database):
         VERSIONS: ["sin_1"],
         other: ["sin_9"],
     }
+
+
+def test_targets_share_the_run_of_a_graph_with_loops():
+    ran = {}
+    for target in ("tf", "xla"):
+        converted = lowering.convert(jnp.linalg.eigvals, target=target, with_gradient=False)
+        args = [tf.constant(np.eye(3, dtype=np.float32))]
+        cell._run_graph(cell.Cell("eig", "graph", target), converted, args, ran)
+    assert len(ran) == 1
