@@ -3,7 +3,6 @@
 import dataclasses
 import enum
 import functools
-import hashlib
 import itertools
 import re
 import time
@@ -17,6 +16,7 @@ import tensorflow as tf
 import lowering
 from harnesses import compare, looser
 from harnesses.harness import Harness
+from harnesses.runs import Runs, key_of
 from limitations import Limitation, limitations_of
 from lowering.target import TARGETS, TF
 
@@ -92,11 +92,15 @@ def cells_of(
     ]
 
 
-def run(harness: Harness, cells: Iterable[Cell]) -> Iterator[Result]:
+def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> Iterator[Result]:
     """Runs cells of one harness.
 
     JAX computes what is expected once for all of them, and traces the function once per target.
+
+    Args:
+      runs: runs of graphs that need not be made again; if None, those of these cells.
     """
+    runs = runs or Runs()
     args = harness.make_args()
     try:
         expected = _arrays(jax.jit(harness.fun)(*args))
@@ -107,11 +111,10 @@ def run(harness: Harness, cells: Iterable[Cell]) -> Iterator[Result]:
     convert = functools.cache(
         lambda target: lowering.convert(harness.fun, target=target, with_gradient=False)
     )
-    ran: dict[Any, list[np.ndarray]] = {}
     for cell in cells:
         start = time.perf_counter()
         outcome, message, error, actual = _run_cell(
-            harness, cell, convert(cell.target), args, expected, ran
+            harness, cell, convert(cell.target), args, expected, runs
         )
         seconds = time.perf_counter() - start
         yield judge(harness, cell, outcome, message, error, seconds, (expected, actual, args))
@@ -182,15 +185,14 @@ def _run_cell(
     converted: Callable[..., Any],
     args: list[Any],
     expected: list[np.ndarray],
-    ran: dict[Any, list[np.ndarray]],
+    runs: Runs,
 ) -> tuple[Outcome, str, float, list[np.ndarray] | None]:
-    tensors = [_to_tf(arg) for arg in args]
     try:
         with tf.device(f"/{cell.device}:0"):
             if cell.mode == "eager":
-                actual = _numpy(converted(*tensors))
+                actual = _numpy(converted(*map(_to_tf, args)))
             else:
-                actual = _run_graph(cell, converted, tensors, ran)
+                actual = _run_graph(harness, cell, converted, args, runs)
     except lowering.LoweringError as error:
         return Outcome.LOWERING_ERROR, _message(error), 0.0, None
     except Exception as error:  # Whatever TensorFlow raises is the outcome.
@@ -203,15 +205,10 @@ def _run_cell(
 
 
 def _run_graph(
-    cell: Cell,
-    converted: Callable[..., Any],
-    tensors: list[Any],
-    ran: dict[Any, list[np.ndarray]],
+    harness: Harness, cell: Cell, converted: Callable[..., Any], args: list[Any], runs: Runs
 ) -> list[np.ndarray]:
-    """Runs a cell as a graph, unless the same graph has been run in the same mode.
-
-    Targets that share the rules of a program share its graph; XLA need not compile it twice.
-    """
+    """Runs a cell as a graph, unless the same graph has been run in the same mode."""
+    tensors = [_to_tf(arg) for arg in args]
     function = tf.function(converted, autograph=False, jit_compile=cell.mode == "compiled")
     concrete = function.get_concrete_function(*tensors)
     graph_def = concrete.graph.as_graph_def()
@@ -219,35 +216,13 @@ def _run_graph(
         _check_plain(graph_def)
     if concrete.captured_inputs:
         return _numpy(function(*tensors))
-    key = (cell.mode, cell.device, _digest(graph_def))
-    if key not in ran:
-        ran[key] = _numpy(function(*tensors))
-    return ran[key]
-
-
-def _digest(graph_def: Any) -> str:
-    """A hash of a graph in which functions count by what they do: no name is given twice."""
-    functions = {function.signature.name: function for function in graph_def.library.function}
-
-    def digest(message: Any) -> str:
-        # The condition of a loop has placeholders with its function's number in their names.
-        text = re.sub(r"_\d+(___redundant_placeholder)", r"\1", str(message))
-        text = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda match: named(match[1]), text)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    @functools.cache
-    def named(name: str) -> str:
-        if name not in functions:
-            return name
-        anonymous = type(functions[name])()
-        anonymous.CopyFrom(functions[name])
-        anonymous.signature.name = ""
-        return digest(anonymous)
-
-    nodes = type(graph_def)()
-    nodes.CopyFrom(graph_def)
-    nodes.ClearField("library")
-    return digest(nodes)
+    # Callbacks are numbers in a graph, which mean the same only in graphs of the same harness.
+    key = key_of(graph_def, map(_array, args), harness.name, cell.mode, cell.device)
+    results = runs.get(key)
+    if results is None:
+        results = _numpy(function(*tensors))
+        runs.keep(key, results)
+    return results
 
 
 def _check_plain(graph_def: Any) -> None:

@@ -34,6 +34,7 @@ from harnesses import cell
 from harnesses.cell import DEVICES, MODES, Cell, Outcome, Result, Verdict
 from harnesses.database import Database, Row, Versions
 from harnesses.harness import Harness, all_harnesses
+from harnesses.runs import Runs
 from limitations import Limitation, all_limitations
 from lowering.target import TARGETS
 
@@ -165,6 +166,7 @@ def sweep(
     workers: int | None = None,
     timeout: float = 120,
     fresh: bool = False,
+    runs: pathlib.Path | None = None,
     stop: threading.Event | None = None,
     on_start: Callable[[int, int], None] = lambda total, done: None,
     on_results: Callable[[Sequence[Row]], None] = lambda rows: None,
@@ -181,6 +183,8 @@ def sweep(
       workers: how many processes run cells; one per core by default.
       timeout: seconds after which a task counts as hung.
       fresh: whether to start anew instead of continuing an interrupted sweep.
+      runs: a directory of results of runs that need not be made again, and where those of this
+        sweep are kept; see `Runs`.
       stop: interrupts the sweep when it is set.
       on_start: called with how many cells there are, and how many have been run before.
       on_results: called with new results, once they have been recorded.
@@ -198,7 +202,8 @@ def sweep(
         on_start(sum(map(len, selected.values())), len(done))
         tasks = [[c for c in cells if c not in done] for cells in selected.values()]
         tasks = [task for task in tasks if task]
-        for results in _run(tasks, harnesses, catalogue, workers or _cores(), timeout, stop):
+        initargs = (catalogue, runs)
+        for results in _run(tasks, harnesses, initargs, workers or _cores(), timeout, stop):
             rows = [_row(harnesses[result.cell.harness], result) for result in results]
             database.record(sweep_id, rows)
             on_results(rows)
@@ -236,7 +241,7 @@ Task = list[Cell]  # Cells of one harness.
 def _run(
     tasks: Iterable[Task],
     harnesses: Mapping[str, Harness],
-    catalogue: Catalogue,
+    initargs: tuple[Catalogue, pathlib.Path | None],
     workers: int,
     timeout: float,
     stop: threading.Event,
@@ -249,7 +254,7 @@ def _run(
             min(workers, len(waiting)),
             max_tasks=_TASKS_PER_WORKER,
             initializer=_start_worker,
-            initargs=(catalogue,),
+            initargs=initargs,
             context=multiprocessing.get_context("spawn"),
         )
         try:
@@ -311,13 +316,14 @@ def _judge_failure(harness: Harness, c: Cell, error: BaseException) -> Result:
     return cell.judge(harness, c, Outcome.HARNESS_ERROR, f"{type(error).__name__}: {error}")
 
 
-# The harnesses, in a worker.
+# The harnesses and the runs that are kept, in a worker.
 _harnesses: Mapping[str, Harness] = {}
+_runs: Runs | None = None
 
 
-def _start_worker(catalogue: Catalogue) -> None:
+def _start_worker(catalogue: Catalogue, runs: pathlib.Path | None) -> None:
     """Prepares a worker; the time this takes is charged to no cell."""
-    global _harnesses
+    global _harnesses, _runs
     # What harnesses print goes where TensorFlow and XLA print, not between the results.
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
@@ -325,11 +331,12 @@ def _start_worker(catalogue: Catalogue) -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     _harnesses = catalogue()
+    _runs = runs and Runs(runs)
 
 
 def _run_task(task: Task) -> list[Result]:
     """Runs cells of one harness, in a worker."""
-    return list(cell.run(_harnesses[task[0].harness], task))
+    return list(cell.run(_harnesses[task[0].harness], task, _runs))
 
 
 def _row(harness: Harness, result: Result) -> Row:

@@ -69,6 +69,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 workers=args.workers,
                 timeout=args.timeout,
                 fresh=args.fresh,
+                runs=args.runs,
                 stop=stop,
                 on_start=on_start,
                 on_results=lambda rows: bar.update(len(rows)),
@@ -198,6 +199,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=DATABASE,
         metavar="FILE",
         help="where results are recorded; %(default)s",
+    )
+    parser.add_argument(
+        "--runs",
+        type=pathlib.Path,
+        metavar="DIRECTORY",
+        help="where results of graphs are kept, so that sweeps with other versions of JAX need not "
+        "run the same graphs on the same arguments again; only for one machine",
     )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")
     parser.add_argument("--verbose", action="store_true", help="show every primitive at the end")
