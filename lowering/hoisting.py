@@ -43,8 +43,6 @@ def hoist(
       A jaxpr with the rest of the equations, and its constants, which are its first inputs.
     """
     invariant, rest = _split(body, len(consts))
-    if not invariant.eqns:
-        return body, list(consts)
     values = ctx.interpreter.run(invariant, *consts)
     return rest, [*consts, *map(full, values)]
 
@@ -53,14 +51,14 @@ def hoist(
 def _split(
     body: jex_core.ClosedJaxpr, num_consts: int
 ) -> tuple[jex_core.ClosedJaxpr, jex_core.ClosedJaxpr]:
-    """The invariant equations of a body, and the others, as jaxprs.
+    """The invariant equations of a body, and the others, as jaxprs without dead code.
 
     The first is a function of the constants. The second has its results as further constants.
     """
     consts, others = body.invars[:num_consts], body.invars[num_consts:]
     is_fixed = {*consts, *body.constvars}
     invariant, varying = [], []
-    for eqn in body.eqns:
+    for eqn in _needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
         inputs = [var for var in eqn.invars if not isinstance(var, jex_core.Literal)]
         is_invariant = (
             bool(inputs)
@@ -144,11 +142,7 @@ def _split_contractions(
             candidates.append(eqn)
             known.update(eqn.outvars)
     # Of these, the contractions and what they need.
-    ahead, needed = [], set()
-    for eqn in reversed(candidates):
-        if eqn.primitive.name in _CONTRACTIONS or not needed.isdisjoint(eqn.outvars):
-            ahead.insert(0, eqn)
-            needed |= _used([eqn])
+    ahead = _needed(candidates, lambda eqn: eqn.primitive.name in _CONTRACTIONS)
     if not ahead:
         return None
     later = [eqn for eqn in body.eqns if eqn not in ahead]
@@ -194,6 +188,20 @@ def _fits(results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], len
 
 def _stacked(aval: Any, length: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((length, *aval.shape), aval.dtype)
+
+
+def _needed(
+    eqns: Sequence[jex_core.JaxprEqn],
+    is_wanted: Callable[[jex_core.JaxprEqn], bool],
+    results: Sequence[Any] = (),
+) -> list[jex_core.JaxprEqn]:
+    """The equations that are wanted, those that give results, and those that these need."""
+    needed, used = [], _used((), results)
+    for eqn in reversed(eqns):
+        if is_wanted(eqn) or not used.isdisjoint(eqn.outvars):
+            needed.append(eqn)
+            used |= _used([eqn])
+    return needed[::-1]
 
 
 def _used(eqns: Sequence[jex_core.JaxprEqn], outvars: Sequence[Any] = ()) -> set[jex_core.Var]:

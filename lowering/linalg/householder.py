@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from lowering.linalg import masked
+from lowering.linalg.scaling import hypot
 
 Array = jax.Array
 
@@ -40,7 +41,7 @@ def reflector(x: Array, k: Array) -> tuple[Array, Array, Array]:
     tail = jnp.where(positions > k, x, 0)
     tail_norm = norm(tail)
     done = (tail_norm == 0) & (jnp.imag(alpha) == 0)
-    length = jnp.hypot(jnp.hypot(jnp.real(alpha), jnp.imag(alpha)), tail_norm)
+    length = hypot(abs(alpha), tail_norm)
     beta = jnp.where(done, jnp.real(alpha), jnp.where(jnp.real(alpha) < 0, length, -length))
     beta = beta.astype(x.dtype)
     tau = jnp.where(done, 0, (beta - alpha) / jnp.where(done, 1, beta))

@@ -10,6 +10,8 @@ Errors are at most a modest multiple of n eps relative to the norm of the matrix
 singular values, orthogonality and reconstruction alike.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ from jax import lax
 
 from lowering.linalg import masked
 from lowering.linalg.householder import matmul
-from lowering.linalg.scaling import scaled
+from lowering.linalg.scaling import hypot, scaled
 
 Array = jax.Array
 
@@ -52,8 +54,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
     def sweep(state):
         a, v, sweep = state
-        a, v = lax.fori_loop(0, len(a) - 1, lambda _, state: _rotate_hermitian(*state), (a, v))
-        return a, v, sweep + 1
+        return *_repeat(len(a) - 1, _rotate_hermitian, a, v), sweep + 1
 
     state = (a, jnp.eye(len(a), dtype=a.dtype), jnp.zeros((), jnp.int32))
     a, v, _ = lax.while_loop(is_rotated, sweep, state)
@@ -90,9 +91,8 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
 
     def sweep(state):
         w, v, _, sweep = state
-        state = (w, v, jnp.zeros((), real))
-        w, v, largest = lax.fori_loop(0, len(w) - 1, lambda _, s: _rotate_columns(*s), state)
-        return w, v, largest, sweep + 1
+        none = jnp.zeros((), real)
+        return *_repeat(len(w) - 1, _rotate_columns, w, v, none), sweep + 1
 
     # Without vectors the rotations need not be accumulated.
     v = jnp.eye(len(w) if compute_uv else 0, len(w), dtype=a.dtype)
@@ -111,6 +111,11 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
     right = basis * jnp.where(s > 0, diagonal / jnp.where(s > 0, abs(diagonal), 1), 1)
     left = jnp.concatenate([matmul(q[:, :n], v), q[:, n:]], axis=1)
     return s * scale + nan, left + nan, right.conj().T + nan
+
+
+def _repeat(times: int, step: Callable[..., tuple[Array, ...]], *state: Array) -> tuple[Array, ...]:
+    """The state after a number of steps that need not be counted."""
+    return lax.scan(lambda state, _: (step(*state), None), state, length=times)[0]
 
 
 def _even(a: Array) -> Array:
@@ -139,12 +144,12 @@ def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Ar
       t, c and s: columns p and q become c p - conj(s) q and s p + c q, up to a phase of q that is
       part of s; the eigenvalues are alpha - t |gamma| and beta + t |gamma|.
     """
-    size = jnp.hypot(jnp.real(gamma), jnp.imag(gamma))
+    size = abs(gamma)
     is_zero = size == 0
     phase = jnp.where(is_zero, 1, gamma / jnp.where(is_zero, 1, size)).astype(gamma.dtype)
     zeta = (beta - alpha) / (2 * jnp.where(is_zero, 1, size))
     sign = jnp.where(zeta < 0, -1, 1).astype(zeta.dtype)
-    t = jnp.where(is_zero, 0, sign / (abs(zeta) + jnp.hypot(1, zeta)))
+    t = jnp.where(is_zero, 0, sign / (abs(zeta) + hypot(jnp.ones_like(zeta), zeta)))
     c = 1 / jnp.sqrt(1 + t * t)
     return t, c, c * t * phase
 
@@ -163,7 +168,7 @@ def _rotate_hermitian(a: Array, v: Array) -> tuple[Array, Array]:
     gamma = masked.diagonal(a[: n // 2, n // 2 :])
     t, c, s = _rotation(alpha, beta, gamma)
     a = _rotate(_rotate(a, c, s).conj().T, c, s)
-    change = t * jnp.hypot(jnp.real(gamma), jnp.imag(gamma))
+    change = t * abs(gamma)
     diagonal = jnp.concatenate([alpha - change, beta + change]).astype(a.dtype)
     a = jnp.where(masked.on_diagonal(n), diagonal, a)
     paired = masked.on_diagonal(n, n // 2) | masked.on_diagonal(n, -(n // 2))
@@ -179,7 +184,7 @@ def _rotate_columns(w: Array, v: Array, largest: Array) -> tuple[Array, Array, A
     p, q = jnp.split(w, 2, axis=1)
     alpha, beta = jnp.sum(_square(p), axis=0), jnp.sum(_square(q), axis=0)
     gamma = jnp.sum(p.conj() * q, axis=0)
-    size = jnp.hypot(jnp.real(gamma), jnp.imag(gamma))
+    size = abs(gamma)
     length = jnp.sqrt(alpha) * jnp.sqrt(beta)
     cosine = jnp.where(length > 0, size / jnp.where(length > 0, length, 1), 0)
     _, c, s = _rotation(alpha, beta, gamma)

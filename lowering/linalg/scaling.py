@@ -22,6 +22,11 @@ def moderate(a: Array) -> tuple[Array, Array]:
     return factor, lax.complex(jnp.real(a) / factor, jnp.imag(a) / factor)
 
 
+def hypot(x: Array, y: Array) -> Array:
+    """The Euclidean norm of two real numbers, without overflow or underflow of the squares."""
+    return lax.abs(lax.complex(x, y))
+
+
 def scaled(a: Array) -> tuple[Array, Array]:
     """Like `moderate`, but of a matrix with an element that is not finite NaN and zeros."""
     is_finite = jnp.all(jnp.isfinite(a))

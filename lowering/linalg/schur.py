@@ -15,7 +15,7 @@ from jax import lax
 
 from lowering.linalg import householder, masked
 from lowering.linalg.householder import matmul
-from lowering.linalg.scaling import scaled
+from lowering.linalg.scaling import hypot, scaled
 
 Array = jax.Array
 
@@ -165,11 +165,11 @@ def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
     z2 = p / scale * p + larger / scale * smaller
     is_real = z2 >= 4 * eps
     root = p + sign(p) * jnp.sqrt(scale) * jnp.sqrt(jnp.where(is_real, z2, 0))
-    tau = safe(jnp.hypot(c, root))
+    tau = safe(hypot(c, root))
     real = (root / tau, c / tau, d + root, d - larger / safe(root) * smaller, b - c, 0 * c)
     # Complex or nearly equal eigenvalues: make the diagonal elements equal.
     sigma = b + c
-    tau = safe(jnp.hypot(sigma, a - d))
+    tau = safe(hypot(sigma, a - d))
     cs = jnp.sqrt((1 + abs(sigma) / tau) / 2)
     sn = -(p / (tau * cs)) * sign(sigma)
     aa, bb = a * cs + b * sn, -a * sn + b * cs
@@ -260,7 +260,7 @@ def _triangular(t: Array, z: Array) -> tuple[Array, Array, Array]:
         b, c = masked.element(above, k), masked.element(below, k)
         # (sqrt(|b|), i sign(b) sqrt(|c|)), scaled, is an eigenvector of [[a, b], [c, a]].
         p, q = jnp.sqrt(abs(b)), jnp.sqrt(abs(c)) * jnp.where(b < 0, -1, 1)
-        length = jnp.hypot(p, q)
+        length = hypot(p, q)
         is_pair = c != 0
         length = jnp.where(is_pair, length, 1)
         cs = jnp.where(is_pair, p / length, 1).astype(dtype)
