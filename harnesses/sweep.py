@@ -255,7 +255,7 @@ def _run(
             max_tasks=_TASKS_PER_WORKER,
             initializer=_start_worker,
             initargs=initargs,
-            context=multiprocessing.get_context("spawn"),
+            context=_processes(),
         )
         try:
             for results in _run_in_pool(pool, waiting, harnesses, 2 * workers, timeout, stop):
@@ -268,6 +268,15 @@ def _run(
         finally:
             pool.stop()
             pool.join()
+
+
+def _processes() -> multiprocessing.context.BaseContext:
+    """How workers are made: from a process that has imported what they need, where there is fork."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _run_in_pool(
