@@ -271,7 +271,7 @@ def _run(
 
 
 def _processes() -> multiprocessing.context.BaseContext:
-    """How workers are made: from a process that has imported what they need, where there is fork."""
+    """How workers are made: by forks of a process that has imported everything, if possible."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
