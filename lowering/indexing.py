@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from lowering import dims, views
 from lowering.constants import constant, indices
-from lowering.ops import cast, move
+from lowering.ops import cast
 
 if TYPE_CHECKING:
     from lowering.context import Context
@@ -234,7 +234,4 @@ def broadcast(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
 
 def transpose(x: Index, order: Sequence[int]) -> Index:
     """`x` with its axes in another order."""
-    order = list(order)
-    if order == sorted(order):
-        return x
-    return x.transpose(order) if isinstance(x, np.ndarray) else move("Transpose", x, indices(order))
+    return x.transpose(order) if isinstance(x, np.ndarray) else views.transpose(x, order)

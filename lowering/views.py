@@ -1,4 +1,4 @@
-"""Reshape, broadcast, slice and pad: what the rules that move elements are made of.
+"""Reshape, transpose, broadcast, slice and pad: what the rules that move elements are made of.
 
 Each adds no node where there is nothing to do, takes symbolic dimensions, and works for every
 rank: where TensorFlow's kernels end at eight dimensions, one axis is done after the other.
@@ -7,12 +7,14 @@ rank: where TensorFlow's kernels end at eight dimensions, one axis is done after
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from lowering import dims as dims_
+from lowering.compiled import is_compiled
 from lowering.constants import constant, indices
 from lowering.ops import move
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 MAX_RANK = 8
 # That of PadV2.
 _MAX_PAD_RANK = 6
+# TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start. An Einsum,
+# which converters make a transpose again, takes one. It is faster for so many elements, and for
+# all if the last axis stays the last.
+_MOST_BY_EINSUM = 1 << 12
 # The most runs of axes, alternately broadcast and not, that broadcasting kernels take.
 MAX_GROUPS = 5
 
@@ -42,6 +48,25 @@ def _reshape(x: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
         if op.type == "Reshape" and op.inputs[1] is shape and op.graph is x.graph:
             return op.outputs[0]
     return move("Reshape", x, shape)
+
+
+def transpose(x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
+    """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
+    if list(permutation) == sorted(permutation):
+        return x
+    if is_compiled() or x.dtype != tf.float32 or not _is_for_einsum(x, permutation):
+        return move("Transpose", x, indices(permutation))
+    axes = string.ascii_letters[: x.shape.rank]
+    equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
+    return tf.raw_ops.Einsum(inputs=[x], equation=equation)
+
+
+def _is_for_einsum(x: tf.Tensor, permutation: Sequence[int]) -> bool:
+    last = x.shape.rank - 1
+    if last >= len(string.ascii_letters):
+        return False
+    size = x.shape.num_elements()
+    return permutation[-1] == last or (size is not None and size <= _MOST_BY_EINSUM)
 
 
 def broadcast(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:

@@ -102,20 +102,15 @@ def _arranged(x, axes, spatial=None):
       axes: the axes of `x` in the new order.
       spatial: the place of the first spatial axis. A single spatial axis gets another before it.
     """
-    x = _transposed(x, axes)
+    x = views.transpose(x, axes)
     return move("ExpandDims", x, indices(spatial)) if len(axes) == 3 else x
-
-
-def _transposed(x, axes):
-    is_identity = list(axes) == list(range(len(axes)))
-    return x if is_identity else move("Transpose", x, indices(axes))
 
 
 def _restored(x, order, axis):
     """The inverse of `_arranged`: axis `order[i]` of the result is axis i of `x`."""
     if len(order) == 3:
         x = move("Squeeze", x, axis=[axis])
-    return _transposed(x, np.argsort(order))
+    return views.transpose(x, np.argsort(order))
 
 
 def _channels_last(spec):
@@ -163,12 +158,12 @@ def _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
 
 def _matmul(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = im2col(ctx, _transposed(lhs, _channels_last(lhs_spec)), axes)
-    kernel = _transposed(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    x = im2col(ctx, views.transpose(lhs, _channels_last(lhs_spec)), axes)
+    kernel = views.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     features = ctx.out_aval.shape[out_spec[1]]
     y = tf.raw_ops.MatMul(a=x, b=views.reshape(ctx, kernel, (x.shape[1], features)))
     y = views.reshape(ctx, y, [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)])
-    return _transposed(y, np.argsort(_channels_last(out_spec)))
+    return views.transpose(y, np.argsort(_channels_last(out_spec)))
 
 
 def _depthwise_conv2d(ctx, lhs, rhs, axes, dimension_numbers):
@@ -186,8 +181,8 @@ def _depthwise_conv2d(ctx, lhs, rhs, axes, dimension_numbers):
 
 def _conv3d(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = _transposed(lhs, _channels_last(lhs_spec))
-    kernel = _transposed(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    x = views.transpose(lhs, _channels_last(lhs_spec))
+    kernel = views.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     shape = [ctx.in_avals[0].shape[axis] for axis in _channels_last(lhs_spec)]
     is_same = all(_is_same(window, dim) for window, dim in zip(axes, shape[1:-1], strict=True))
     if not is_same:
@@ -200,7 +195,7 @@ def _conv3d(ctx, lhs, rhs, axes, dimension_numbers):
         strides=[1, *(window.stride for window in axes), 1],
         padding="SAME" if is_same else "VALID",
     )
-    return _transposed(y, np.argsort(_channels_last(out_spec)))
+    return views.transpose(y, np.argsort(_channels_last(out_spec)))
 
 
 def _is_same(window, dim):

@@ -15,14 +15,10 @@ from jax import lax
 
 from lowering import dtypes, views
 from lowering.compiled import is_compiled
-from lowering.constants import constant, indices
+from lowering.constants import constant
 from lowering.contractions import compute_dtypes
-from lowering.ops import bitcast, cast, move
+from lowering.ops import bitcast, cast
 from lowering.registry import rule
-
-# Rows that are moved by a gather: their indices are part of the graph, and they are worth a copy.
-_MOST_ROWS = 1 << 14
-_LEAST_ROW = 8
 
 # TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
 # BatchMatMulV3 by Eigen, which takes one, and is as fast up to so many multiplications. TF Lite and
@@ -163,7 +159,7 @@ class _Product:
             return result
         if self._is_in_order(self.out, self._natural):
             return self._shaped(ctx, result, self.out)
-        return _transpose(result, [self._natural.index(x) for x in self.out])
+        return views.transpose(result, [self._natural.index(x) for x in self.out])
 
     def _matrices(self, ctx, x, labels):
         """An operand as matrices, and whether their rows are what is contracted."""
@@ -172,7 +168,7 @@ class _Product:
             # The last axis stays last.
             layout = "cf" if labels[-1] in free else "fc"
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
-            x = _transpose(x, [labels.index(label) for label in (*self.batch, *inner)])
+            x = views.transpose(x, [labels.index(label) for label in (*self.batch, *inner)])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
 
@@ -219,26 +215,6 @@ def _multiply(x, y, contract, dtype):
     return contract(x, y)
 
 
-def _transpose(x, permutation):
-    """Where rows stay whole, moves them by a gather, which copies them as they are.
-
-    TensorFlow's Transpose, which is oneDNN's, takes several times as long to start.
-    """
-    shape = x.shape.as_list()
-    moved = [i for i, axis in enumerate(permutation) if axis != i]
-    first, end = moved[0], moved[-1] + 1
-    rows, row = shape[first:end], shape[end:]
-    if is_compiled() or None in (*rows, *row) or shape.count(None) > 1 or 0 in shape:
-        return move("Transpose", x, indices(permutation))
-    if math.prod(rows) > _MOST_ROWS or math.prod(row) < _LEAST_ROW:
-        return move("Transpose", x, indices(permutation))
-    order = [permutation[i] - first for i in range(first, end)]
-    places = np.transpose(np.arange(math.prod(rows)).reshape(rows), order)
-    leading = [-1 if size is None else size for size in shape[:first]]
-    x = move("Reshape", x, indices([*leading, math.prod(rows), *row]))
-    return move("GatherV2", x, indices(places), indices(first))
-
-
 def _matmul(x, y, adj_x, adj_y):
     if x.shape.rank == 2:
         return tf.raw_ops.MatMul(a=x, b=y, transpose_a=adj_x, transpose_b=adj_y)
@@ -260,4 +236,4 @@ def _is_for_eigen(x, y, adj_y):
 
 def _swapped(x):
     rank = x.shape.rank
-    return move("Transpose", x, indices([*range(rank - 2), rank - 1, rank - 2]))
+    return views.transpose(x, [*range(rank - 2), rank - 1, rank - 2])

@@ -13,7 +13,7 @@ def reshape(ctx, x, *, dimensions, **_):
     Ones in front of the shape are left to the ops that use the result, which add them themselves.
     """
     if dimensions is not None:
-        x = _transpose(x, dimensions)
+        x = views.transpose(x, dimensions)
     shape, added = ctx.out_aval.shape, len(ctx.out_aval.shape) - len(ctx.in_avals[0].shape)
     if added > 0 and shape[:added] == (1,) * added:
         shape = shape[added:]
@@ -27,13 +27,7 @@ def squeeze(ctx, x, *, dimensions):
 
 @rule("transpose")
 def transpose(ctx, x, *, permutation):
-    return _transpose(x, permutation)
-
-
-def _transpose(x, permutation):
-    if tuple(permutation) == tuple(range(len(permutation))):
-        return x
-    return move("Transpose", x, indices(permutation))
+    return views.transpose(x, permutation)
 
 
 @rule("broadcast_to")

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering import dtypes, ordering
-from lowering.constants import constant, indices
+from lowering import dtypes, ordering, views
+from lowering.constants import constant
 from lowering.ops import cast, emit, move
 from lowering.registry import rule
 from lowering.target import XLA
@@ -62,4 +62,4 @@ def _swap(x, axis):
         return x
     order = list(range(x.shape.rank))
     order[axis], order[last] = last, axis
-    return move("Transpose", x, indices(order))
+    return views.transpose(x, order)
