@@ -15,6 +15,7 @@ import jax
 import jax.extend.core as jex_core
 
 from lowering import dtypes, jax_compat
+from lowering.compiled import is_compiled
 from lowering.context import Context
 from lowering.folding import called_jaxprs
 from lowering.interpreter import full
@@ -27,6 +28,9 @@ _CONTRACTIONS = frozenset({"dot_general", "conv_general_dilated"})
 # All steps at once take memory: this many bytes, and as many more for each byte gone through.
 _STEPS_BYTES = 1 << 24
 _STEPS_RATIO = 8
+# XLA fuses the reading of a step's results with what uses them, and does not vectorize that. For
+# more elements than this it costs more than the product of a step.
+_COMPILED_ELEMENTS = 1 << 13
 
 
 def hoist(
@@ -176,13 +180,18 @@ def _is_plain(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def _fits(results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], length: Any) -> bool:
-    """Whether there is memory for the results of all steps; unknown dimensions count as one."""
+    """Whether the results of all steps are worth their memory; unknown dimensions count as one."""
+
+    def count(variable):
+        return math.prod(dim for dim in variable.aval.shape if isinstance(dim, int))
 
     def nbytes(variables):
         shapes = [(length, *var.aval.shape) for var in variables]
         sizes = [math.prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes]
         return sum(n * dtypes.itemsize(v.aval.dtype) for n, v in zip(sizes, variables, strict=True))
 
+    if is_compiled() and sum(map(count, results)) > _COMPILED_ELEMENTS:
+        return False
     return nbytes(results) <= _STEPS_BYTES + _STEPS_RATIO * nbytes(elements)
 
 

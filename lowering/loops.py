@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import dims, dtypes, keys
+from lowering.compiled import is_compiled
 from lowering.constants import constant, indices
 from lowering.context import Context
 from lowering.interpreter import to_tensor
@@ -225,12 +226,14 @@ def is_short(body: jex_core.ClosedJaxpr, length: Any) -> bool:
 def elements_per_step(body: jex_core.ClosedJaxpr, length: Any, unroll: int) -> int:
     """How many elements a step of a scan's loop takes: as asked for, or more if little is done.
 
+    XLA's loops cost little themselves, and run no faster for it.
+
     Args:
       body: what is done for each element.
       length: how many elements there are.
       unroll: how many the step should take.
     """
-    if unroll > 1 or not isinstance(length, int):
+    if unroll > 1 or not isinstance(length, int) or is_compiled():
         return unroll
     counts = (n for n in range(_STEP_ELEMENTS, 1, -1) if length % n == 0)
     return next((n for n in counts if not is_long(body, _STEP_EQUATIONS // n)), 1)
