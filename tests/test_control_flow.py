@@ -15,8 +15,9 @@ from lowering import loops
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
 
-def graph_of(fun, *args, **options):
-    function = tf.function(lowering.convert(fun, target="tf", **options), autograph=False)
+def graph_of(fun, *args, compiled=False, **options):
+    converted = lowering.convert(fun, target="tf", **options)
+    function = tf.function(converted, autograph=False, jit_compile=compiled)
     return function.get_concrete_function(*map(tf.constant, args)).graph.as_graph_def()
 
 
@@ -206,6 +207,14 @@ def test_products_that_wait_for_nothing_are_one(shapes, compiled):
         assert op_counts(graph_def)["MatMul"] == 4
 
 
+@pytest.mark.parametrize(("rows", "ahead"), [(2048, 2), (2049, 0)])
+def test_compiled_products_are_one_if_their_results_are_few(rows, ahead):
+    xs = np.zeros((23, rows, 3), np.float32)
+    graph_def = graph_of(recurrent, *RECURRENT[:2], xs, compiled=True)
+    assert collections.Counter(n.op for n in graph_def.node)["MatMul"] == ahead
+    assert op_counts(graph_def)["MatMul"] == 4
+
+
 @pytest.mark.parametrize("length", [24, 23])
 def test_short_steps_share_an_iteration(length):
     def fun(x):
@@ -213,6 +222,7 @@ def test_short_steps_share_an_iteration(length):
 
     reads = op_counts(graph_of(fun, X))["TensorListGetItem"]
     assert reads == (8 if length == 24 else 1)
+    assert op_counts(graph_of(fun, X, compiled=True))["TensorListGetItem"] == 1
     expected, actual = fun(X), lowering.convert(fun)(X)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(y, x, rtol=1e-5), expected, actual)
 
