@@ -41,7 +41,8 @@ class Program:
 def model_program(name: str, batch: int) -> Program:
     """Returns the model called `name`, with random parameters and inputs."""
     model = models.load(name)
-    return Program(name, model.apply, (model.init(0), model.make_inputs(1, batch)))
+    inputs = model.make_inputs(1, batch)
+    return Program(f"{name}, batch {batch}", model.apply, (model.init(0), inputs))
 
 
 def random_normal(keys: Sequence[jax.Array]) -> list[jax.Array]:
@@ -178,7 +179,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--target", nargs="+", choices=TARGETS, default=TARGETS)
     parser.add_argument("--repeats", type=int, default=20, help="turns of each implementation")
-    parser.add_argument("--batch", type=int, default=1, help="examples in the inputs of a model")
+    parser.add_argument(
+        "--batch", nargs="+", type=int, default=(1, 16), help="examples in the inputs of a model"
+    )
     parser.add_argument(
         "--clock",
         choices=CLOCKS,
@@ -190,13 +193,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = []
     for name in args.model:
         is_random = name == "random_normal"
-        program = random_program() if is_random else model_program(name, args.batch)
-        rows += report(program, args.target, args.repeats, CLOCKS[args.clock])
-    print(
-        f"jax {jax.__version__}, tensorflow {tf.__version__}, batch {args.batch}, {args.clock} time"
-    )
+        programs = [random_program()] if is_random else [model_program(name, n) for n in args.batch]
+        for program in programs:
+            rows += report(program, args.target, args.repeats, CLOCKS[args.clock])
+    print(f"jax {jax.__version__}, tensorflow {tf.__version__}, {args.clock} time")
     for program, figure, value in rows:
-        print(f"{program:18}{figure:34}{value}")
+        print(f"{program:24}{figure:34}{value}")
 
 
 if __name__ == "__main__":
