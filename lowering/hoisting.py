@@ -182,15 +182,15 @@ def _is_plain(eqn: jex_core.JaxprEqn) -> bool:
 def _fits(results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], length: Any) -> bool:
     """Whether the results of all steps are worth their memory; unknown dimensions count as one."""
 
-    def count(variable):
-        return math.prod(dim for dim in variable.aval.shape if isinstance(dim, int))
+    def count(shape):
+        return math.prod(dim for dim in shape if isinstance(dim, int))
 
     def nbytes(variables):
-        shapes = [(length, *var.aval.shape) for var in variables]
-        sizes = [math.prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes]
-        return sum(n * dtypes.itemsize(v.aval.dtype) for n, v in zip(sizes, variables, strict=True))
+        return sum(
+            count((length, *var.aval.shape)) * dtypes.itemsize(var.aval.dtype) for var in variables
+        )
 
-    if is_compiled() and sum(map(count, results)) > _COMPILED_ELEMENTS:
+    if is_compiled() and sum(count(var.aval.shape) for var in results) > _COMPILED_ELEMENTS:
         return False
     return nbytes(results) <= _STEPS_BYTES + _STEPS_RATIO * nbytes(elements)
 

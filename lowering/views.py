@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 MAX_RANK = 8
 # That of PadV2.
 _MAX_PAD_RANK = 6
-# TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start. An Einsum,
-# which converters make a transpose again, takes one. It is faster for so many elements, and for
-# all if the last axis stays the last.
+# TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start. An Einsum
+# takes one; TF Lite makes a transpose of it again, and tf2onnx keeps it, if letters are small. It
+# is faster up to so many elements, and always if the last axis stays the last.
 _MOST_BY_EINSUM = 1 << 12
 # The most runs of axes, alternately broadcast and not, that broadcasting kernels take.
 MAX_GROUPS = 5
@@ -56,14 +56,14 @@ def transpose(x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
         return x
     if is_compiled() or x.dtype != tf.float32 or not _is_for_einsum(x, permutation):
         return move("Transpose", x, indices(permutation))
-    axes = string.ascii_letters[: x.shape.rank]
+    axes = string.ascii_lowercase[: x.shape.rank]
     equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
     return tf.raw_ops.Einsum(inputs=[x], equation=equation)
 
 
 def _is_for_einsum(x: tf.Tensor, permutation: Sequence[int]) -> bool:
     last = x.shape.rank - 1
-    if last >= len(string.ascii_letters):
+    if last >= len(string.ascii_lowercase):
         return False
     size = x.shape.num_elements()
     return permutation[-1] == last or (size is not None and size <= _MOST_BY_EINSUM)
