@@ -18,7 +18,7 @@ from harnesses import compare, looser
 from harnesses.harness import Harness
 from harnesses.runs import Runs, key_of
 from limitations import Limitation, limitations_of
-from lowering.target import TARGETS, TF
+from lowering.targets import TARGETS, TF
 
 MODES = ("eager", "graph", "compiled")
 DEVICES = ("cpu", "gpu", "tpu")

@@ -36,7 +36,7 @@ from harnesses.database import Database, Row, Versions
 from harnesses.harness import Harness, all_harnesses
 from harnesses.runs import Runs
 from limitations import Limitation, all_limitations
-from lowering.target import TARGETS
+from lowering.targets import TARGETS
 
 Catalogue = Callable[[], Mapping[str, Harness]]
 

@@ -10,19 +10,16 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import (
-    boundary,
-    containers,
-    dims,
-    dtypes,
-    gradient,
     jax_compat,
-    polymorphic,
     rules,  # noqa: F401  Registers the rules.
 )
+from lowering.core.interpreter import Interpreter
 from lowering.errors import LoweringError
-from lowering.interpreter import Interpreter
-from lowering.target import Target, resolve
-from lowering.trace import Program, trace
+from lowering.formats import boundary
+from lowering.frontend import containers, gradient, polymorphic
+from lowering.ops import dims, dtypes
+from lowering.passes.trace import Program, trace
+from lowering.targets import Target, resolve
 
 
 def convert(

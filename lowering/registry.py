@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering import target as targets
+from lowering.targets import target as targets
 
 
 @dataclasses.dataclass(frozen=True)

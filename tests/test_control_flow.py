@@ -10,7 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from lowering import loops
+from lowering.tensors import loops
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 

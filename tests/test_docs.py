@@ -15,7 +15,7 @@ from harnesses.evidence import Evidence
 from harnesses.sweep import Selection, versions
 from limitations import Limitation
 from lowering import registry
-from lowering.target import TARGETS, TF
+from lowering.targets import TARGETS, TF
 from tools import regenerate_docs
 
 ROWS = [

@@ -17,9 +17,11 @@ from jax import lax
 from jax.interpreters import mlir
 
 import lowering
-from lowering import constants, convert, dims, dtypes, folding, jax_compat, kernels, ops, registry
-from lowering import target as targets
+from lowering import convert, jax_compat, registry
+from lowering.core import folding
 from lowering.errors import LoweringError, UnsupportedError
+from lowering.ops import constants, dims, dtypes, emission, kernels
+from lowering.targets import target as targets
 
 MODES = ["eager", "graph", "compiled"]
 
@@ -123,7 +125,7 @@ def test_constants_are_shared_in_a_graph():
             assert constants.constant(np.int32([1, 2])) is one
         assert constants.constant([1, 2], tf.int64) is not one
         assert constants.constant([[1, 2]], np.int32) is not one
-        assert constants.indices([1, 2]) is one
+        assert constants.integers([1, 2]) is one
     assert len(graph.get_operations()) == 3
     with tf.Graph().as_default():
         assert constants.constant([1, 2], np.int32) is not one
@@ -144,9 +146,9 @@ def test_constants_made_in_a_loop_are_reachable_outside():
 
 
 def test_indices_beyond_int32():
-    assert constants.indices([1, 2]).dtype == tf.int32
-    assert constants.indices([]).dtype == tf.int32
-    assert constants.indices([2**31]).dtype == tf.int64
+    assert constants.integers([1, 2]).dtype == tf.int32
+    assert constants.integers([]).dtype == tf.int32
+    assert constants.integers([2**31]).dtype == tf.int64
 
 
 def test_large_constants_are_shared_by_identity():
@@ -243,7 +245,7 @@ def test_sizes_of_symbolic_dimensions():
         assert dimensions.size(dim) == expected, dim
     assert dimensions.size(4) == 4
     np.testing.assert_array_equal(dimensions.shape([b, 5, b + c]), [7, 5, 10])
-    assert dimensions.shape([2, 5]) is constants.indices([2, 5])
+    assert dimensions.shape([2, 5]) is constants.integers([2, 5])
 
 
 def test_maximum_and_minimum_of_dimensions():
@@ -309,7 +311,7 @@ def test_kernels():
 @pytest.mark.parametrize("mode", MODES)
 def test_emit_computes_in_a_wider_dtype(mode):
     def fun(x):
-        return ops.emit("Erf", x)
+        return emission.emit("Erf", x)
 
     if mode != "eager":
         fun = tf.function(fun, autograph=False, jit_compile=mode == "compiled")
@@ -320,39 +322,39 @@ def test_emit_computes_in_a_wider_dtype(mode):
 
 def test_emit_computes_modulo_the_width():
     x = tf.constant([2**32 - 1, 5], tf.uint32)
-    result = ops.emit("Cumsum", x, constants.constant(0, tf.int32), modular=True)
+    result = emission.emit("Cumsum", x, constants.constant(0, tf.int32), modular=True)
     assert result.dtype == tf.uint32
     np.testing.assert_array_equal(result, [2**32 - 1, 4])
 
 
 def test_emit_keeps_results_of_other_dtypes():
-    assert ops.emit("Equal", tf.constant([1]), tf.constant([1])).dtype == tf.bool
+    assert emission.emit("Equal", tf.constant([1]), tf.constant([1])).dtype == tf.bool
 
 
 def test_emit_takes_the_names_of_python():
     x = tf.constant([[1, 2], [3, 4]])
-    np.testing.assert_array_equal(ops.emit("Sum", x, constants.indices([0])), [4, 6])
-    assert ops.emit("ExpandDims", x, constants.constant(0, tf.int32)).shape == (1, 2, 2)
+    np.testing.assert_array_equal(emission.emit("Sum", x, constants.integers([0])), [4, 6])
+    assert emission.emit("ExpandDims", x, constants.constant(0, tf.int32)).shape == (1, 2, 2)
 
 
 def test_emit_of_an_unknown_op_or_dtype():
     with pytest.raises(ValueError, match="no op 'NoSuchOp'"):
-        ops.emit("NoSuchOp", tf.constant(1))
+        emission.emit("NoSuchOp", tf.constant(1))
     with pytest.raises(UnsupportedError, match="no Erf for complex64"):
-        ops.emit("Erf", tf.constant(1, tf.complex64))
+        emission.emit("Erf", tf.constant(1, tf.complex64))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.uint32, np.uint64, np.bool_])
 def test_move_keeps_the_bits(dtype):
     x = np.arange(6).astype(dtype).reshape(2, 3)
-    y = ops.move("Transpose", tf.constant(x), constants.indices([1, 0]))
+    y = emission.move("Transpose", tf.constant(x), constants.integers([1, 0]))
     np.testing.assert_array_equal(y.numpy().view(np.uint8), x.T.copy().view(np.uint8))
 
 
 def test_casts_that_change_nothing_are_no_ops():
     x = tf.constant([1.0])
-    assert ops.cast(x, tf.float32) is x
-    assert ops.bitcast(x, tf.float32) is x
+    assert emission.cast(x, tf.float32) is x
+    assert emission.bitcast(x, tf.float32) is x
 
 
 # The interpreter.

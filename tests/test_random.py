@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import lowering
-from lowering import keys
+from lowering.formats import keys
 
 WORDS = np.array([3, 4], np.uint32)
 

@@ -17,7 +17,7 @@ import jax
 
 import lowering  # noqa: F401  Registers the rules.
 from lowering import jax_compat, registry
-from lowering.target import TF
+from lowering.targets import TF
 
 ROOT = pathlib.Path(__file__).parents[1]
 

@@ -27,7 +27,7 @@ from harnesses.cell import DEVICES, MODES, Verdict
 from harnesses.database import Row
 from harnesses.harness import all_harnesses
 from harnesses.sweep import Catalogue, Report, Selection, SelectionError, sweep
-from lowering.target import TARGETS
+from lowering.targets import TARGETS
 
 DATABASE = pathlib.Path("sweep.sqlite")
 

@@ -2,11 +2,9 @@
 
 import tensorflow as tf
 
-from lowering import dtypes
-from lowering.constants import constant, indices
-from lowering.ops import cast, emit
+from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import rule
-from lowering.target import XLA
+from lowering.targets import XLA
 
 
 @rule("argmax", "argmin")
@@ -15,7 +13,7 @@ def argmax(ctx, x, *, axes, index_dtype, **_):
     if x.dtype.is_floating:
         return _first_extremum(ctx, x, axes, index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
-    index = emit(op, x, indices(axes[0]), output_type=tf.int64)
+    index = emit(op, x, integers(axes[0]), output_type=tf.int64)
     return cast(index, dtypes.to_tf(index_dtype))
 
 
@@ -33,12 +31,12 @@ def _first_extremum(ctx, x, axes, index_dtype):
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         x = cast(x, tf.float32)  # The same order, and several times faster.
     op = "Max" if ctx.eqn.primitive.name == "argmax" else "Min"
-    extremum = emit(op, x, indices(axes), keep_dims=True)
+    extremum = emit(op, x, integers(axes), keep_dims=True)
     size = ctx.size(ctx.in_avals[0].shape[axis])
     position = tf.range(size)
     if isinstance(size, int):
         position, size = constant(range(size), tf.int32), constant(size, tf.int32)
-    shape = indices([-1] + [1] * (x.shape.rank - axis - 1))
+    shape = integers([-1] + [1] * (x.shape.rank - axis - 1))
     is_extremum = emit("Equal", x, extremum)
     index = emit(
         "SelectV2", is_extremum, tf.reshape(position, shape), constant(tf.int32.max, tf.int32)
@@ -47,7 +45,7 @@ def _first_extremum(ctx, x, axes, index_dtype):
         # Negative positions come first.
         negative = tf.reshape(position - size, shape)
         index = emit("SelectV2", emit("NotEqual", x, x), negative, index)
-    index = emit("Min", index, indices(axes))
+    index = emit("Min", index, integers(axes))
     if x.dtype.is_floating:
         index = emit("FloorMod", index, size)
     return cast(index, dtypes.to_tf(index_dtype))

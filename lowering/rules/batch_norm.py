@@ -2,10 +2,9 @@
 
 import tensorflow as tf
 
-from lowering import views
-from lowering.constants import constant
-from lowering.ops import emit
+from lowering.ops import constant, emit
 from lowering.registry import rule
+from lowering.tensors import movement
 
 
 @rule("batch_norm")
@@ -14,7 +13,7 @@ def batch_norm(ctx, x, mean, variance, scale, offset, *, epsilon):
     if not tf.executing_eagerly() and x.op.type == "Conv2D":
         features = ctx.out_aval.shape[-1:]
         mean, variance, scale, offset = (
-            views.reshape(ctx, v, features) for v in (mean, variance, scale, offset)
+            movement.reshape(ctx, v, features) for v in (mean, variance, scale, offset)
         )
         return tf.raw_ops.FusedBatchNormV3(
             x=x,

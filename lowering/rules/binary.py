@@ -6,10 +6,10 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import complex_division, complex_math, dtypes, extrema
-from lowering.constants import constant
-from lowering.ops import cast, emit
+from lowering.arrays import complex_math
+from lowering.ops import cast, constant, dtypes, emit, extrema
 from lowering.registry import decomposition, rule
+from lowering.tensors import complex_division
 
 
 @rule("add", "add_any")

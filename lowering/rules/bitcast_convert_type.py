@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from lowering import dtypes
+from lowering.ops import dtypes
 from lowering.registry import rule
 
 

@@ -4,8 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering import dtypes
-from lowering.ops import cast, emit
+from lowering.ops import cast, dtypes, emit
 from lowering.registry import decomposition, rule
 
 

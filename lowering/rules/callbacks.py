@@ -3,8 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering import dtypes, jax_compat
-from lowering.compiled import is_compiled
+from lowering import jax_compat
+from lowering.ops import dtypes
+from lowering.ops.modes import is_compiled
 from lowering.registry import rule
 
 

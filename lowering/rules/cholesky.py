@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import tensorflow as tf
 from jax import lax
 
-from lowering.nonfinite import nan_unless
 from lowering.registry import decomposition, rule
+from lowering.tensors.nonfinite import nan_unless
 
 
 @rule("cholesky")

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from lowering import dtypes, extrema
+from lowering.ops import dtypes, extrema
 from lowering.registry import decomposition, rule
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.shards import collective
+from lowering.rules.shards import collective
 
 Groups = Sequence[Sequence[int]] | None
 

@@ -1,9 +1,8 @@
 """Comparisons."""
 
-from lowering import dtypes
-from lowering.ops import emit
-from lowering.ordering import total_order
+from lowering.ops import dtypes, emit
 from lowering.registry import rule
+from lowering.tensors.ordering import total_order
 
 _OPS = {
     "eq": "Equal",

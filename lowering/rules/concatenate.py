@@ -1,7 +1,6 @@
 """Primitives that join arrays, or take them apart."""
 
-from lowering.constants import constant
-from lowering.ops import move
+from lowering.ops import constant, move
 from lowering.registry import rule
 
 

@@ -5,11 +5,11 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from lowering import jax_compat, loops
-from lowering.constants import constant
-from lowering.hoisting import contract_ahead, hoist
-from lowering.ops import emit
+from lowering import jax_compat
+from lowering.ops import constant, emit
+from lowering.passes.hoisting import contract_ahead, hoist
 from lowering.registry import rule
+from lowering.tensors import loops
 
 
 @rule("cond", keep_constants=True, keys=True)

@@ -7,16 +7,15 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import dims, views
-from lowering.compiled import is_compiled
-from lowering.constants import constant, indices
-from lowering.contractions import compute_dtypes
-from lowering.dtypes import COMPLEX, LOW_PRECISION
-from lowering.im2col import im2col
-from lowering.ops import cast, move
+from lowering.arrays.windows import Window, windows
+from lowering.ops import cast, constant, dims, integers, move
+from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
+from lowering.ops.modes import is_compiled
 from lowering.registry import rule
-from lowering.target import XLA
-from lowering.windows import Window, windows
+from lowering.targets import XLA
+from lowering.tensors import movement
+from lowering.tensors.contractions import compute_dtypes
+from lowering.tensors.im2col import im2col
 
 # The dtypes of TensorFlow's kernels; those of low precision are computed in float32, as TensorFlow
 # would accumulate in low precision. The float64 kernel is far slower than a MatMul once compiled.
@@ -102,15 +101,15 @@ def _arranged(x, axes, spatial=None):
       axes: the axes of `x` in the new order.
       spatial: the place of the first spatial axis. A single spatial axis gets another before it.
     """
-    x = views.transpose(x, axes)
-    return move("ExpandDims", x, indices(spatial)) if len(axes) == 3 else x
+    x = movement.transpose(x, axes)
+    return move("ExpandDims", x, integers(spatial)) if len(axes) == 3 else x
 
 
 def _restored(x, order, axis):
     """The inverse of `_arranged`: axis `order[i]` of the result is axis i of `x`."""
     if len(order) == 3:
         x = move("Squeeze", x, axis=[axis])
-    return views.transpose(x, np.argsort(order))
+    return movement.transpose(x, np.argsort(order))
 
 
 def _channels_last(spec):
@@ -158,12 +157,12 @@ def _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
 
 def _matmul(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = im2col(ctx, views.transpose(lhs, _channels_last(lhs_spec)), axes)
-    kernel = views.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    x = im2col(ctx, movement.transpose(lhs, _channels_last(lhs_spec)), axes)
+    kernel = movement.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     features = ctx.out_aval.shape[out_spec[1]]
-    y = tf.raw_ops.MatMul(a=x, b=views.reshape(ctx, kernel, (x.shape[1], features)))
-    y = views.reshape(ctx, y, [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)])
-    return views.transpose(y, np.argsort(_channels_last(out_spec)))
+    y = tf.raw_ops.MatMul(a=x, b=movement.reshape(ctx, kernel, (x.shape[1], features)))
+    y = movement.reshape(ctx, y, [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)])
+    return movement.transpose(y, np.argsort(_channels_last(out_spec)))
 
 
 def _depthwise_conv2d(ctx, lhs, rhs, axes, dimension_numbers):
@@ -174,28 +173,28 @@ def _depthwise_conv2d(ctx, lhs, rhs, axes, dimension_numbers):
     kernel = _arranged(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]), 0)
     multiplier = ctx.out_aval.shape[out_spec[1]] // channels
     shape = (*(window.size for window in _planar(axes)), channels, multiplier)
-    kernel = views.reshape(ctx, kernel, shape)
+    kernel = movement.reshape(ctx, kernel, shape)
     y = tf.raw_ops.DepthwiseConv2dNative(input=x, filter=kernel, **_attributes(axes))
     return _restored(y, _channels_last(out_spec), 1)
 
 
 def _conv3d(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = views.transpose(lhs, _channels_last(lhs_spec))
-    kernel = views.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    x = movement.transpose(lhs, _channels_last(lhs_spec))
+    kernel = movement.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     shape = [ctx.in_avals[0].shape[axis] for axis in _channels_last(lhs_spec)]
     is_same = all(_is_same(window, dim) for window, dim in zip(axes, shape[1:-1], strict=True))
     if not is_same:
         paddings = [(0, 0), *((window.low, window.high) for window in axes), (0, 0)]
         padded = [shape[0], *(w.padded(d) for w, d in zip(axes, shape[1:-1])), shape[-1]]
-        x = views.pad(ctx, x, shape, constant(0, x.dtype), paddings, padded)
+        x = movement.pad(ctx, x, shape, constant(0, x.dtype), paddings, padded)
     y = tf.raw_ops.Conv3D(
         input=x,
         filter=kernel,
         strides=[1, *(window.stride for window in axes), 1],
         padding="SAME" if is_same else "VALID",
     )
-    return views.transpose(y, np.argsort(_channels_last(out_spec)))
+    return movement.transpose(y, np.argsort(_channels_last(out_spec)))
 
 
 def _is_same(window, dim):
@@ -227,7 +226,7 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     gradient = _arranged(lhs, _channels_last(lhs_spec), 1)
     kernel = _arranged(rhs, (*rhs_spec[2:], rhs_spec[0], rhs_spec[1]), 0)
-    kernel = move("ReverseV2", kernel, indices([0, 1]))
+    kernel = move("ReverseV2", kernel, integers([0, 1]))
     sizes = [ctx.in_avals[0].shape[axis] for axis in lhs_spec[2:]]
     out_shape = [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)]
     if len(axes) == 1:
@@ -249,7 +248,7 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, dimension_numbers):
         for window, core in zip(_planar(axes), cores, strict=True)
     ]
     paddings = [(0, 0), *outside, (0, 0)]
-    y = views.pad(ctx, y, core_shape, constant(0, y.dtype), paddings, out_shape)
+    y = movement.pad(ctx, y, core_shape, constant(0, y.dtype), paddings, out_shape)
     return _restored(y, _channels_last(out_spec), 1)
 
 
@@ -287,7 +286,7 @@ def _conv2d_backprop_filter(ctx, lhs, rhs, axes, dimension_numbers):
     shape = [ctx.out_aval.shape[axis] for axis in order]
     y = tf.raw_ops.Conv2DBackpropFilter(
         input=x,
-        filter_sizes=indices([1, *shape] if len(axes) == 1 else shape),
+        filter_sizes=integers([1, *shape] if len(axes) == 1 else shape),
         out_backprop=gradient,
         **_attributes(_forward(axes, shape[:-2])),
     )

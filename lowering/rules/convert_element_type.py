@@ -3,9 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering import dtypes
-from lowering.constants import constant
-from lowering.ops import cast, emit
+from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import rule
 
 

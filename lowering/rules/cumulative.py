@@ -7,11 +7,10 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import computations, dtypes
-from lowering.constants import constant
-from lowering.ops import cast, emit
+from lowering.arrays import computations
+from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import decomposition, rule
-from lowering.target import XLA
+from lowering.targets import XLA
 
 
 @rule("cumsum", "cumprod")

@@ -2,9 +2,7 @@
 
 import tensorflow as tf
 
-from lowering import dtypes
-from lowering.constants import constant
-from lowering.ops import cast
+from lowering.ops import cast, constant, dtypes
 from lowering.registry import rule
 
 

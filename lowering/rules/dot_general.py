@@ -13,12 +13,11 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import dtypes, views
-from lowering.compiled import is_compiled
-from lowering.constants import constant
-from lowering.contractions import compute_dtypes
-from lowering.ops import bitcast, cast
+from lowering.ops import bitcast, cast, constant, dtypes
+from lowering.ops.modes import is_compiled
 from lowering.registry import rule
+from lowering.tensors import movement
+from lowering.tensors.contractions import compute_dtypes
 
 # TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
 # BatchMatMulV3 by Eigen, which takes one, and is as fast up to so many multiplications. TF Lite and
@@ -159,7 +158,7 @@ class _Product:
             return result
         if self._is_in_order(self.out, self._natural):
             return self._shaped(ctx, result, self.out)
-        return views.transpose(result, [self._natural.index(x) for x in self.out])
+        return movement.transpose(result, [self._natural.index(x) for x in self.out])
 
     def _matrices(self, ctx, x, labels):
         """An operand as matrices, and whether their rows are what is contracted."""
@@ -168,13 +167,13 @@ class _Product:
             # The last axis stays last.
             layout = "cf" if labels[-1] in free else "fc"
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
-            x = views.transpose(x, [labels.index(label) for label in (*self.batch, *inner)])
+            x = movement.transpose(x, [labels.index(label) for label in (*self.batch, *inner)])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
 
     def _shaped(self, ctx, x, axes):
         """`x` with an axis for each label, or for several labels together."""
-        return views.reshape(ctx, x, [math.prod(self.sizes[x] for x in axis) for axis in axes])
+        return movement.reshape(ctx, x, [math.prod(self.sizes[x] for x in axis) for axis in axes])
 
 
 def _converted(x, *, dtype):
@@ -236,4 +235,4 @@ def _is_for_eigen(x, y, adj_y):
 
 def _swapped(x):
     rank = x.shape.rank
-    return views.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+    return movement.transpose(x, [*range(rank - 2), rank - 1, rank - 2])

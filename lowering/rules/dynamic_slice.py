@@ -1,7 +1,7 @@
 """Slices whose start is computed."""
 
-from lowering import blocks, indexing
 from lowering.registry import rule
+from lowering.tensors import blocks, indexing
 
 
 @rule("dynamic_slice", keep_constants=True)

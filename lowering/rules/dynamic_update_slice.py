@@ -1,7 +1,7 @@
 """Writes of a block whose place is computed."""
 
-from lowering import blocks, indexing
 from lowering.registry import rule
+from lowering.tensors import blocks, indexing
 
 
 @rule("dynamic_update_slice", keep_constants=True)

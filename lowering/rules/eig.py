@@ -3,12 +3,12 @@
 import jax
 import tensorflow as tf
 
-from lowering import dtypes
-from lowering.compiled import by_execution
 from lowering.linalg import schur as schur_
 from lowering.linalg.batching import batched
-from lowering.nonfinite import nan_unless, where_finite
+from lowering.ops import dtypes
+from lowering.ops.modes import by_execution
 from lowering.registry import decomposition, rule
+from lowering.tensors.nonfinite import nan_unless, where_finite
 
 
 @decomposition("schur")

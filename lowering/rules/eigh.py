@@ -3,12 +3,12 @@
 import jax
 import tensorflow as tf
 
-from lowering import dims
-from lowering.compiled import by_execution
 from lowering.linalg import jacobi
 from lowering.linalg.batching import batched
-from lowering.nonfinite import nan_unless, where_finite
+from lowering.ops import dims
+from lowering.ops.modes import by_execution
 from lowering.registry import rule
+from lowering.tensors.nonfinite import nan_unless, where_finite
 
 
 @rule("eigh")

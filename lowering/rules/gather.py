@@ -8,10 +8,9 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering import blocks, compiled, indexing, views
-from lowering.constants import constant
-from lowering.ops import cast, move
+from lowering.ops import cast, constant, modes, move
 from lowering.registry import rule
+from lowering.tensors import blocks, indexing, movement
 
 
 @rule("gather", keep_constants=True)
@@ -20,14 +19,14 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     operand = indexing.tensor(operand)
     shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     if 0 in result:
-        return views.broadcast(ctx, constant(0, operand.dtype), result)
+        return movement.broadcast(ctx, constant(0, operand.dtype), result)
     axis = _axis_in_order(index, shape, dimension_numbers, slice_sizes)
     if axis is not None:
         return _in_order(ctx, operand, axis, dimension_numbers, slice_sizes)
     fills = mode == lax.GatherScatterMode.FILL_OR_DROP
     if fills:
         index = _wrap(index, shape)
-    is_xla = compiled.takes_xla_ops(ctx)
+    is_xla = modes.takes_xla_ops(ctx)
     if is_xla:
         windows = _xla_gather(ctx, operand, index, dimension_numbers, slice_sizes)
     if not is_xla or fills:
@@ -46,9 +45,9 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     sizes = iter(ctx.in_avals[1].shape[:-1])
     offset_dims = dimension_numbers.offset_dims
     places = [1 if i in offset_dims else next(sizes) for i in range(len(result))]
-    is_inside = views.reshape(ctx, indexing.tensor(is_inside), places)
-    if len(places) > views.MAX_RANK:
-        is_inside = views.broadcast(ctx, is_inside, result)
+    is_inside = movement.reshape(ctx, indexing.tensor(is_inside), places)
+    if len(places) > movement.MAX_RANK:
+        is_inside = movement.broadcast(ctx, is_inside, result)
     value = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, windows, value)
 
@@ -98,14 +97,14 @@ def _windows(ctx, operand, parts, numbers, sizes):
     }
     if all(isinstance(dim, int) and dim == 1 for dim in batch):
         starts = indexing.starts(ctx, columns, len(shape))
-        return views.reshape(ctx, blocks.read(ctx, operand, shape, starts, sizes), result)
+        return movement.reshape(ctx, blocks.read(ctx, operand, shape, starts, sizes), result)
 
     # What is not indexed is cut first.
     kept = [
         shape[axis] if axis in columns or axis in batching else size
         for axis, size in enumerate(sizes)
     ]
-    operand = views.slice_(ctx, operand, shape, [0] * len(shape), kept)
+    operand = movement.slice_(ctx, operand, shape, [0] * len(shape), kept)
     # What is indexed becomes one axis, together with what lies between.
     axes = [axis for axis in range(len(shape)) if axis not in batching]
     places = [i for i, axis in enumerate(axes) if axis in columns]
@@ -115,7 +114,7 @@ def _windows(ctx, operand, parts, numbers, sizes):
     operand = indexing.transpose(operand, batching + axes)
     outer = [kept[axis] for axis in batching + before]
     flat = [*outer, math.prod(merged), *(kept[axis] for axis in after)]
-    operand = views.reshape(ctx, operand, flat)
+    operand = movement.reshape(ctx, operand, flat)
 
     steps = [i for i, axis in enumerate(indexed) if axis in columns]
     position = indexing.linear(ctx, [columns[indexed[i]] for i in steps], merged, steps)
@@ -183,6 +182,6 @@ def _arrange(ctx, y, labels, sizes, batch_rank, offset_dims):
     )
     wanted = [next(windows if i in offset_dims else batch) for i in range(len(result))]
     if [i for i in labels if sizes[i] != 1] == [i for i in wanted if sizes[i] != 1]:
-        return views.reshape(ctx, y, result)
-    y = views.reshape(ctx, y, [sizes[label] for label in labels])
+        return movement.reshape(ctx, y, result)
+    y = movement.reshape(ctx, y, [sizes[label] for label in labels])
     return indexing.transpose(y, [labels.index(label) for label in wanted])

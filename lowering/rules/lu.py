@@ -3,9 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering.compiled import by_execution
 from lowering.linalg import lu as lu_
 from lowering.linalg.batching import batched
+from lowering.ops.modes import by_execution
 from lowering.registry import decomposition, rule
 
 

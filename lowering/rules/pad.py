@@ -2,8 +2,9 @@
 
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering import compiled, views
+from lowering.ops import modes
 from lowering.registry import rule
+from lowering.tensors import movement
 
 
 @rule("pad")
@@ -11,7 +12,7 @@ def pad(ctx, x, value, *, padding_config):
     """A negative amount before or after removes elements, after those between have been put in."""
     shape, result = list(ctx.in_avals[0].shape), ctx.out_aval.shape
     lows, highs, interiors = ([config[i] for config in padding_config] for i in range(3))
-    if any(interiors) and compiled.takes_xla_ops(ctx):
+    if any(interiors) and modes.takes_xla_ops(ctx):
         low, high, interior = (ctx.shape(amounts) for amounts in (lows, highs, interiors))
         return gen_xla_ops.xla_pad(x, value, low, high, interior)
     # There is nothing between fewer than two elements.
@@ -35,9 +36,9 @@ def _dilate(ctx, x, value, shape, interiors):
             split.append(1)
             padded.append(interior + 1)
             paddings.append((0, interior))
-    x = views.reshape(ctx, x, split)
-    x = views.pad(ctx, x, split, value, paddings, padded)
-    return views.reshape(ctx, x, merged), merged
+    x = movement.reshape(ctx, x, split)
+    x = movement.pad(ctx, x, split, value, paddings, padded)
+    return movement.reshape(ctx, x, merged), merged
 
 
 def _edges(ctx, x, value, shape, lows, highs, result):
@@ -48,11 +49,11 @@ def _edges(ctx, x, value, shape, lows, highs, result):
     ]
     if any(_is_int(dim) and dim < 0 for dim in cropped):
         # More is removed from one end than there is: all that is left is padding.
-        return views.broadcast(ctx, value, result)
+        return movement.broadcast(ctx, value, result)
     starts = [-_negative(low) for low in lows]
-    x = views.slice_(ctx, x, shape, starts, cropped)
+    x = movement.slice_(ctx, x, shape, starts, cropped)
     paddings = [(_positive(low), _positive(high)) for low, high in zip(lows, highs, strict=True)]
-    return views.pad(ctx, x, cropped, value, paddings, result)
+    return movement.pad(ctx, x, cropped, value, paddings, result)
 
 
 def _is_int(dim):

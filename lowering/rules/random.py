@@ -8,10 +8,12 @@ import tensorflow as tf
 from jax import lax
 from jax.extend.random import threefry2x32_p
 
-from lowering import dims, dtypes, flattening, jax_compat, keys, threefry
-from lowering.constants import constant
-from lowering.ops import cast
+from lowering import jax_compat
+from lowering.formats import keys
+from lowering.ops import cast, constant, dims, dtypes
+from lowering.passes import flattening
 from lowering.registry import decomposition, rule
+from lowering.tensors import threefry
 
 
 @rule("random_wrap", "random_unwrap", "random_clone", keys=True)

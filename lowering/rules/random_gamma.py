@@ -1,6 +1,7 @@
 """Samples of the gamma distribution."""
 
-from lowering import jax_compat, keys
+from lowering import jax_compat
+from lowering.formats import keys
 from lowering.registry import rule
 
 

@@ -2,7 +2,7 @@
 
 from jax import lax
 
-from lowering import computations
+from lowering.arrays import computations
 from lowering.registry import decomposition
 
 _MONOIDS = {

@@ -9,11 +9,11 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import computations, dtypes, ordering, views
-from lowering.constants import constant
-from lowering.ops import bitcast, cast, emit
+from lowering.arrays import computations
+from lowering.arrays.windows import fold, pool, windows
+from lowering.ops import bitcast, cast, constant, dtypes, emit
 from lowering.registry import decomposition, rule
-from lowering.windows import fold, pool, windows
+from lowering.tensors import movement, ordering
 
 
 @rule("reduce_window_max")
@@ -37,7 +37,7 @@ def reduce_window_min_bool(ctx, x, **window):
 def _extremum(ctx, x, axes, reverse):
     """The maximum, or the minimum by reversing the order before and after."""
     if 0 in ctx.out_aval.shape:
-        return views.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
+        return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
     x, shape = reverse(x), ctx.in_avals[0].shape
     if ordering.is_absolute(x):
         # The bits are in order as they are, and all are greater than those of -inf.
@@ -102,7 +102,7 @@ def reduce_window_sum(ctx, x, **window):
     axes = windows(**window)
     out_shape = ctx.out_aval.shape
     if 0 in out_shape:
-        return views.broadcast(ctx, constant(0, x.dtype), out_shape)
+        return movement.broadcast(ctx, constant(0, x.dtype), out_shape)
     if x.dtype.is_complex:
         real, imag = (emit(part, x, Tout=x.dtype.real_dtype) for part in ("Real", "Imag"))
         return emit("Complex", _sum(ctx, real, axes), _sum(ctx, imag, axes), Tout=x.dtype)

@@ -4,10 +4,8 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import dtypes
-from lowering.computations import tree_reduce
-from lowering.constants import indices
-from lowering.ops import cast, emit
+from lowering.arrays.computations import tree_reduce
+from lowering.ops import cast, dtypes, emit, integers
 from lowering.registry import decomposition, rule
 
 
@@ -18,8 +16,8 @@ def reduce_sum(ctx, x, *, axes, **_):
         return x
     op = "Sum" if ctx.eqn.primitive.name == "reduce_sum" else "Prod"
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
-        return cast(emit(op, cast(x, tf.float32), indices(axes)), x.dtype)
-    return emit(op, x, indices(axes), modular=True)
+        return cast(emit(op, cast(x, tf.float32), integers(axes)), x.dtype)
+    return emit(op, x, integers(axes), modular=True)
 
 
 @rule("reduce_max", "reduce_min")
@@ -29,18 +27,18 @@ def reduce_max(ctx, x, *, axes, **_):
         return x
     is_max = ctx.eqn.primitive.name == "reduce_max"
     if x.dtype == tf.bool:
-        return emit("Any" if is_max else "All", x, indices(axes))
+        return emit("Any" if is_max else "All", x, integers(axes))
     op = "Max" if is_max else "Min"
     if not x.dtype.is_floating:
-        return emit(op, x, indices(axes))
+        return emit(op, x, integers(axes))
     dtype = x.dtype
     if dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         # The same, and several times faster.
         x = cast(x, tf.float32)
     # Depending on shape and mode, TensorFlow's extrema lose NaN. Its sums do not, and a sum of
     # signs is NaN for no other reason.
-    signs = emit("Sum", emit("Sign", x), indices(axes))
-    result = emit("SelectV2", emit("IsNan", signs), signs, emit(op, x, indices(axes)))
+    signs = emit("Sum", emit("Sign", x), integers(axes))
+    result = emit("SelectV2", emit("IsNan", signs), signs, emit(op, x, integers(axes)))
     return cast(result, dtype)
 
 
@@ -56,12 +54,12 @@ def reduce_min_complex(x, *, axes, **_):
 
 @rule("reduce_or", dtypes=dtypes.BOOL)
 def reduce_or(ctx, x, *, axes, **_):
-    return emit("Any", x, indices(axes)) if axes else x
+    return emit("Any", x, integers(axes)) if axes else x
 
 
 @rule("reduce_and", dtypes=dtypes.BOOL)
 def reduce_and(ctx, x, *, axes, **_):
-    return emit("All", x, indices(axes)) if axes else x
+    return emit("All", x, integers(axes)) if axes else x
 
 
 @decomposition("reduce_xor", dtypes=dtypes.BOOL)

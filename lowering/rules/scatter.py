@@ -20,10 +20,9 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering import blocks, compiled, dims, indexing, ordering, views
-from lowering.constants import constant
-from lowering.ops import cast, emit, move
+from lowering.ops import cast, constant, dims, emit, modes, move
 from lowering.registry import rule
+from lowering.tensors import blocks, indexing, movement, ordering
 
 # The most dimensions that TensorFlow's kernels index.
 _MAX_DEPTH = 7
@@ -177,7 +176,7 @@ def _scatter(ctx, operand, index, updates, combine, strategy, *, dimension_numbe
         return operand
     if all(isinstance(dim, int) and dim == 1 for dim in plan.batch):
         return _one_window(ctx, plan, operand, index, updates, combine)
-    if compiled.takes_xla_ops(ctx):
+    if modes.takes_xla_ops(ctx):
         scatter = functools.partial(_xla_scatter, ctx, plan, dimension_numbers)
         if strategy not in (_lowest, _highest):
             return scatter(operand, index, updates, combine)
@@ -189,7 +188,7 @@ def _scatter(ctx, operand, index, updates, combine, strategy, *, dimension_numbe
     order = _order(plan)
     one_index = strategy in (_product, _at_once, _in_turns)
     rows = _rows(ctx, plan, order, one_index, operand, index, updates)
-    result = views.reshape(ctx, strategy(ctx, rows, combine), [plan.shape[i] for i in order])
+    result = movement.reshape(ctx, strategy(ctx, rows, combine), [plan.shape[i] for i in order])
     return indexing.transpose(result, np.argsort(order).tolist())
 
 
@@ -201,13 +200,13 @@ def _one_window(ctx, plan, operand, index, updates, combine):
         return operand
     place = {axis: part for axis, part in place.items() if not plan.spans(axis)}
     starts = indexing.starts(ctx, place, len(shape))
-    updates = views.reshape(ctx, updates, sizes)
+    updates = movement.reshape(ctx, updates, sizes)
     if combine is not None or is_inside is not True:
         old = blocks.read(ctx, operand, shape, starts, sizes)
         if combine is not None:
             updates = _combine(ctx, combine, old, updates, sizes)
         if is_inside is not True:
-            updates = move("SelectV2", views.reshape(ctx, is_inside, ()), updates, old)
+            updates = move("SelectV2", movement.reshape(ctx, is_inside, ()), updates, old)
     return blocks.write(ctx, operand, shape, updates, sizes, starts)
 
 
@@ -273,9 +272,9 @@ def _rows(ctx, plan, order, one_index, operand, index, updates):
     else:
         index, all_inside = _positions(ctx, plan, lead, index)
         count = math.prod(shape[:depth])
-        operand = views.reshape(ctx, operand, (count, *row))
+        operand = movement.reshape(ctx, operand, (count, *row))
         updates_shape = (math.prod(plan.batch) * math.prod(plan.sizes[i] for i in lead), *row)
-    updates = views.reshape(ctx, updates, updates_shape)
+    updates = movement.reshape(ctx, updates, updates_shape)
     index = indexing.index_tensor(index)
     return _Rows(operand, count, index, updates, updates_shape, all_inside)
 

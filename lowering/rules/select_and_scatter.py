@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering import computations
+from lowering.arrays import computations
+from lowering.arrays.windows import Window, fold, windows
 from lowering.registry import decomposition
-from lowering.windows import Window, fold, windows
 
 
 @decomposition("select_and_gather_add")

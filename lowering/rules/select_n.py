@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from lowering.constants import constant
-from lowering.ops import emit
+from lowering.ops import constant, emit
 from lowering.registry import rule
 
 

@@ -1,9 +1,8 @@
 """Primitives that give the same elements another shape or order."""
 
-from lowering import views
-from lowering.constants import indices
-from lowering.ops import move
+from lowering.ops import integers, move
 from lowering.registry import rule
+from lowering.tensors import movement
 
 
 @rule("reshape")
@@ -13,11 +12,11 @@ def reshape(ctx, x, *, dimensions, **_):
     Ones in front of the shape are left to the ops that use the result, which add them themselves.
     """
     if dimensions is not None:
-        x = views.transpose(x, dimensions)
+        x = movement.transpose(x, dimensions)
     shape, added = ctx.out_aval.shape, len(ctx.out_aval.shape) - len(ctx.in_avals[0].shape)
     if added > 0 and shape[:added] == (1,) * added:
         shape = shape[added:]
-    return views.reshape(ctx, x, shape)
+    return movement.reshape(ctx, x, shape)
 
 
 @rule("squeeze")
@@ -27,12 +26,12 @@ def squeeze(ctx, x, *, dimensions):
 
 @rule("transpose")
 def transpose(ctx, x, *, permutation):
-    return views.transpose(x, permutation)
+    return movement.transpose(x, permutation)
 
 
 @rule("broadcast_to")
 def broadcast_to(ctx, x, *, shape):
-    return views.broadcast(ctx, x, shape)
+    return movement.broadcast(ctx, x, shape)
 
 
 @rule("broadcast_in_dim")
@@ -47,7 +46,7 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
     expanded = [1] * (rank - first)
     for dim, axis in zip(in_shape, broadcast_dimensions, strict=True):
         expanded[axis - first] = dim
-    return views.reshape(ctx, x, expanded)
+    return movement.reshape(ctx, x, expanded)
 
 
 @rule("rev")
@@ -55,24 +54,24 @@ def rev(ctx, x, *, dimensions):
     shape = ctx.out_aval.shape
     if not dimensions:
         return x
-    if len(shape) > views.MAX_RANK:
-        return views.along_axes(
+    if len(shape) > movement.MAX_RANK:
+        return movement.along_axes(
             ctx,
             x,
             shape,
             dimensions,
             shape,
-            lambda y, *_: move("ReverseV2", y, indices([1])),
+            lambda y, *_: move("ReverseV2", y, integers([1])),
         )
-    return move("ReverseV2", x, indices(dimensions))
+    return move("ReverseV2", x, integers(dimensions))
 
 
 @rule("tile")
 def tile(ctx, x, *, reps):
     shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     axes = [i for i, rep in enumerate(reps) if not isinstance(rep, int) or rep != 1]
-    if len(shape) > views.MAX_RANK:
-        return views.along_axes(
+    if len(shape) > movement.MAX_RANK:
+        return movement.along_axes(
             ctx,
             x,
             shape,

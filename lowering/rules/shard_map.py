@@ -7,7 +7,7 @@ import jax
 
 from lowering import jax_compat
 from lowering.registry import rule
-from lowering.shards import on_one_device
+from lowering.rules.shards import on_one_device
 
 
 @rule("shard_map", keep_constants=True, keys=True)

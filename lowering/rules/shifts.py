@@ -3,8 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering.constants import constant
-from lowering.ops import bitcast, emit
+from lowering.ops import bitcast, constant, emit
 from lowering.registry import rule
 
 _UNSIGNED = {tf.int8: tf.uint8, tf.int16: tf.uint16, tf.int32: tf.uint32, tf.int64: tf.uint64}

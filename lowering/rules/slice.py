@@ -1,22 +1,22 @@
 """Slices whose bounds are parameters."""
 
-from lowering import views
 from lowering.ops import move
 from lowering.registry import rule
+from lowering.tensors import movement
 
 
 @rule("slice")
 def slice_(ctx, x, *, start_indices, limit_indices, strides):
     shape, sizes = ctx.in_avals[0].shape, ctx.out_aval.shape
     if strides is None or all(stride == 1 for stride in strides):
-        return views.slice_(ctx, x, shape, start_indices, sizes)
-    if len(shape) > views.MAX_RANK:
+        return movement.slice_(ctx, x, shape, start_indices, sizes)
+    if len(shape) > movement.MAX_RANK:
         axes = [
             i
             for i in range(len(shape))
             if (start_indices[i], limit_indices[i], strides[i]) != (0, shape[i], 1)
         ]
-        return views.along_axes(
+        return movement.along_axes(
             ctx,
             x,
             shape,

@@ -1,7 +1,6 @@
 """The softmax function along the last axis; see `fusion`."""
 
-from lowering.constants import indices
-from lowering.ops import emit
+from lowering.ops import emit, integers
 from lowering.registry import rule
 
 
@@ -11,6 +10,6 @@ def softmax(ctx, x):
 
     A maximum that loses NaN does not matter: the sum has it.
     """
-    last = indices([-1])
+    last = integers([-1])
     exp = emit("Exp", emit("Sub", x, emit("Max", x, last, keep_dims=True)))
     return emit("RealDiv", exp, emit("Sum", exp, last, keep_dims=True))

@@ -4,11 +4,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering import dtypes, ordering, views
-from lowering.constants import constant
-from lowering.ops import cast, emit, move
+from lowering.ops import cast, constant, dtypes, emit, move
 from lowering.registry import rule
-from lowering.target import XLA
+from lowering.targets import XLA
+from lowering.tensors import movement, ordering
 
 
 @rule("sort")
@@ -23,9 +22,9 @@ def sort(ctx, *operands, dimension, num_keys, **_):
     size = ctx.size(ctx.in_avals[0].shape[dimension])
     if rank > 1 and dimension != rank - 1:
         order = [*range(dimension), *range(dimension + 1, rank), dimension]
-        moved = [views.transpose(x, order) for x in operands]
+        moved = [movement.transpose(x, order) for x in operands]
         results = _sort_last(moved, num_keys, size)
-        return [views.transpose(y, np.argsort(order)) for y in results]
+        return [movement.transpose(y, np.argsort(order)) for y in results]
     return _sort_last(operands, num_keys, size)
 
 

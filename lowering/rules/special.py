@@ -4,8 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering import extrema
-from lowering.ops import emit
+from lowering.ops import emit, extrema
 from lowering.registry import decomposition, rule
 from lowering.rules.unary import register_ops
 

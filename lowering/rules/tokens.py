@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lowering.constants import constant
+from lowering.ops import constant
 from lowering.registry import rule
 
 

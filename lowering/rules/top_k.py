@@ -3,11 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering import dtypes, ordering, views
-from lowering.constants import constant
-from lowering.ops import cast, emit, move
+from lowering.ops import cast, constant, dtypes, emit, move
 from lowering.registry import rule
-from lowering.target import XLA
+from lowering.targets import XLA
+from lowering.tensors import movement, ordering
 
 # Besides floats, the dtypes whose values are exact in float32.
 _NARROW = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
@@ -62,4 +61,4 @@ def _swap(x, axis):
         return x
     order = list(range(x.shape.rank))
     order[axis], order[last] = last, axis
-    return views.transpose(x, order)
+    return movement.transpose(x, order)

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from lowering import dtypes
-from lowering.ops import cast
+from lowering.ops import cast, dtypes
 from lowering.registry import rule
 
 

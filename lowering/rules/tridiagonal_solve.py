@@ -3,11 +3,11 @@
 import jax
 import tensorflow as tf
 
-from lowering.compiled import by_execution
 from lowering.linalg import tridiagonal
 from lowering.linalg.batching import batched
-from lowering.nonfinite import nan_unless
+from lowering.ops.modes import by_execution
 from lowering.registry import rule
+from lowering.tensors.nonfinite import nan_unless
 
 
 @rule("tridiagonal_solve")

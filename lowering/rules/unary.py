@@ -4,9 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering import complex_math, dtypes
-from lowering.constants import constant
-from lowering.ops import emit
+from lowering.arrays import complex_math
+from lowering.ops import constant, dtypes, emit
 from lowering.registry import decomposition, rule
 
 _OPS = {

@@ -1,0 +1,1 @@
+"""Array -> array, in JAX: what decompositions are written in."""

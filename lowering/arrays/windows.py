@@ -1,0 +1,322 @@
+"""Windows that slide over an array: their arithmetic, and reductions over them.
+
+TensorFlow has pooling kernels for two axes in the middle of four. Any axes can be brought there by
+a reshape, so that a reduction over windows of any rank is a few pooling ops, one for each axis or
+pair of adjacent axes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+from jax import lax
+
+from lowering.ops import dims as dims_
+from lowering.tensors import movement
+
+if TYPE_CHECKING:
+    from lowering.core.context import Context
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """What a window does along one axis.
+
+    Attributes:
+      size: its number of elements.
+      stride: the distance between two windows.
+      low: how many elements to add before the first; fewer than none removes some.
+      high: the same after the last.
+      base_dilation: the distance between two elements of the array once it is spread out.
+      dilation: the distance between two elements of the window.
+    """
+
+    size: Any
+    stride: int = 1
+    low: Any = 0
+    high: Any = 0
+    base_dilation: int = 1
+    dilation: int = 1
+
+    @property
+    def is_padding(self) -> bool:
+        """Whether it adds to the array, removes from it or spreads it out."""
+        return (self.low, self.high, self.base_dilation) != (0, 0, 1)
+
+    @property
+    def extent(self) -> Any:
+        """How many elements of the array it spans."""
+        return (self.size - 1) * self.dilation + 1
+
+    def padded(self, dim: Any) -> Any:
+        """The size of an axis once it is spread out and padded."""
+        is_empty = isinstance(dim, int) and dim == 0
+        spread = 0 if is_empty else (dim - 1) * self.base_dilation + 1
+        return spread + self.low + self.high
+
+    def count(self, dim: Any) -> Any:
+        """The number of windows on an axis of size `dim`."""
+        room = self.padded(dim) - self.extent
+        if isinstance(room, int) and room < 0:
+            return 0
+        return room // self.stride + 1
+
+
+def windows(
+    window_dimensions: Sequence[Any],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[Any, Any]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> list[Window]:
+    """The windows of a primitive, one for each axis."""
+    ones = (1,) * len(window_dimensions)
+    return [
+        Window(size, stride, low, high, base, dilation)
+        for size, stride, (low, high), base, dilation in zip(
+            window_dimensions,
+            window_strides,
+            padding,
+            base_dilation or ones,
+            window_dilation or ones,
+            strict=True,
+        )
+    ]
+
+
+Pool = Callable[[tf.Tensor, list[int], list[int]], tf.Tensor]
+
+
+def pool(
+    ctx: Context,
+    x: tf.Tensor,
+    shape: Sequence[Any],
+    axes: Sequence[Window],
+    fill: tf.Tensor,
+    kernel: Pool,
+) -> tf.Tensor:
+    """Reduces windows, all of them larger than nothing, by one pooling op for each pair of axes.
+
+    Args:
+      ctx: the context of the rule.
+      x: a tensor.
+      shape: its dimensions.
+      axes: a window for each axis.
+      fill: a scalar that changes no reduction.
+      kernel: reduces windows of the axes 1 and 2 of a tensor of four dimensions, given their sizes
+        and strides.
+    """
+    x, shape = _padded(ctx, x, shape, axes, fill)
+    axis = 0
+    while axis < len(axes):
+        if _is_trivial(axes[axis]):
+            axis += 1
+        elif axes[axis].dilation != 1:
+            x, shape = _pool_dilated(ctx, x, shape, axis, axes[axis], fill, kernel)
+            axis += 1
+        else:
+            rest = axes[axis + 1 : axis + 2]
+            pair = [w for w in rest if w.dilation == 1 and not _is_trivial(w)]
+            x, shape = _pool_axes(ctx, x, shape, axis, [axes[axis], *pair], kernel)
+            axis += 1 + len(pair)
+    return x
+
+
+def _is_trivial(window):
+    return isinstance(window.size, int) and (window.size, window.stride) == (1, 1)
+
+
+def _padded(ctx, x, shape, axes, fill):
+    padded = [window.padded(dim) for window, dim in zip(axes, shape, strict=True)]
+    amounts = [amount for window in axes for amount in (window.low, window.high)]
+    if any(isinstance(a, int) and a < 0 for a in amounts) or any(
+        window.base_dilation != 1 for window in axes
+    ):
+        config = tuple((window.low, window.high, window.base_dilation - 1) for window in axes)
+        avals = [jax.ShapeDtypeStruct(s, x.dtype.as_numpy_dtype) for s in (tuple(shape), ())]
+        return ctx.lower(_pad, x, fill, avals=avals, config=config), padded
+    paddings = [(window.low, window.high) for window in axes]
+    return movement.pad(ctx, x, shape, fill, paddings, padded), padded
+
+
+def _pad(x, fill, *, config):
+    return lax.pad(x, fill, config)
+
+
+def _pool_axes(ctx, x, shape, axis, pair, kernel):
+    """Pools one axis, or two adjacent ones, of an array without padding."""
+    end = axis + len(pair)
+    sizes = [window.size for window in pair] + [1] * (2 - len(pair))
+    strides = [window.stride for window in pair] + [1] * (2 - len(pair))
+    middle = [*shape[axis:end], *[1] * (2 - len(pair))]
+    x = movement.reshape(ctx, x, (math.prod(shape[:axis]), *middle, math.prod(shape[end:])))
+    x = kernel(x, sizes, strides)
+    inner = (Window(window.size, window.stride) for window in pair)
+    counts = [w.count(dim) for w, dim in zip(inner, shape[axis:end], strict=True)]
+    shape = [*shape[:axis], *counts, *shape[end:]]
+    return movement.reshape(ctx, x, shape), shape
+
+
+def _pool_dilated(ctx, x, shape, axis, window, fill, kernel):
+    """Pools one axis: neighbours in the window become neighbours by a reshape."""
+    dim, dilation = shape[axis], window.dilation
+    rows = -(-dim // dilation)
+    paddings = [(0, rows * dilation - dim if i == axis else 0) for i in range(len(shape))]
+    padded = [*shape[:axis], rows * dilation, *shape[axis + 1 :]]
+    x = movement.pad(ctx, x, shape, fill, paddings, padded)
+    split = [*shape[:axis], rows, dilation, *shape[axis + 1 :]]
+    x = movement.reshape(ctx, x, split)
+    x, split = _pool_axes(ctx, x, split, axis, [Window(window.size)], kernel)
+    merged = [*shape[:axis], split[axis] * dilation, *shape[axis + 1 :]]
+    x = movement.reshape(ctx, x, merged)
+    # A stride, and the windows that reach into what was added here.
+    valid = dim - window.extent + 1
+    sizes = [*shape[:axis], valid, *shape[axis + 1 :]]
+    x = movement.slice_(ctx, x, merged, [0] * len(shape), sizes)
+    if window.stride == 1:
+        return x, sizes
+    return _pool_axes(ctx, x, sizes, axis, [Window(1, window.stride)], kernel)
+
+
+# A loop over more elements of a window than these is a loop in the graph.
+_UNROLLED = 128
+# XLA splits loops over fewer elements than these.
+_PEELED = 64
+
+Reducer = Callable[[list[jax.Array], list[jax.Array]], Sequence[jax.Array]]
+
+
+def fold(
+    operands: Sequence[jax.Array],
+    inits: Sequence[jax.Array],
+    reducer: Reducer,
+    axes: Sequence[Window],
+) -> list[jax.Array]:
+    """Reduces windows by any function, one element after the other; written in JAX.
+
+    Elements are taken in the order of XLA on the CPU, and padding is left out, so that functions
+    that are not associative, and initial values that are not neutral, give the same.
+
+    Args:
+      operands: arrays of one shape.
+      inits: a scalar for each, where the reduction of each window begins.
+      reducer: reduces arrays elementwise: those reduced so far, and the next elements.
+      axes: a window for each axis.
+
+    Returns:
+      An array for each operand.
+    """
+    shape = operands[0].shape
+    if not shape:
+        # XLA takes a scalar for the result and leaves out the initial value.
+        return list(operands)
+    counts = [window.count(dim) for window, dim in zip(axes, shape, strict=True)]
+    results = [jnp.broadcast_to(init, counts) for init in inits]
+    if 0 in counts:
+        return results
+    config = [(window.low, window.high, window.base_dilation - 1) for window in axes]
+    padded = [lax.pad(x, init, config) for x, init in zip(operands, inits, strict=True)]
+
+    def step(results, offsets):
+        mask = True
+        for i, (window, offset) in enumerate(zip(axes, offsets, strict=True)):
+            inside = _inside(window, shape[i], counts[i], offset)
+            if inside is not True:
+                mask = mask & jnp.expand_dims(inside, range(1, len(shape) - i))
+        values = [_elements(x, axes, counts, offsets) for x in padded]
+        reduced = reducer(results, values)
+        if mask is True:
+            return list(reduced)
+        return [jnp.where(mask, new, old) for new, old in zip(reduced, results, strict=True)]
+
+    sizes = [window.size for window in axes]
+    if not dims_.is_static(sizes):
+        total = jnp.asarray(math.prod(sizes), np.int32)
+        return lax.fori_loop(
+            np.int32(0), total, lambda i, results: step(results, _unravel(i, sizes)), results
+        )
+    order = _order(axes, shape, counts)
+    if len(order) <= _UNROLLED:
+        for offsets in order:
+            results = step(results, offsets)
+        return results
+    table = np.array(order, np.int32)
+    return lax.scan(lambda results, offsets: (step(results, offsets), None), results, table)[0]
+
+
+def _order(axes, shape, counts):
+    """The offsets of the elements of a window in the order in which XLA's loops take them.
+
+    That is row-major, unless the last element along some axis is the only one that can be padding
+    and comes after a few others: then XLA first takes all that cannot, and asks no questions.
+    """
+    offsets = list(itertools.product(*(range(window.size) for window in axes)))
+    trips = 1
+    for axis in reversed(range(len(axes))):
+        window, dim, count = axes[axis], shape[axis], counts[axis]
+        trips *= window.size
+        if window.size > 1 and _is_peeled(window, dim, count):
+            last = window.size - 1
+            first = [offset for offset in offsets if offset[axis] < last]
+            return first + [offset for offset in offsets if offset[axis] == last]
+        if trips >= _PEELED:
+            break
+    return offsets
+
+
+def _is_peeled(window, dim, count):
+    if not dims_.is_static((dim, count, window.low)) or count == 1:
+        return False
+
+    def has_to_ask(size):
+        starts = np.arange(count)[:, np.newaxis] * window.stride - window.low
+        places = starts + np.arange(size) * window.dilation
+        inside = (places >= 0) & (places <= (dim - 1) * window.base_dilation)
+        is_cut = inside.any(axis=1) & ~inside.all(axis=1)
+        return bool(is_cut.any()) or (window.base_dilation > 1 and size > 1)
+
+    return has_to_ask(window.size) and not has_to_ask(window.size - 1)
+
+
+def _unravel(index, sizes):
+    offsets = []
+    for size in reversed(sizes):
+        size = jnp.asarray(size, index.dtype)
+        offsets.append(lax.rem(index, size))
+        index = lax.div(index, size)
+    return offsets[::-1]
+
+
+def _inside(window, dim, count, offset):
+    """Which windows have an element of the array, not padding, at an offset; True if all do."""
+    if not window.is_padding:
+        return True
+    if dims_.is_static((dim, count, window.low, offset)):
+        positions = np.arange(count) * window.stride + offset * window.dilation - window.low
+        inside = (positions >= 0) & (positions % window.base_dilation == 0)
+        inside &= positions <= (dim - 1) * window.base_dilation
+        return True if inside.all() else jnp.asarray(inside)
+    positions = lax.iota(np.int32, count) * window.stride + offset * window.dilation
+    positions = positions - jnp.asarray(window.low, np.int32)
+    last = jnp.asarray((dim - 1) * window.base_dilation, np.int32)
+    return (positions >= 0) & (positions % window.base_dilation == 0) & (positions <= last)
+
+
+def _elements(x, axes, counts, offsets):
+    """The element at an offset of every window of a padded array."""
+    spans = [(count - 1) * w.stride + 1 for w, count in zip(axes, counts, strict=True)]
+    strides = [window.stride for window in axes]
+    starts = [offset * window.dilation for offset, window in zip(offsets, axes, strict=True)]
+    if all(isinstance(start, int) for start in starts):
+        limits = [start + span for start, span in zip(starts, spans, strict=True)]
+        return lax.slice(x, starts, limits, strides)
+    block = lax.dynamic_slice(x, starts, spans)
+    return lax.slice(block, [0] * len(spans), spans, strides)

@@ -1,0 +1,1 @@
+"""The walk over a jaxpr: one rule for each equation."""

@@ -1,0 +1,1 @@
+"""Values that TensorFlow has no dtype for: PRNG keys and narrow numbers."""

@@ -1,0 +1,73 @@
+"""Narrow numbers as arguments and results of a program.
+
+There they have dtypes of their own, which TensorFlow can convert to those that hold them (see
+`narrow`) in some modes, and not in others.
+"""
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from lowering.errors import UnsupportedError
+from lowering.formats.rounding import HAS_CAST, hold
+from lowering.ops import dtypes
+from lowering.ops.modes import is_compiled
+
+# Those that TensorFlow casts to and from integers of eight bits, but not where XLA compiles.
+_CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
+# Those that it casts where XLA compiles, and only there.
+_CAST_COMPILED = frozenset(
+    map(
+        np.dtype,
+        (ml_dtypes.float8_e4m3b11fnuz, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz),
+    )
+)
+
+
+def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """An argument of a program as it is held there.
+
+    Args:
+      x: a tensor.
+      dtype: the JAX dtype of its values.
+
+    Raises:
+      UnsupportedError: if TensorFlow cannot convert it in the current mode.
+    """
+    if not dtypes.is_narrow(dtype):
+        return x
+    if _has_cast(dtype):
+        return tf.cast(x, dtypes.to_tf(dtype))
+    if tf.executing_eagerly():
+        return tf.constant(hold(x.numpy(), dtype))
+    raise _boundary_error("an argument", dtype)
+
+
+def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """A result of a program as its caller gets it; the inverse of `enter`.
+
+    Raises:
+      TypeError: if TensorFlow has no such dtype.
+      UnsupportedError: as `enter`.
+    """
+    if not dtypes.is_narrow(dtype):
+        return x
+    to = dtypes.to_tf_argument(dtype)
+    if _has_cast(dtype):
+        return tf.cast(x, to)
+    if tf.executing_eagerly():
+        return tf.constant(x.numpy().astype(dtype))
+    raise _boundary_error("a result", dtype)
+
+
+def _has_cast(dtype):
+    return dtype in HAS_CAST or dtype in (_CAST_COMPILED if is_compiled() else _CAST_INTEGER)
+
+
+def _boundary_error(what, dtype):
+    mode = "in code that XLA compiles" if is_compiled() else "in a graph"
+    wider = dtypes.held(dtype).name
+    return UnsupportedError(
+        f"TensorFlow cannot convert {what} of dtype {dtype.name} {mode}. "
+        f"Pass {wider} across the boundary and convert it inside of the JAX function"
+    )

@@ -1,0 +1,222 @@
+"""The formats of narrow numbers: rounding to them, and their bits.
+
+Tensors hold narrow numbers in wider dtypes; see `narrow`. All functions are on such tensors.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema
+from lowering.ops.modes import is_compiled
+
+# Those that TensorFlow casts to and from float32 in every mode, rounded as JAX does.
+HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
+
+# The integers that hold the bits of floats, and the number of bits of the mantissa.
+_LAYOUT = {tf.float32: (tf.int32, 23), tf.float64: (tf.int64, 52)}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Format:
+    """A floating-point format.
+
+    Attributes:
+      bits: the width.
+      mantissa: the bits of the mantissa.
+      bias: the bias of the exponent.
+      tiny: the least number that is not subnormal.
+      largest: the greatest finite number.
+      overflow: what greater numbers become.
+      has_sign: whether there are negative numbers.
+      has_negative_zero: whether zero has a sign.
+      infinity: the bits of infinity, if there is one.
+      nan: the bits of NaN, or None.
+    """
+
+    bits: int
+    mantissa: int
+    bias: int
+    tiny: float
+    largest: float
+    overflow: float
+    has_sign: bool
+    has_negative_zero: bool
+    infinity: int
+    nan: int | None
+
+
+@functools.cache
+def _format(dtype: np.dtype) -> _Format:
+    info = ml_dtypes.finfo(dtype)
+    infinity, nan, zero = np.array([np.inf, np.nan, -0.0], np.float32).astype(dtype)
+    return _Format(
+        bits=info.bits,
+        mantissa=info.nmant,
+        bias=1 - info.minexp if info.nmant else -info.minexp,
+        tiny=float(info.smallest_normal),
+        largest=float(info.max),
+        overflow=float(infinity),
+        has_sign=bool(info.min < 0),
+        has_negative_zero=bool(zero == 0 and np.signbit(zero)),
+        infinity=int(infinity.view(np.uint8)),
+        nan=int(nan.view(np.uint8)) if np.isnan(nan) else None,
+    )
+
+
+def hold(value: np.ndarray, dtype: Any) -> np.ndarray:
+    """Known values of `dtype` as tensors hold them."""
+    return np.asarray(value, dtypes.held(dtype))
+
+
+def fit(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """Numbers as values of a narrow dtype, held as such: rounded, or wrapped around.
+
+    Args:
+      x: float32 or float64 for a floating-point dtype, else integers of eight bits.
+      dtype: a narrow dtype.
+    """
+    if dtype in dtypes.NARROW_FLOAT:
+        return _round(x, dtype)
+    if dtype in dtypes.NARROW_UNSIGNED:
+        return to_bits(x, dtype)
+    unused = constant(8 - width(dtype), np.int8)
+    return emit("RightShift", emit("LeftShift", cast(x, tf.int8), unused), unused)
+
+
+def _round(x, dtype):
+    """Rounds to nearest even, as `fit`."""
+    if dtype == dtypes.E8M0:
+        return _round_to_power(x)
+    if dtype in HAS_CAST and x.dtype == tf.float32 and not is_compiled():
+        # XLA converts one number at a time, and does what follows several times as fast.
+        return tf.cast(tf.cast(x, dtype), tf.float32)
+    form = _format(dtype)
+    word, mantissa = _LAYOUT[x.dtype]
+    bits = bitcast(x, word)
+    absolute = emit("BitwiseAnd", bits, constant(word.max, word))
+    dropped = mantissa - form.mantissa
+    is_odd = emit(
+        "BitwiseAnd", emit("RightShift", absolute, constant(dropped, word)), constant(1, word)
+    )
+    half = emit("AddV2", is_odd, constant((1 << (dropped - 1)) - 1, word))
+    rounded = emit("BitwiseAnd", emit("AddV2", absolute, half), constant(-(1 << dropped), word))
+    # Subnormal numbers are as far apart as the least of them is from zero.
+    unit = form.tiny * 2.0**-form.mantissa
+    size = bitcast(absolute, x.dtype)
+    steps = emit("Round", emit("Mul", size, constant(1 / unit, x.dtype)))
+    subnormal = emit("Mul", steps, constant(unit, x.dtype))
+    is_small = emit("Less", size, constant(form.tiny, x.dtype))
+    result = emit("SelectV2", is_small, subnormal, bitcast(rounded, x.dtype))
+    is_large = emit("Greater", result, constant(form.largest, x.dtype))
+    result = emit("SelectV2", is_large, constant(form.overflow, x.dtype), result)
+    sign = emit("BitwiseAnd", bits, constant(word.min, word))
+    if not form.has_negative_zero:
+        is_zero = emit("Equal", result, constant(0, x.dtype))
+        sign = emit("SelectV2", is_zero, constant(0, word), sign)
+    result = bitcast(emit("BitwiseOr", bitcast(result, word), sign), x.dtype)
+    nan = constant(-0.0, x.dtype) if form.nan is None else x
+    return cast(emit("SelectV2", emit("NotEqual", x, x), nan, result), tf.float32)
+
+
+def _round_to_power(x):
+    """Rounds to float8_e8m0fnu, halves up; zero, negative and large numbers become NaN."""
+    kind = x.dtype.as_numpy_dtype
+    word, mantissa = _LAYOUT[x.dtype]
+
+    def bits_of(value):
+        return np.array(value, kind).view(word.as_numpy_dtype)
+
+    bits = bitcast(x, word)
+    half = constant(1 << (mantissa - 1), word)
+    rounded = emit("BitwiseAnd", emit("AddV2", bits, half), constant(-(1 << mantissa), word))
+    result = cast(bitcast(rounded, x.dtype), tf.float32)
+    # Of the two least powers, which TensorFlow takes for subnormal and for normal, one is exact.
+    least, second = constant(2.0**-127, np.float32), constant(2.0**-126, np.float32)
+    is_least = emit("LessEqual", bits, constant(bits_of(2.0**-127)))
+    small = emit("SelectV2", is_least, least, second)
+    result = emit("SelectV2", emit("Less", bits, constant(bits_of(2.0**-126))), small, result)
+    lowest = 1 if x.dtype == tf.float32 else int(bits_of(2.0**-127))
+    is_outside = emit(
+        "LogicalOr",
+        emit("Less", bits, constant(lowest, word)),
+        emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127))),
+    )
+    return emit("SelectV2", is_outside, constant(np.nan, np.float32), result)
+
+
+def clip(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """Numbers in what holds a narrow dtype, clipped to its finite range."""
+    info = (ml_dtypes.finfo if dtype in dtypes.NARROW_FLOAT else ml_dtypes.iinfo)(dtype)
+    kind = dtypes.held(dtype)
+    low, high = (np.array(float(limit)).astype(kind) for limit in (info.min, info.max))
+    return extrema.minimum(extrema.maximum(x, low), high)
+
+
+def width(dtype: np.dtype) -> int:
+    """How many bits a number of a dtype has."""
+    if dtype in dtypes.NARROW_FLOAT:
+        return ml_dtypes.finfo(dtype).bits
+    return ml_dtypes.iinfo(dtype).bits if dtypes.is_narrow(dtype) else 8 * dtype.itemsize
+
+
+def has_negative_nan(dtype: np.dtype) -> bool:
+    """Whether the bits of NaN are those of a negative zero in other formats."""
+    return dtype in dtypes.NARROW_FLOAT and _format(dtype).nan == 0x80
+
+
+def infinity_is_nan(dtype: np.dtype) -> bool:
+    """Whether infinity becomes NaN in a format."""
+    return dtype in dtypes.NARROW_FLOAT and bool(np.isnan(_format(dtype).overflow))
+
+
+def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """Values as the bits that they have in a narrow dtype, in uint8; of NaNs one for each sign."""
+    if dtype not in dtypes.NARROW_FLOAT:
+        return emit("BitwiseAnd", cast(x, tf.uint8), constant((1 << width(dtype)) - 1, np.uint8))
+    form = _format(dtype)
+    word, mantissa = _LAYOUT[x.dtype]
+    bits = bitcast(x, word)
+    size = emit("Abs", x)
+    shift = constant(mantissa - form.mantissa, word)
+    bias = constant((127 - form.bias) << form.mantissa, word)
+    code = emit("Sub", emit("RightShift", bitcast(size, word), shift), bias)
+    if form.mantissa:
+        # The least normal number more, a subnormal one is exact, and normal.
+        is_small = emit("Less", size, constant(form.tiny, np.float32))
+        raised = bitcast(emit("AddV2", size, constant(form.tiny, np.float32)), word)
+        raised = emit("Sub", emit("RightShift", raised, shift), bias)
+        raised = emit("Sub", raised, constant(1 << form.mantissa, word))
+        code = emit("SelectV2", is_small, raised, code)
+    if np.isinf(form.overflow):
+        code = emit("SelectV2", emit("IsInf", x), constant(form.infinity, word), code)
+    if form.nan is not None:
+        code = emit("SelectV2", emit("NotEqual", x, x), constant(form.nan, word), code)
+    if form.has_sign:
+        is_negative = emit("Less", bits, constant(0, word))
+        negative = emit("BitwiseOr", code, constant(1 << (form.bits - 1), word))
+        code = emit("SelectV2", is_negative, negative, code)
+    return cast(code, tf.uint8)
+
+
+def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """The inverse of `to_bits`."""
+    if dtype not in dtypes.NARROW_FLOAT:
+        return fit(cast(bits, dtypes.to_tf(dtype)), dtype)
+    return decode(bits, dtype, dtypes.held(dtype))
+
+
+def decode(bits: tf.Tensor, dtype: np.dtype, to: np.dtype) -> tf.Tensor:
+    """The numbers in dtype `to` that have these bits in a narrow floating-point dtype."""
+    table = constant(_numbers(dtype).astype(to))
+    return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
+
+
+@functools.cache
+def _numbers(dtype):
+    """All numbers of a narrow floating-point dtype, in the order of their bits."""
+    return np.arange(1 << width(dtype), dtype=np.uint8).view(dtype).astype(np.float64)

@@ -1,0 +1,70 @@
+"""Constants, each once per graph.
+
+A lowered program repeats the same shapes, axes and scalars hundreds of times; a node for each
+would double the size of the graph. Small constants are told apart by value, large ones by
+identity.
+"""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+# Constants above this size (in bytes) are not worth hashing.
+_BY_VALUE_BYTES = 4096
+_EAGER_ENTRIES = 4096
+
+# The value of a large constant is kept beside its tensor, so that its identity stays its own.
+_graph_constants: weakref.WeakKeyDictionary[tf.Graph, dict[Any, tuple[tf.Tensor, Any]]] = (
+    weakref.WeakKeyDictionary()
+)
+_eager_small: dict[Any, tf.Tensor] = {}
+_eager_large: dict[int, tf.Tensor] = {}
+
+
+def constant(value: Any, dtype: Any = None) -> tf.Tensor:
+    """A tensor with a known value, shared by all that ask for it in the same graph.
+
+    Args:
+      value: a scalar or array; it must not be changed later.
+      dtype: a NumPy or TensorFlow dtype; that of `value` if None.
+    """
+    if isinstance(dtype, tf.DType):
+        dtype = dtype.as_numpy_dtype
+    array = np.asarray(value, dtype)
+    by_value = array.nbytes <= _BY_VALUE_BYTES
+    key = (array.dtype, array.shape, array.tobytes()) if by_value else id(value)
+    if tf.executing_eagerly():
+        return _eager_by_value(key, array) if by_value else _eager_by_identity(value, array)
+    constants = _graph_constants.setdefault(tf.compat.v1.get_default_graph(), {})
+    if key not in constants:
+        # Outside of all control flow and scopes, so that every later user can reach it.
+        with tf.control_dependencies(None), tf.name_scope(""):
+            constants[key] = tf.constant(array), None if by_value else value
+    return constants[key][0]
+
+
+def integers(values: Any) -> tf.Tensor:
+    """A vector of axes, sizes or positions as an int32 constant (int64 if one needs it)."""
+    array = np.asarray(values, np.int64)
+    fits = not array.size or np.abs(array).max() <= np.iinfo(np.int32).max
+    return constant(array, np.int32 if fits else np.int64)
+
+
+def _eager_by_value(key: Any, array: np.ndarray) -> tf.Tensor:
+    if key not in _eager_small:
+        while len(_eager_small) >= _EAGER_ENTRIES:
+            _eager_small.pop(next(iter(_eager_small)))
+        _eager_small[key] = tf.constant(array)
+    return _eager_small[key]
+
+
+def _eager_by_identity(value: Any, array: np.ndarray) -> tf.Tensor:
+    if id(value) not in _eager_large:
+        try:
+            weakref.finalize(value, _eager_large.pop, id(value), None)
+        except TypeError:  # Such as a list, which nobody will ask for again.
+            return tf.constant(array)
+        _eager_large[id(value)] = tf.constant(array)
+    return _eager_large[id(value)]

@@ -1,0 +1,124 @@
+"""TensorFlow ops in a dtype that has a kernel.
+
+`emit` is for arithmetic: where TensorFlow has no kernel for a dtype, the op runs in a wider one
+and the result is rounded back. `move` is for ops that only move elements: they run on the same
+bits under another dtype of the same width.
+"""
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from lowering.errors import UnsupportedError
+from lowering.ops import dtypes, kernels
+
+
+@functools.cache
+def _inputs(op: str) -> Sequence[Any]:
+    """The definitions of the inputs of an op."""
+    op_def = op_def_registry.get(op)
+    if op_def is None:
+        raise ValueError(f"TensorFlow has no op {op!r}")
+    return op_def.input_arg
+
+
+@functools.cache
+def _input_names(op: str) -> tuple[str, ...]:
+    # In Python some inputs have other names (the axis of a reduction), in the same order.
+    parameters = inspect.signature(getattr(tf.raw_ops, op)).parameters
+    return tuple(parameters)[: len(_inputs(op))]
+
+
+@functools.cache
+def _type_attr(op: str) -> str:
+    """The type attribute of the first input."""
+    return _inputs(op)[0].type_attr
+
+
+@functools.cache
+def _typed_inputs(op: str) -> tuple[bool, ...]:
+    """Which inputs have the same type attribute as the first."""
+    return tuple(arg.type_attr == _type_attr(op) for arg in _inputs(op))
+
+
+def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    return getattr(tf.raw_ops, op)(**dict(zip(_input_names(op), operands, strict=True)), **attrs)
+
+
+def _convert(op: str, operands: tuple[Any, ...], attrs: dict[str, Any], to, back) -> Any:
+    converted = [
+        ([to(x) for x in o] if isinstance(o, list | tuple) else to(o)) if typed else o
+        for o, typed in zip(operands, _typed_inputs(op), strict=True)
+    ]
+    return tf.nest.map_structure(back, _call(op, tuple(converted), attrs))
+
+
+def _first(operands: tuple[Any, ...]) -> tf.Tensor:
+    return operands[0][0] if isinstance(operands[0], list | tuple) else operands[0]
+
+
+def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """`x` in another dtype; `x` itself if it has it already. NumPy's wrap-around for integers."""
+    return x if x.dtype == dtype else tf.cast(x, dtype)
+
+
+def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The bits of `x` as another dtype, as `tf.bitcast`; a bitcast of a bitcast is one."""
+    if hasattr(x, "op") and x.op.type == "Bitcast":
+        x = x.op.inputs[0]
+    return x if x.dtype == dtype else tf.bitcast(x, dtype)
+
+
+def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
+    """Runs an arithmetic op, in the narrowest dtype that has a kernel.
+
+    Args:
+      op: the name of a TensorFlow op, as in `tf.raw_ops`.
+      *operands: its inputs in the order of the op's definition.
+      modular: whether the op computes modulo two to the power of the width, so that unsigned
+        integers can be computed as signed ones of the same width.
+      **attrs: its attributes.
+    """
+    dtype = _first(operands).dtype
+    attr = _type_attr(op)
+    compute = dtype
+    if modular and not kernels.supports(op, dtype, attr) and dtypes.carrier(dtype) is not None:
+        compute = dtypes.carrier(dtype)
+    while compute is not None and not kernels.supports(op, compute, attr):
+        compute = dtypes.wider(compute)
+    if compute is None:
+        raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
+    if compute == dtype:
+        return _call(op, operands, attrs)
+    return _convert(
+        op,
+        operands,
+        attrs,
+        lambda x: cast(x, compute),
+        lambda y: cast(y, dtype) if y.dtype == compute else y,
+    )
+
+
+def move(op: str, *operands: Any, **attrs: Any) -> Any:
+    """Runs an op that only moves elements, on a dtype of the same width that has a kernel.
+
+    Arguments as for `emit`.
+    """
+    dtype = _first(operands).dtype
+    attr = _type_attr(op)
+    if kernels.supports(op, dtype, attr):
+        return _call(op, operands, attrs)
+    carrier = dtypes.carrier(dtype)
+    if carrier is None or not kernels.supports(op, carrier, attr):
+        raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name}")
+    return _convert(
+        op,
+        operands,
+        attrs,
+        lambda x: bitcast(x, carrier),
+        lambda y: bitcast(y, dtype) if y.dtype == carrier else y,
+    )

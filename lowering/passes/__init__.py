@@ -1,0 +1,1 @@
+"""JAX function -> jaxpr -> jaxpr, without TensorFlow."""

@@ -1,0 +1,1 @@
+"""Tensor -> tensor, in TensorFlow: what rules are written in."""

@@ -1,0 +1,72 @@
+"""The quotient of complex numbers, with the infinities and zeros of C's Annex G.
+
+XLA computes the textbook formula and, where both parts are NaN, a quotient from what of the
+operands is zero, infinite or finite. TensorFlow's kernels leave it at the formula. As NaN is rare,
+it is looked for first.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import bitcast, emit, modes
+from lowering.ops.functions import shared
+
+
+def divide(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """`x / y` of complex tensors, which broadcast."""
+    if modes.is_compiled():
+        return _textbook(x, y)
+    quotient = shared(_divide, x, y)
+    quotient.set_shape(tf.broadcast_static_shape(x.shape, y.shape))
+    return quotient
+
+
+def _divide(x, y):
+    return modes.by_execution(_recovered_if_nan, _textbook, x, y)
+
+
+def _textbook(x, y):
+    return emit("RealDiv", x, y)
+
+
+def _recovered_if_nan(x, y):
+    quotient = _textbook(x, y)
+    has_nan = tf.reduce_any(emit("NotEqual", quotient, quotient))
+    return tf.cond(has_nan, lambda: _recovered(quotient, x, y), lambda: quotient)
+
+
+def _recovered(quotient, x, y):
+    """`quotient`, where both parts are NaN replaced as in ISO C, G.5.1."""
+    a, b, c, d = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
+    p, q = tf.math.real(quotient), tf.math.imag(quotient)
+    infinity = tf.constant(np.inf, a.dtype)
+    is_nan = tf.math.is_nan(p) & tf.math.is_nan(q)
+    by_zero = is_nan & (c == 0) & (d == 0)
+    of_infinity = is_nan & _any(tf.math.is_inf, a, b) & ~_any(_is_not_finite, c, d)
+    by_infinity = is_nan & ~_any(_is_not_finite, a, b) & _any(tf.math.is_inf, c, d)
+
+    def choose(part, zero_divided, of_directions):
+        part = tf.where(by_infinity, 0 * of_directions(a, b, _unit(c), _unit(d)), part)
+        part = tf.where(of_infinity, infinity * of_directions(_unit(a), _unit(b), c, d), part)
+        return tf.where(by_zero, _with_sign(infinity, c) * zero_divided, part)
+
+    real = choose(p, a, lambda a, b, c, d: a * c + b * d)
+    return tf.complex(real, choose(q, b, lambda a, b, c, d: b * c - a * d))
+
+
+def _unit(x):
+    """One or zero, for an infinite or another number, with its sign."""
+    return _with_sign(tf.cast(tf.math.is_inf(x), x.dtype), x)
+
+
+def _with_sign(size, x):
+    is_negative = bitcast(x, tf.int32 if x.dtype == tf.float32 else tf.int64) < 0
+    return tf.where(is_negative, -size, size)
+
+
+def _any(predicate, x, y):
+    return predicate(x) | predicate(y)
+
+
+def _is_not_finite(x):
+    return ~tf.math.is_finite(x)

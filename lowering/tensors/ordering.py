@@ -1,0 +1,159 @@
+"""Orders of JAX values as integers.
+
+All ops and modes of TensorFlow agree on the order of integers. They do not agree on that of floats
+if there are NaNs, zeros of both signs or subnormals among them.
+"""
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import bitcast, cast, constant, dtypes, emit, integers, kernels
+from lowering.ops.dtypes import SIGNED
+
+
+def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
+    """Integers in the order in which JAX sorts `x`, the most significant first.
+
+    Zeros of both signs are equal, all NaNs are equal and last, and complex numbers are ordered by
+    real part, then by imaginary part. Subnormals are equal to zeros, as the CPU flushes them, but
+    not those of float16, which are normal in the float32 that it compares in.
+
+    Args:
+      x: a tensor of any dtype.
+
+    Returns:
+      One tensor of integers, two for complex numbers. That of booleans and integers has the values
+      of `x`.
+    """
+    if x.dtype.is_complex:
+        return [*sort_keys(tf.math.real(x)), *sort_keys(tf.math.imag(x))]
+    if x.dtype == tf.bool:
+        return [cast(x, tf.uint8)]
+    if not x.dtype.is_floating:
+        return [x]
+    sign = _sign(bitcast(x, SIGNED[x.dtype.size]))
+    absolute = magnitude(x)
+    # Negated where the sign bit is set, so that both zeros become 0.
+    key = emit("Sub", emit("BitwiseXor", absolute, sign), sign)
+    if x.dtype != tf.float16:
+        is_small = emit("Less", absolute, _least_normal(x.dtype))
+        key = emit("SelectV2", is_small, constant(0, key.dtype), key)
+    last = constant(key.dtype.max, key.dtype)
+    return [emit("SelectV2", _exceeds_infinity(absolute, x.dtype), last, key)]
+
+
+def pack(keys: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Fewer integer keys of the same lexicographic order: up to 64 bits are packed into one.
+
+    Args:
+      keys: tensors of integers of one shape, the most significant first.
+    """
+    packed = [keys[-1]]
+    width = 8 * keys[-1].dtype.size
+    for key in reversed(keys[:-1]):
+        if width + 8 * key.dtype.size > 64:
+            packed.insert(0, key)
+            width = 8 * key.dtype.size
+            continue
+        shift = constant(width, tf.int64)
+        high = emit("LeftShift", cast(_signed(key), tf.int64), shift)
+        packed[0] = emit("BitwiseOr", high, _low_bits(packed[0], width))
+        width += 8 * key.dtype.size
+    return packed
+
+
+def total_order(x: tf.Tensor) -> tf.Tensor:
+    """Integers in the IEEE 754 total order of floats: -NaN < -inf < -0 < 0 < inf < NaN.
+
+    Args:
+      x: a tensor of a real dtype; booleans and integers are returned in their own order.
+    """
+    if x.dtype == tf.bool:
+        return cast(x, tf.uint8)
+    if not x.dtype.is_floating:
+        return x
+    return _flip_negatives(bitcast(x, SIGNED[x.dtype.size]))
+
+
+def from_total_order(key: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The values of `dtype` that `total_order` maps to `key`."""
+    if not dtype.is_floating:
+        return cast(key, dtype)
+    return bitcast(_flip_negatives(key), dtype)
+
+
+def top_k(key: tf.Tensor, k: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The k greatest numbers along the last axis in descending order, and their positions.
+
+    Of equal numbers the first comes first, so that with k the size of the axis this is a stable
+    sort in every mode.
+    """
+    dtype = key.dtype
+    if not kernels.supports("TopKV2", dtype):
+        key = cast(key, dtypes.wider(dtype))
+    k = constant(k, tf.int32) if isinstance(k, int) else k
+    found = emit("TopKV2", key, k, sorted=True)
+    return cast(found.values, dtype), found.indices
+
+
+def has_unusual(x: tf.Tensor) -> tf.Tensor:
+    """Whether any float of `x` is NaN, negative zero or subnormal, as a scalar.
+
+    All comparisons agree on the order of the other floats.
+    """
+    absolute = magnitude(x)
+    bits = bitcast(x, absolute.dtype)
+    is_nonzero = emit("NotEqual", bits, constant(0, bits.dtype))
+    is_small = emit("LogicalAnd", emit("Less", absolute, _least_normal(x.dtype)), is_nonzero)
+    unusual = emit("LogicalOr", is_small, _exceeds_infinity(absolute, x.dtype))
+    return emit("Any", unusual, integers(range(x.shape.rank)))
+
+
+def is_absolute(x: tf.Tensor) -> bool:
+    """Whether floats are known to have no sign: their bits are in their order, NaN last."""
+    return x.dtype.is_floating and not tf.executing_eagerly() and x.op.type == "Abs"
+
+
+def magnitude(x: tf.Tensor) -> tf.Tensor:
+    """The bits of floats without the sign, as signed integers: in the order of absolute values."""
+    bits = bitcast(x, SIGNED[x.dtype.size])
+    return emit("BitwiseAnd", bits, constant(bits.dtype.max, bits.dtype))
+
+
+def infinity(dtype: tf.DType) -> int:
+    """The magnitude of infinity; that of NaN is greater."""
+    numpy_dtype = dtype.as_numpy_dtype
+    return int(np.array(np.inf, numpy_dtype).view(SIGNED[dtype.size].as_numpy_dtype))
+
+
+def _least_normal(dtype):
+    tiny = ml_dtypes.finfo(dtype.as_numpy_dtype).tiny
+    return constant(np.asarray(tiny).view(SIGNED[dtype.size].as_numpy_dtype))
+
+
+def _exceeds_infinity(magnitude, dtype):
+    return emit("Greater", magnitude, constant(infinity(dtype), magnitude.dtype))
+
+
+def _sign(bits):
+    return emit("RightShift", bits, constant(8 * bits.dtype.size - 1, bits.dtype))
+
+
+def _flip_negatives(bits):
+    """Reverses the order of negative integers; its own inverse."""
+    low = emit("BitwiseAnd", _sign(bits), constant(bits.dtype.max, bits.dtype))
+    return emit("BitwiseXor", bits, low)
+
+
+def _signed(key):
+    """A key as signed integers of its width, in its order."""
+    dtype = SIGNED[key.dtype.size]
+    if key.dtype == dtype:
+        return key
+    return emit("BitwiseXor", bitcast(key, dtype), constant(dtype.min, dtype))
+
+
+def _low_bits(key, width):
+    """A key of `width` bits as non-negative int64, in its order."""
+    return emit("Sub", cast(_signed(key), tf.int64), constant(-(1 << (width - 1)), tf.int64))
