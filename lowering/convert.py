@@ -1,24 +1,21 @@
 """`convert`: the front door."""
 
+import dataclasses
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 import tensorflow as tf
 
-from lowering import (
-    jax_compat,
-    rules,  # noqa: F401  Registers the rules.
-)
+from lowering import jax_compat, rules  # noqa: F401  Registers the rules.
+from lowering.core.folding import Folder
 from lowering.core.interpreter import Interpreter
 from lowering.errors import LoweringError
 from lowering.formats import boundary
-from lowering.frontend import containers, gradient, polymorphic
-from lowering.ops import dims, dtypes
-from lowering.passes.trace import Program, trace
+from lowering.frontend import arguments, gradient
+from lowering.ops.dims import Dimensions
+from lowering.passes.program import Program, trace
 from lowering.targets import Target, resolve
 
 
@@ -64,8 +61,7 @@ def convert(
     if not callable(fun_jax):
         raise TypeError(f"convert takes a JAX function, not {type(fun_jax).__name__}")
     resolved = resolve(enable_xla, target)
-    # The trace of each combination of shapes, with its gradient.
-    programs: dict[Any, tuple[Program, gradient.Vjp]] = {}
+    traces: dict[Any, _Trace] = {}
     convert_vjp = functools.partial(
         convert, polymorphic_constraints=polymorphic_constraints, target=resolved
     )
@@ -77,107 +73,74 @@ def convert(
                 f"the conversion of {_name(fun_jax)} was called inside a JAX transformation "
                 "(jit, grad, vmap, ...); call the JAX function itself there"
             )
-        args, kwargs = containers.plain(args), containers.plain(kwargs)
-        leaves_with_path, in_tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
-        arguments = [_Argument(_path(path), leaf) for path, leaf in leaves_with_path]
-        shapes = polymorphic.symbolic_shapes(
-            args, polymorphic_shapes, polymorphic_constraints, _static_shape
-        )
-        shapes += [argument.static_shape() for argument in arguments[len(shapes) :]]
-        avals = tuple(a.aval(shape) for a, shape in zip(arguments, shapes, strict=True))
-        tensors = [argument.tensor() for argument in arguments]
-        key = (in_tree, tuple((a.shape, a.dtype, a.weak_type) for a in avals), _jax_settings())
-        if key not in programs:
-            program = trace(fun_jax, in_tree, avals)
-            vjp = gradient.Vjp(fun_jax, in_tree, avals, program.jaxpr.out_avals, convert_vjp)
-            programs[key] = program, vjp
-        program, vjp = programs[key]
-
-        def lower(*tensors: tf.Tensor) -> list[tf.Tensor]:
-            dimensions = dims.Dimensions(polymorphic.dimension_values(shapes, tensors))
-            interpreter = Interpreter(resolved, dimensions, program)
-            operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, avals, strict=True)]
-            results = interpreter.run_to_tensors(program.jaxpr, *operands)
-            if not with_gradient:
-                results = gradient.prevent(results, _name(fun_jax))
-            return [
-                boundary.leave(x, aval.dtype)
-                for x, aval in zip(results, program.jaxpr.out_avals, strict=True)
-            ]
-
+        given = arguments.flatten(args, kwargs, polymorphic_shapes, polymorphic_constraints)
+        key = given.key, _jax_settings()
+        if key not in traces:
+            traces[key] = _Trace.of(fun_jax, given, convert_vjp)
+        traced = traces[key]
+        lower = functools.partial(_lower, traced, resolved, given)
         if with_gradient:
-            lower = gradient.differentiable(lower, vjp)
-        return jax.tree_util.tree_unflatten(program.out_tree, lower(*tensors))
+            lower = gradient.differentiable(lower, traced.vjp)
+        else:
+            lower = functools.partial(lower, without_gradient=_name(fun_jax))
+        results = lower(*given.tensors)
+        return jax.tree_util.tree_unflatten(traced.program.out_tree, results)
 
     # AutoGraph would rewrite the code of JAX, to no effect but a slow trace.
     fun_tf = tf.autograph.experimental.do_not_convert(fun_tf)
-    fun_tf.__signature__ = _signature(fun_jax)
+    fun_tf.__signature__ = arguments.signature(fun_jax)
     return fun_tf
 
 
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+@dataclasses.dataclass(frozen=True)
+class _Trace:
+    """What is kept for arguments of the same structure, shapes and dtypes.
+
+    Attributes:
+      program: the traced function.
+      vjp: its gradient.
+      folder: what has been folded in the program, so that it is folded once.
+    """
+
+    program: Program
+    vjp: gradient.Vjp
+    folder: Folder
+
+    @classmethod
+    def of(
+        cls, fun: Callable[..., Any], given: arguments.Arguments, convert_vjp: Callable[..., Any]
+    ) -> "_Trace":
+        """Traces a function."""
+        program = trace(fun, given.tree, given.avals)
+        out_avals = program.jaxpr.out_avals
+        vjp = gradient.Vjp(fun, given.tree, given.avals, out_avals, convert_vjp)
+        return cls(program, vjp, Folder())
 
 
-class _Argument:
-    """One leaf of the arguments: its place, abstract value and tensor."""
+def _lower(
+    traced: _Trace,
+    target: Target,
+    given: arguments.Arguments,
+    *tensors: tf.Tensor,
+    without_gradient: str = "",
+) -> list[tf.Tensor]:
+    """Lowers a program in the mode that TensorFlow is in; returns its results.
 
-    def __init__(self, path: str, leaf: Any):
-        self.path = path
-        self.leaf = leaf
-        if isinstance(leaf, jax.core.Tracer):
-            raise LoweringError(f"argument {path} is a JAX tracer; pass a value of TensorFlow")
-        try:
-            if isinstance(leaf, tf.Tensor | tf.Variable):
-                source = leaf.dtype.base_dtype.as_numpy_dtype
-                if source in (object, np.str_, np.bytes_) or leaf.dtype == tf.string:
-                    raise TypeError
-                self.weak_type = False
-            elif isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
-                source = jax.dtypes.result_type(leaf)
-                self.weak_type = not isinstance(leaf, np.generic | np.ndarray | bool)
-            elif isinstance(leaf, jax.Array):
-                source = leaf.dtype
-                self.weak_type = jax.typeof(leaf).weak_type
-            else:
-                raise TypeError
-            self.dtype = source if dtypes.is_key(source) else jax.dtypes.canonicalize_dtype(source)
-            self.tf_dtype = dtypes.to_tf_argument(self.dtype)
-        except TypeError as error:
-            detail = f": {error}" if str(error) else ""
-            kind = getattr(getattr(leaf, "dtype", None), "name", type(leaf).__name__)
-            raise TypeError(
-                f"argument {path} has type {kind}, which is no JAX array{detail}"
-            ) from None
-
-    def static_shape(self) -> tuple[int, ...]:
-        shape = _static_shape(self.leaf)
-        if None in shape:
-            raise ValueError(
-                f"argument {self.path} has the unknown shape {tf.TensorShape(shape)}; "
-                "name its dimensions with polymorphic_shapes"
-            )
-        return shape
-
-    def aval(self, shape: tuple[Any, ...]) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(shape, self.dtype, weak_type=self.weak_type)
-
-    def tensor(self) -> tf.Tensor:
-        leaf = self.leaf
-        if isinstance(leaf, jax.Array):
-            leaf = np.asarray(jax.random.key_data(leaf) if dtypes.is_key(leaf.dtype) else leaf)
-        if isinstance(leaf, tf.Tensor | tf.Variable):
-            tensor = tf.convert_to_tensor(leaf)
-            return tensor if tensor.dtype == self.tf_dtype else tf.cast(tensor, self.tf_dtype)
-        # Not shared like other constants: the caller may change an array after the call.
-        return tf.constant(np.asarray(leaf, self.tf_dtype.as_numpy_dtype))
-
-
-def _static_shape(leaf: Any) -> tuple[int | None, ...]:
-    if isinstance(leaf, tf.Tensor | tf.Variable):
-        if leaf.shape.rank is None:
-            raise ValueError("an argument of unknown rank cannot be lowered")
-        return tuple(leaf.shape.as_list())
-    return np.shape(leaf)
+    Args:
+      traced: the program.
+      target: who runs the ops.
+      given: the arguments.
+      *tensors: the arguments as tensors.
+      without_gradient: the name of the function, if an attempt to differentiate is an error.
+    """
+    jaxpr = traced.program.jaxpr
+    dimensions = Dimensions(dataclasses.replace(given, tensors=tensors).dimension_values())
+    interpreter = Interpreter(target, dimensions, traced.program, traced.folder)
+    operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
+    results = interpreter.run_to_tensors(jaxpr, *operands)
+    if without_gradient:
+        results = gradient.prevent(results, without_gradient)
+    return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
 
 
 def _jax_settings() -> Any:
@@ -190,31 +153,6 @@ def _jax_settings() -> Any:
         config.jax_default_prng_impl,
         config.jax_threefry_partitionable,
     )
-
-
-def _path(path: Sequence[Any]) -> str:
-    (position, *rest) = path
-    return ("args" if position.idx == 0 else "kwargs") + jax.tree_util.keystr(tuple(rest))
-
-
-def _signature(fun: Callable[..., Any]) -> inspect.Signature:
-    """The signature of `fun` without defaults, which a `tf.function` would pass as tensors."""
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except ValueError:  # Some builtins have no signature.
-        parameters = ()
-    kept = [
-        parameter.replace(annotation=parameter.empty)
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind not in _VARIADIC
-    ]
-    if len(kept) < len(parameters) or not parameters:
-        taken = {parameter.name for parameter in kept}
-        for name, kind in zip(("args", "kwargs"), _VARIADIC):
-            while name in taken:
-                name += "_"
-            kept.append(inspect.Parameter(name, kind))
-    return inspect.Signature(sorted(kept, key=lambda parameter: parameter.kind))
 
 
 def _name(fun: Callable[..., Any]) -> str:

@@ -73,6 +73,14 @@ def source_line(eqn: jex_core.JaxprEqn) -> str:
     return source_info_util.summarize(eqn.source_info)
 
 
+def within_scope(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
+    """An equation of a jaxpr that `outer` calls, with the scopes around both."""
+    if not outer.source_info.name_stack.stack:
+        return eqn
+    stack = outer.source_info.name_stack + eqn.source_info.name_stack
+    return eqn.replace(source_info=eqn.source_info.replace(name_stack=stack))
+
+
 @contextlib.contextmanager
 def source_and_settings(eqn: jex_core.JaxprEqn) -> Iterator[None]:
     """Equations that are traced under it have the source and settings of `eqn`, but no mesh."""
@@ -127,6 +135,12 @@ def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
         return params["num_consts"], params["num_carry"]
     consts, carry, _ = params["ft_in"].unpack()
     return len(list(consts)), len(list(carry))
+
+
+def with_scan_counts(params: Mapping[str, Any], num_consts: int, num_carry: int) -> dict[str, Any]:
+    """Parameters of a `scan` with other numbers of operands, in the form of JAX 0.10."""
+    others = {name: value for name, value in params.items() if name not in ("ft_in", "ft_out")}
+    return {**others, "num_consts": num_consts, "num_carry": num_carry}
 
 
 def evaluate_dim(dim: Dim, variables: Mapping[str, Any], ops: Mapping[str, Callable]) -> Any:

@@ -1,22 +1,57 @@
-"""Which rule lowers which primitive.
+"""Which rule lowers which primitive, and what else is to be known about a primitive.
 
 A rule is found by primitive name and target. Names are strings because they survive
-refactorings of JAX; primitive objects do not. There are two kinds of rule:
+refactorings of JAX; primitive objects do not. There are three kinds of rule:
 
 * `@rule` functions take a `Context`, TensorFlow tensors and the primitive's parameters, and
   return a tensor (or a sequence of tensors for primitives with multiple results);
 * `@decomposition` functions are written in JAX, in simpler primitives. They take JAX arrays and
-  the primitive's parameters and are traced and lowered like user code.
+  the primitive's parameters and are traced and lowered like user code;
+* `@call` functions name the jaxpr that a primitive calls, and its operands.
+
+Passes and the interpreter ask for the traits of a primitive; they have no lists of primitives.
 """
 
 import collections
 import dataclasses
-from collections.abc import Callable, Collection
-from typing import Any
+import enum
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from lowering.targets import target as targets
+from lowering.targets import TARGETS, TF, Target
+
+Fun = TypeVar("Fun", bound=Callable[..., Any])
+
+
+class Trait(enum.Flag):
+    """What modules that know no primitive by name have to know about a primitive."""
+
+    NONE = 0
+    # Treats all elements alike, by ops that broadcast. So an operand may come before it is
+    # broadcast, and the result may stay so.
+    ELEMENTWISE = enum.auto()
+    # The result may stay smaller than its shape, to be broadcast by the ops that use it.
+    BROADCASTS = enum.auto()
+    # The results are among the values of the operands, so that they need no rounding.
+    SELECTS = enum.auto()
+    # Commutative and associative: a computation of reductions and scatters.
+    MONOID = enum.auto()
+    # A sum of products, which runs faster for many operands at once.
+    CONTRACTION = enum.auto()
+    # Must not run at lowering time: it may run forever, or depends on when the program runs.
+    NOT_FOLDED = enum.auto()
+    # Cheap to compute where it is used, and large to keep: not moved out of a loop.
+    NOT_HOISTED = enum.auto()
+    # Says where or how its operand is kept; the result is the operand.
+    PLACEMENT = enum.auto()
+    # Chooses or repeats jaxprs that are its parameters.
+    CONTROL_FLOW = enum.auto()
+    # Has state or effects of its own on each device of a mesh.
+    PER_DEVICE = enum.auto()
+    # A decomposition in primitives that `jax.vmap` knows, of a primitive that it does not know.
+    NOT_MAPPED = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,28 +61,55 @@ class Rule:
     Attributes:
       fun: the function that was decorated.
       is_decomposition: whether `fun` is written in JAX.
-      dtypes: the dtypes of the first operand that the rule covers; None for all.
+      dtypes: the dtypes that the rule covers; None for all.
       keep_constants: whether operands known at lowering time reach `fun` as `np.ndarray`.
-      keys: whether `fun` takes PRNG keys as their words; see `keys`.
+      held: whether `fun` takes values of all dtypes as the tensors that hold them.
     """
 
     fun: Callable[..., Any]
     is_decomposition: bool = False
     dtypes: frozenset[np.dtype] | None = None
     keep_constants: bool = False
-    keys: bool = False
+    held: bool = False
+
+    def takes(self, dtype: Any) -> bool:
+        """Whether `fun` takes tensors that hold values of a dtype which TensorFlow lacks."""
+        return self.held or (self.dtypes is not None and dtype in self.dtypes)
+
+
+@dataclasses.dataclass
+class Facts:
+    """What is known about a primitive beside its rules.
+
+    Attributes:
+      traits: its traits.
+      fold: a NumPy function that evaluates it on known operands, instead of its rule.
+      called: a function of its operands and parameters that returns the jaxpr that it calls, and
+        the operands of that; None if it is no call.
+      refusal: why it is lowered for no target.
+    """
+
+    traits: Trait = Trait.NONE
+    fold: Callable[..., np.ndarray] | None = None
+    called: Callable[..., tuple[Any, Sequence[Any]]] | None = None
+    refusal: str | None = None
 
 
 _RULES: dict[tuple[str, str], list[Rule]] = collections.defaultdict(list)
+_FACTS: dict[str, Facts] = collections.defaultdict(Facts)
+_NO_FACTS = Facts()
 
 
-def _register(primitives: tuple[str, ...], target: targets.Target, rule_: Rule) -> None:
+def _register(
+    primitives: Sequence[str], target: Target, new: Rule, traits: Trait = Trait.NONE
+) -> None:
     for primitive in primitives:
         rules = _RULES[primitive, target.name]
-        if any(other.dtypes == rule_.dtypes for other in rules):
+        if any(other.dtypes == new.dtypes for other in rules):
             raise ValueError(f"{primitive!r} has two rules for target {target.name!r}")
         # Rules for some dtypes take precedence over the rule for all.
-        rules.insert(0 if rule_.dtypes is not None else len(rules), rule_)
+        rules.insert(0 if new.dtypes is not None else len(rules), new)
+        _FACTS[primitive].traits |= traits
 
 
 def _dtype_set(dtypes: Collection[Any] | None) -> frozenset[np.dtype] | None:
@@ -56,24 +118,36 @@ def _dtype_set(dtypes: Collection[Any] | None) -> frozenset[np.dtype] | None:
 
 def rule(
     *primitives: str,
-    target: targets.Target = targets.TF,
+    target: Target = TF,
     dtypes: Collection[Any] | None = None,
     keep_constants: bool = False,
-    keys: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    held: bool = False,
+    traits: Trait = Trait.NONE,
+    fold: Callable[..., np.ndarray] | None = None,
+) -> Callable[[Fun], Fun]:
     """Registers a function `(ctx, *tensors, **params)` as the rule of `primitives`.
 
     Args:
       *primitives: names of JAX primitives.
       target: the target for which the rule is written; targets derived from it inherit it.
-      dtypes: restricts the rule to operands[0] of these dtypes.
+      dtypes: restricts the rule to equations whose first operand has one of these dtypes. A rule
+        for narrow dtypes covers equations with any operand or result of them, and takes them as
+        they are held.
       keep_constants: pass operands that are known at lowering time as `np.ndarray`.
-      keys: pass arrays of PRNG keys as their uint32 words, with a dimension for the words. Without
-        it the rule sees keys as unsigned integers, which is all that a rule needs that moves them.
+      held: pass values of all dtypes as the tensors that hold them: PRNG keys as uint32 words, with
+        a dimension for the words, and narrow numbers in a wider dtype. Without it the rule sees
+        keys as unsigned integers, and results on narrow numbers are rounded for it.
+      traits: traits of the primitives, whatever the target and dtype.
+      fold: a NumPy function `(*operands, **params)` that evaluates the primitive at lowering time,
+        instead of the rule.
     """
 
     def decorate(fun):
-        _register(primitives, target, Rule(fun, False, _dtype_set(dtypes), keep_constants, keys))
+        _register(
+            primitives, target, Rule(fun, False, _dtype_set(dtypes), keep_constants, held), traits
+        )
+        for primitive in primitives if fold else ():
+            _FACTS[primitive].fold = fold
         return fun
 
     return decorate
@@ -81,22 +155,37 @@ def rule(
 
 def decomposition(
     *primitives: str,
-    target: targets.Target = targets.TF,
+    target: Target = TF,
     dtypes: Collection[Any] | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    traits: Trait = Trait.NONE,
+) -> Callable[[Fun], Fun]:
     """Registers a JAX function `(*operands, **params)` as the rule of `primitives`.
 
-    It is traced with 64-bit types enabled, so it must name its dtypes. Arguments as for `rule`.
+    It is traced with 64-bit types enabled, so it must name its dtypes. Arguments as for `rule`; a
+    decomposition for narrow dtypes is rounded after each of its steps.
     """
 
     def decorate(fun):
-        _register(primitives, target, Rule(fun, True, _dtype_set(dtypes)))
+        _register(primitives, target, Rule(fun, True, _dtype_set(dtypes)), traits)
         return fun
 
     return decorate
 
 
-_REFUSALS: dict[str, str] = {}
+def call(*primitives: str) -> Callable[[Fun], Fun]:
+    """Registers what `primitives` call: `(*operands, **params)` -> jaxpr, operands of the jaxpr."""
+
+    def decorate(fun):
+        def lower(ctx, *operands, **params):
+            jaxpr, operands = fun(*operands, **params)
+            return ctx.call(jaxpr, *operands)
+
+        _register(primitives, TF, Rule(lower, keep_constants=True, held=True))
+        for primitive in primitives:
+            _FACTS[primitive].called = fun
+        return fun
+
+    return decorate
 
 
 def refuse(*primitives: str, reason: str) -> None:
@@ -106,30 +195,47 @@ def refuse(*primitives: str, reason: str) -> None:
       *primitives: names of JAX primitives.
       reason: why, and what to do instead; the error message has it.
     """
-    _REFUSALS.update(dict.fromkeys(primitives, reason))
+    for primitive in primitives:
+        _FACTS[primitive].refusal = reason
 
 
-def refusal(primitive: str) -> str | None:
-    """Why a primitive is lowered for no target; None if that has not been declared."""
-    return _REFUSALS.get(primitive)
+def facts(primitive: str) -> Facts:
+    """What is known about a primitive, which need not have a rule."""
+    return _FACTS.get(primitive, _NO_FACTS)
 
 
-def lookup(primitive: str, target: targets.Target, dtype: Any = None) -> Rule | None:
-    """The rule for a primitive whose first operand has `dtype`, or None."""
-    name: str | None = target.name
-    while name is not None:
-        for rule_ in _RULES.get((primitive, name), ()):
-            if rule_.dtypes is None or dtype in rule_.dtypes:
-                return rule_
-        name = targets.TARGETS[name].parent
+def has_trait(primitive: str, trait: Trait) -> bool:
+    """Whether a primitive has a trait."""
+    return trait in facts(primitive).traits
+
+
+def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = False) -> Rule | None:
+    """The rule for a primitive whose first operand has `dtype`, or None.
+
+    Args:
+      primitive: the name of the primitive.
+      target: the target; the rules of its parents are inherited.
+      dtype: the dtype.
+      named: whether to find only rules that are restricted to dtypes, with this one among them.
+    """
+    for name in _chain(target):
+        for candidate in _RULES.get((primitive, name), ()):
+            if not named if candidate.dtypes is None else dtype in candidate.dtypes:
+                return candidate
     return None
 
 
-def primitives(target: targets.Target = targets.TF) -> frozenset[str]:
+def primitives(target: Target = TF) -> frozenset[str]:
     """The names of all primitives that have a rule on `target`."""
+    chain = _chain(target)
+    return frozenset(primitive for primitive, name in _RULES if name in chain)
+
+
+def _chain(target: Target) -> list[str]:
+    """The names of a target and of those that it inherits rules from."""
     chain = []
     name: str | None = target.name
     while name is not None:
         chain.append(name)
-        name = targets.TARGETS[name].parent
-    return frozenset(primitive for primitive, name in _RULES if name in chain)
+        name = TARGETS[name].parent
+    return chain

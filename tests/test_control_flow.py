@@ -10,7 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from lowering.tensors import loops
+from lowering.core import outlining
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
@@ -38,12 +38,12 @@ def cumulative(x):
 
 def test_eager_loop_is_traced_once():
     converted = lowering.convert(cumulative, target="tf")
-    before = len(loops._eager_loops)
+    before = len(outlining.EAGER)
     converted(X)
-    assert len(loops._eager_loops) == before + 1
+    assert len(outlining.EAGER) == before + 1
     converted(X + 1)
     converted(X + 2)
-    assert len(loops._eager_loops) == before + 1
+    assert len(outlining.EAGER) == before + 1
 
 
 def test_eager_loop_with_symbolic_dimensions():

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import lowering
-from lowering.formats import keys
+from lowering import avals
 
 WORDS = np.array([3, 4], np.uint32)
 
@@ -160,5 +160,5 @@ def test_not_partitionable_bits_are_not_mistaken_for_others():
 
 def test_physical_shapes():
     aval = jax.typeof(jax.random.split(jax.random.key(0, impl="rbg"), (2, 3)))
-    assert keys.physical_shape(aval) == (2, 3, 4)
-    assert keys.physical_aval(aval).dtype == np.uint32
+    assert avals.physical_shape(aval) == (2, 3, 4)
+    assert avals.physical_aval(aval).dtype == np.uint32

@@ -79,7 +79,7 @@ def coverage(swept: Mapping[str, Evidence]) -> list[Coverage]:
     lowered = registry.primitives()
     rows = []
     for name in sorted({name for e in swept.values() for name in e.primitives}):
-        reason = registry.refusal(name) or ""
+        reason = registry.facts(name).refusal or ""
         rows.append(
             Coverage(
                 name=name,

@@ -13,10 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-Combine = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Sequence[jax.Array]]
+from lowering.registry import Trait, has_trait
 
-# The primitives that a computation may consist of and that have reductions of their own.
-_MONOIDS = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
+Combine = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Sequence[jax.Array]]
 
 # How many elements of a block are scanned at a time: few steps over all, and few levels.
 _BLOCK = 32
@@ -33,7 +32,8 @@ def monoid(computation: jex_core.ClosedJaxpr) -> str | None:
     is_whole = eqn.outvars == computation.outvars and (
         list(eqn.invars) in (computation.invars, computation.invars[::-1])
     )
-    return eqn.primitive.name if is_whole and eqn.primitive.name in _MONOIDS else None
+    name = eqn.primitive.name
+    return name if is_whole and has_trait(name, Trait.MONOID) else None
 
 
 def elementwise(computation: jex_core.ClosedJaxpr, rank: int) -> Combine:

@@ -1,29 +1,17 @@
-"""Windows that slide over an array: their arithmetic, and reductions over them.
-
-TensorFlow has pooling kernels for two axes in the middle of four. Any axes can be brought there by
-a reshape, so that a reduction over windows of any rank is a few pooling ops, one for each axis or
-pair of adjacent axes.
-"""
-
-from __future__ import annotations
+"""Windows that slide over an array: their arithmetic, and reductions over them in JAX."""
 
 import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tensorflow as tf
 from jax import lax
 
-from lowering.ops import dims as dims_
-from lowering.tensors import movement
-
-if TYPE_CHECKING:
-    from lowering.core.context import Context
+from lowering import avals
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,100 +80,6 @@ def windows(
     ]
 
 
-Pool = Callable[[tf.Tensor, list[int], list[int]], tf.Tensor]
-
-
-def pool(
-    ctx: Context,
-    x: tf.Tensor,
-    shape: Sequence[Any],
-    axes: Sequence[Window],
-    fill: tf.Tensor,
-    kernel: Pool,
-) -> tf.Tensor:
-    """Reduces windows, all of them larger than nothing, by one pooling op for each pair of axes.
-
-    Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      axes: a window for each axis.
-      fill: a scalar that changes no reduction.
-      kernel: reduces windows of the axes 1 and 2 of a tensor of four dimensions, given their sizes
-        and strides.
-    """
-    x, shape = _padded(ctx, x, shape, axes, fill)
-    axis = 0
-    while axis < len(axes):
-        if _is_trivial(axes[axis]):
-            axis += 1
-        elif axes[axis].dilation != 1:
-            x, shape = _pool_dilated(ctx, x, shape, axis, axes[axis], fill, kernel)
-            axis += 1
-        else:
-            rest = axes[axis + 1 : axis + 2]
-            pair = [w for w in rest if w.dilation == 1 and not _is_trivial(w)]
-            x, shape = _pool_axes(ctx, x, shape, axis, [axes[axis], *pair], kernel)
-            axis += 1 + len(pair)
-    return x
-
-
-def _is_trivial(window):
-    return isinstance(window.size, int) and (window.size, window.stride) == (1, 1)
-
-
-def _padded(ctx, x, shape, axes, fill):
-    padded = [window.padded(dim) for window, dim in zip(axes, shape, strict=True)]
-    amounts = [amount for window in axes for amount in (window.low, window.high)]
-    if any(isinstance(a, int) and a < 0 for a in amounts) or any(
-        window.base_dilation != 1 for window in axes
-    ):
-        config = tuple((window.low, window.high, window.base_dilation - 1) for window in axes)
-        avals = [jax.ShapeDtypeStruct(s, x.dtype.as_numpy_dtype) for s in (tuple(shape), ())]
-        return ctx.lower(_pad, x, fill, avals=avals, config=config), padded
-    paddings = [(window.low, window.high) for window in axes]
-    return movement.pad(ctx, x, shape, fill, paddings, padded), padded
-
-
-def _pad(x, fill, *, config):
-    return lax.pad(x, fill, config)
-
-
-def _pool_axes(ctx, x, shape, axis, pair, kernel):
-    """Pools one axis, or two adjacent ones, of an array without padding."""
-    end = axis + len(pair)
-    sizes = [window.size for window in pair] + [1] * (2 - len(pair))
-    strides = [window.stride for window in pair] + [1] * (2 - len(pair))
-    middle = [*shape[axis:end], *[1] * (2 - len(pair))]
-    x = movement.reshape(ctx, x, (math.prod(shape[:axis]), *middle, math.prod(shape[end:])))
-    x = kernel(x, sizes, strides)
-    inner = (Window(window.size, window.stride) for window in pair)
-    counts = [w.count(dim) for w, dim in zip(inner, shape[axis:end], strict=True)]
-    shape = [*shape[:axis], *counts, *shape[end:]]
-    return movement.reshape(ctx, x, shape), shape
-
-
-def _pool_dilated(ctx, x, shape, axis, window, fill, kernel):
-    """Pools one axis: neighbours in the window become neighbours by a reshape."""
-    dim, dilation = shape[axis], window.dilation
-    rows = -(-dim // dilation)
-    paddings = [(0, rows * dilation - dim if i == axis else 0) for i in range(len(shape))]
-    padded = [*shape[:axis], rows * dilation, *shape[axis + 1 :]]
-    x = movement.pad(ctx, x, shape, fill, paddings, padded)
-    split = [*shape[:axis], rows, dilation, *shape[axis + 1 :]]
-    x = movement.reshape(ctx, x, split)
-    x, split = _pool_axes(ctx, x, split, axis, [Window(window.size)], kernel)
-    merged = [*shape[:axis], split[axis] * dilation, *shape[axis + 1 :]]
-    x = movement.reshape(ctx, x, merged)
-    # A stride, and the windows that reach into what was added here.
-    valid = dim - window.extent + 1
-    sizes = [*shape[:axis], valid, *shape[axis + 1 :]]
-    x = movement.slice_(ctx, x, merged, [0] * len(shape), sizes)
-    if window.stride == 1:
-        return x, sizes
-    return _pool_axes(ctx, x, sizes, axis, [Window(1, window.stride)], kernel)
-
-
 # A loop over more elements of a window than these is a loop in the graph.
 _UNROLLED = 128
 # XLA splits loops over fewer elements than these.
@@ -238,7 +132,7 @@ def fold(
         return [jnp.where(mask, new, old) for new, old in zip(reduced, results, strict=True)]
 
     sizes = [window.size for window in axes]
-    if not dims_.is_static(sizes):
+    if not avals.is_static(sizes):
         total = jnp.asarray(math.prod(sizes), np.int32)
         return lax.fori_loop(
             np.int32(0), total, lambda i, results: step(results, _unravel(i, sizes)), results
@@ -273,7 +167,7 @@ def _order(axes, shape, counts):
 
 
 def _is_peeled(window, dim, count):
-    if not dims_.is_static((dim, count, window.low)) or count == 1:
+    if not avals.is_static((dim, count, window.low)) or count == 1:
         return False
 
     def has_to_ask(size):
@@ -299,7 +193,7 @@ def _inside(window, dim, count, offset):
     """Which windows have an element of the array, not padding, at an offset; True if all do."""
     if not window.is_padding:
         return True
-    if dims_.is_static((dim, count, window.low, offset)):
+    if avals.is_static((dim, count, window.low, offset)):
         positions = np.arange(count) * window.stride + offset * window.dilation - window.low
         inside = (positions >= 0) & (positions % window.base_dilation == 0)
         inside &= positions <= (dim - 1) * window.base_dilation

@@ -1,24 +1,50 @@
 """What a rule is told about the equation that it lowers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import jax.extend.core as jex_core
-import numpy as np
 import tensorflow as tf
 
 from lowering import jax_compat
+from lowering.core.folding import Folder
 from lowering.errors import UnsupportedError
-from lowering.ops import constant
 from lowering.ops import dims as dims_
-from lowering.ops.broadcasting import Broadcastable
-from lowering.targets import Target
+from lowering.ops import modes, values
+from lowering.ops.values import Value
+from lowering.targets import XLA, Mode, Target
 
-if TYPE_CHECKING:
-    from lowering.core.interpreter import Interpreter
+
+class Lowering(Protocol):
+    """What a context asks of the interpreter."""
+
+    target: Target
+    dimensions: dims_.Dimensions
+    folder: Folder
+
+    def run(self, jaxpr: Any, *operands: Value) -> list[Value]: ...
+
+    def run_to_tensors(self, jaxpr: Any, *operands: Value) -> list[tf.Tensor]: ...
+
+    def call(self, jaxpr: Any, *operands: Value) -> list[Value]: ...
+
+    def call_flat(self, flattened: Any, operands: Sequence[Value]) -> list[tf.Tensor]: ...
+
+    def equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]: ...
+
+    def lower(
+        self,
+        fun: Callable[..., Any],
+        operands: Sequence[Value],
+        operand_avals: Sequence[Any] | None,
+        params: Mapping[str, Any],
+        as_function: bool = False,
+    ) -> Any: ...
+
+    def as_function(
+        self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]
+    ) -> list[tf.Tensor]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,16 +53,32 @@ class Context:
 
     Attributes:
       eqn: the equation.
-      interpreter: what lowers the program that the equation is part of.
+      lowering: lowers the program that the equation is part of.
     """
 
     eqn: jex_core.JaxprEqn
-    interpreter: Interpreter
+    lowering: Lowering
 
     @property
     def target(self) -> Target:
         """The target that is lowered for."""
-        return self.interpreter.target
+        return self.lowering.target
+
+    @property
+    def mode(self) -> Mode:
+        """How TensorFlow executes the ops that are made now."""
+        return modes.current()
+
+    @property
+    def takes_xla_ops(self) -> bool:
+        """Whether the ops that are made now may be XLA's: it is sure to compile them."""
+        return self.target == XLA and self.mode is Mode.COMPILED
+
+    def by_mode(
+        self, op_by_op: Callable[..., Any], compiled: Callable[..., Any], *operands: Any
+    ) -> Any:
+        """The results of `op_by_op`, or of `compiled` where XLA compiles; see `modes.by_mode`."""
+        return modes.by_mode(op_by_op, compiled, *operands)
 
     @property
     def in_avals(self) -> list[Any]:
@@ -56,34 +98,60 @@ class Context:
 
     def size(self, dim: Any) -> dims_.Size:
         """The size of a dimension: an int where it is known, else an int32 scalar."""
-        return self.interpreter.dimensions.size(dim)
+        return self.lowering.dimensions.size(dim)
 
     def shape(self, dims: Sequence[Any]) -> tf.Tensor:
         """The sizes of dimensions as one int32 vector (a constant where they are known)."""
-        return self.interpreter.dimensions.shape(dims)
+        return self.lowering.dimensions.shape(dims)
 
-    def run(
-        self, jaxpr: jex_core.ClosedJaxpr, *operands: tf.Tensor | np.ndarray
-    ) -> list[tf.Tensor]:
+    def run(self, jaxpr: jex_core.ClosedJaxpr, *operands: Value) -> list[tf.Tensor]:
         """Lowers a closed jaxpr in place, as if its equations stood here.
 
         Args:
           jaxpr: a closed jaxpr, such as the body of a loop.
           *operands: its inputs.
         """
-        return self.interpreter.run_to_tensors(jaxpr, *operands)
+        return self.lowering.run_to_tensors(jaxpr, *operands)
 
-    def call(
-        self, jaxpr: jex_core.ClosedJaxpr, *operands: tf.Tensor | np.ndarray
-    ) -> list[tf.Tensor | np.ndarray]:
+    def call(self, jaxpr: jex_core.ClosedJaxpr, *operands: Value) -> list[Value]:
         """Like `run`, but results may be known, and a jaxpr that is called often becomes one
         function of the graph."""
-        return self.interpreter.call(jaxpr, *operands)
+        return self.lowering.call(jaxpr, *operands)
+
+    def equation(self, eqn: jex_core.JaxprEqn, *operands: Value) -> list[tf.Tensor]:
+        """Lowers another equation in place of this one.
+
+        Args:
+          eqn: an equation, such as this one on other dtypes.
+          *operands: its operands.
+
+        Returns:
+          Its results. They may be smaller than their shapes where this equation's may be.
+        """
+        results = self.lowering.equation(eqn, operands)
+        return [values.tensor(values.smallest(x)) for x in results]
+
+    def as_function(self, lower: Callable[..., Any], *operands: Value) -> list[tf.Tensor]:
+        """`lower(ctx, *operands)`, inside of a function if TensorFlow executes eagerly.
+
+        Eager execution of a loop op by op would take too long; the function is traced once.
+
+        Args:
+          lower: a function of a context of the equation and of its operands; makes the ops.
+          *operands: the operands of the equation.
+        """
+        if self.mode is not Mode.EAGER:
+            return lower(self, *operands)
+
+        def lower_in(lowering: Lowering, *operands: Value) -> Any:
+            return lower(Context(self.eqn, lowering), *operands)
+
+        return self.lowering.as_function(self.eqn, lower_in, operands)
 
     def lower(
         self,
         fun: Callable[..., Any],
-        *operands: tf.Tensor | np.ndarray,
+        *operands: Value,
         avals: Sequence[Any] | None = None,
         as_function: bool = False,
         **params: Any,
@@ -104,8 +172,8 @@ class Context:
         Returns:
           The result of `fun`: a tensor, or a list of tensors where `fun` returns a sequence.
         """
-        results = self.interpreter.lower(fun, operands, avals, params, as_function)
-        return tf.nest.map_structure(_as_tensor, results)
+        results = self.lowering.lower(fun, operands, avals, params, as_function)
+        return tf.nest.map_structure(values.tensor, results)
 
     def unsupported(self, reason: str, instead: str = "") -> NoReturn:
         """Raises an `UnsupportedError` that names this equation.
@@ -116,12 +184,6 @@ class Context:
         """
         message = describe(self.eqn, self.target, reason, instead)
         raise UnsupportedError(message, located=True)
-
-
-def _as_tensor(value: Any) -> tf.Tensor:
-    if isinstance(value, Broadcastable):
-        return value.full()
-    return value if isinstance(value, tf.Tensor) else constant(value)
 
 
 def describe(eqn: jex_core.JaxprEqn, target: Target, reason: str, instead: str = "") -> str:

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.formats.rounding import HAS_CAST, hold
-from lowering.ops import dtypes
-from lowering.ops.modes import is_compiled
+from lowering.formats.rounding import HAS_CAST
+from lowering.ops import dtypes, modes, values
+from lowering.targets import Mode
 
 # Those that TensorFlow casts to and from integers of eight bits, but not where XLA compiles.
 _CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
@@ -38,8 +38,8 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
         return x
     if _has_cast(dtype):
         return tf.cast(x, dtypes.to_tf(dtype))
-    if tf.executing_eagerly():
-        return tf.constant(hold(x.numpy(), dtype))
+    if modes.current() is Mode.EAGER:
+        return tf.constant(values.held(x.numpy(), dtype))
     raise _boundary_error("an argument", dtype)
 
 
@@ -55,17 +55,19 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     to = dtypes.to_tf_argument(dtype)
     if _has_cast(dtype):
         return tf.cast(x, to)
-    if tf.executing_eagerly():
+    if modes.current() is Mode.EAGER:
         return tf.constant(x.numpy().astype(dtype))
     raise _boundary_error("a result", dtype)
 
 
 def _has_cast(dtype):
-    return dtype in HAS_CAST or dtype in (_CAST_COMPILED if is_compiled() else _CAST_INTEGER)
+    return dtype in HAS_CAST or dtype in (
+        _CAST_COMPILED if modes.current() is Mode.COMPILED else _CAST_INTEGER
+    )
 
 
 def _boundary_error(what, dtype):
-    mode = "in code that XLA compiles" if is_compiled() else "in a graph"
+    mode = "in code that XLA compiles" if modes.current() is Mode.COMPILED else "in a graph"
     wider = dtypes.held(dtype).name
     return UnsupportedError(
         f"TensorFlow cannot convert {what} of dtype {dtype.name} {mode}. "

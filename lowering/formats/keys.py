@@ -1,66 +1,46 @@
 """Arrays of PRNG keys, as tensors.
 
 A key is a few uint32 words. An array of keys is a uint32 tensor with one more dimension, for the
-words. Rules that know of keys (`@rule(..., keys=True)`) take and return such tensors. All others
+words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All others
 see a key as one unsigned integer: two words are the bits of a uint64, so that a tensor of uint64
 has the shape that the primitive speaks of, and the rule that moves integers moves keys too. Keys
 of four words are two such tensors, moved one after the other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
 from lowering import jax_compat
-from lowering.ops import bitcast, constant
-from lowering.ops.dtypes import is_key
-
-
-def physical_shape(aval: Any) -> tuple[Any, ...]:
-    """The shape of the tensor that holds a value: keys have a dimension for their words."""
-    return (*aval.shape, *jax_compat.key_shape(aval.dtype)) if is_key(aval.dtype) else aval.shape
-
-
-def physical_aval(aval: Any) -> Any:
-    """The abstract value of the words of keys; any other abstract value itself."""
-    if not is_key(aval.dtype):
-        return aval
-    return jax.core.ShapedArray(physical_shape(aval), np.dtype(np.uint32))
-
-
-def words(value: Any) -> np.ndarray:
-    """The words of known keys, which are an array of keys, or words already."""
-    return value if isinstance(value, np.ndarray) else np.asarray(jax.random.key_data(value))
+from lowering.avals import is_key
+from lowering.ops import bitcast, constant, integers
+from lowering.ops.scope import Scope
+from lowering.ops.values import Value
 
 
 def has_keys(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an operand or a result of an equation is an array of keys."""
-    return any(_is_key_aval(var.aval) for var in (*eqn.invars, *eqn.outvars))
+    return any(is_key_aval(var.aval) for var in (*eqn.invars, *eqn.outvars))
 
 
-def apply_to_integers(
-    rule: Callable[..., Any],
-    eqn: jex_core.JaxprEqn,
-    operands: Sequence[tf.Tensor | np.ndarray],
-) -> Any:
-    """Applies a rule that does not know of keys to keys.
+def apply_to_integers(ctx: Scope, *operands: Value) -> Any:
+    """The results of an equation whose rule does not know of keys, on keys.
 
     Args:
-      rule: a function of an equation and its operands.
-      eqn: an equation with operands or results that are keys, all of one implementation.
-      operands: its operands, keys as their words.
+      ctx: the context of the equation; its keys are all of one implementation.
+      *operands: its operands, keys as their words.
 
     Returns:
       The results of the equation, keys as their words.
     """
-    (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if _is_key_aval(v.aval)}
+    eqn = ctx.eqn
+    (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if is_key_aval(v.aval)}
     (num_words,) = jax_compat.key_shape(dtype)
     as_integers = [
-        _integers(x, num_words) if _is_key_aval(var.aval) else None
+        _integers(x, num_words) if is_key_aval(var.aval) else None
         for x, var in zip(operands, eqn.invars, strict=True)
     ]
     integer = np.dtype(np.uint32 if num_words == 1 else np.uint64)
@@ -76,24 +56,24 @@ def apply_to_integers(
             x if integers is None else integers[part]
             for x, integers in zip(operands, as_integers, strict=True)
         ]
-        results = rule(eqn_on_integers, *of_part)
-        parts.append(list(results) if eqn.primitive.multiple_results else [results])
+        parts.append(ctx.equation(eqn_on_integers, *of_part))
     results = [
-        _words_of(group) if _is_key_aval(var.aval) else _combine(eqn.primitive.name, group)
+        _words_of(group) if is_key_aval(var.aval) else _combine(eqn.primitive.name, group)
         for group, var in zip(zip(*parts, strict=True), eqn.outvars, strict=True)
     ]
     return results if eqn.primitive.multiple_results else results[0]
 
 
-def _is_key_aval(aval: Any) -> bool:
+def is_key_aval(aval: Any) -> bool:
+    """Whether an abstract value is an array of keys."""
     return hasattr(aval, "dtype") and is_key(aval.dtype)
 
 
 def _integers(x: tf.Tensor | np.ndarray, num_words: int) -> list[Any]:
     """Keys as arrays of integers: the bits of one word, or of two words each."""
     if isinstance(x, np.ndarray):
-        integers = np.ascontiguousarray(x).view(np.uint32 if num_words == 1 else np.uint64)
-        return [integers[..., i] for i in range(integers.shape[-1])]
+        numbers = np.ascontiguousarray(x).view(np.uint32 if num_words == 1 else np.uint64)
+        return [numbers[..., i] for i in range(numbers.shape[-1])]
     if num_words == 1:
         return [tf.raw_ops.Squeeze(input=x, axis=[-1])]
     if num_words == 2:
@@ -103,14 +83,14 @@ def _integers(x: tf.Tensor | np.ndarray, num_words: int) -> list[Any]:
     return tf.unstack(bitcast(pairs, tf.uint64), num_words // 2, axis=-1)
 
 
-def _words_of(integers: Sequence[tf.Tensor]) -> tf.Tensor:
+def _words_of(parts: Sequence[tf.Tensor]) -> tf.Tensor:
     """The inverse of `_integers`."""
-    first, *rest = integers
+    first, *rest = parts
     if first.dtype == tf.uint32:
         return tf.raw_ops.ExpandDims(input=first, axis=constant(-1, np.int32))
     if not rest:
         return bitcast(first, tf.uint32)
-    return tf.concat([bitcast(x, tf.uint32) for x in integers], -1)
+    return tf.concat([bitcast(x, tf.uint32) for x in parts], -1)
 
 
 def _combine(primitive: str, parts: Sequence[tf.Tensor]) -> tf.Tensor:

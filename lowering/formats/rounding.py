@@ -5,14 +5,13 @@ Tensors hold narrow numbers in wider dtypes; see `narrow`. All functions are on 
 
 import dataclasses
 import functools
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema
-from lowering.ops.modes import is_compiled
+from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, modes
+from lowering.targets import Mode
 
 # Those that TensorFlow casts to and from float32 in every mode, rounded as JAX does.
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
@@ -68,12 +67,7 @@ def _format(dtype: np.dtype) -> _Format:
     )
 
 
-def hold(value: np.ndarray, dtype: Any) -> np.ndarray:
-    """Known values of `dtype` as tensors hold them."""
-    return np.asarray(value, dtypes.held(dtype))
-
-
-def fit(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Numbers as values of a narrow dtype, held as such: rounded, or wrapped around.
 
     Args:
@@ -89,10 +83,10 @@ def fit(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def _round(x, dtype):
-    """Rounds to nearest even, as `fit`."""
+    """Rounds to nearest even, as `narrow_to`."""
     if dtype == dtypes.E8M0:
         return _round_to_power(x)
-    if dtype in HAS_CAST and x.dtype == tf.float32 and not is_compiled():
+    if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:
         # XLA converts one number at a time, and does what follows several times as fast.
         return tf.cast(tf.cast(x, dtype), tf.float32)
     form = _format(dtype)
@@ -174,6 +168,11 @@ def infinity_is_nan(dtype: np.dtype) -> bool:
     return dtype in dtypes.NARROW_FLOAT and bool(np.isnan(_format(dtype).overflow))
 
 
+def has_infinity(dtype: np.dtype) -> bool:
+    """Whether a floating-point format has infinities."""
+    return bool(np.isinf(_format(dtype).overflow))
+
+
 def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Values as the bits that they have in a narrow dtype, in uint8; of NaNs one for each sign."""
     if dtype not in dtypes.NARROW_FLOAT:
@@ -192,7 +191,7 @@ def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
         raised = emit("Sub", emit("RightShift", raised, shift), bias)
         raised = emit("Sub", raised, constant(1 << form.mantissa, word))
         code = emit("SelectV2", is_small, raised, code)
-    if np.isinf(form.overflow):
+    if has_infinity(dtype):
         code = emit("SelectV2", emit("IsInf", x), constant(form.infinity, word), code)
     if form.nan is not None:
         code = emit("SelectV2", emit("NotEqual", x, x), constant(form.nan, word), code)
@@ -206,7 +205,7 @@ def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """The inverse of `to_bits`."""
     if dtype not in dtypes.NARROW_FLOAT:
-        return fit(cast(bits, dtypes.to_tf(dtype)), dtype)
+        return narrow_to(cast(bits, dtypes.to_tf(dtype)), dtype)
     return decode(bits, dtype, dtypes.held(dtype))
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import tensorflow as tf
 
-from lowering.ops.dims import is_static
+from lowering.avals import is_static
 
 # A lowered function, on flat tensors.
 Lower = Callable[..., list[tf.Tensor]]

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from lowering.ops import memo, modes
+from lowering.targets import Mode
+
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
 
-# The value of a large constant is kept beside its tensor, so that its identity stays its own.
-_graph_constants: weakref.WeakKeyDictionary[tf.Graph, dict[Any, tuple[tf.Tensor, Any]]] = (
-    weakref.WeakKeyDictionary()
-)
 _eager_small: dict[Any, tf.Tensor] = {}
 _eager_large: dict[int, tf.Tensor] = {}
 
@@ -35,14 +34,15 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
     array = np.asarray(value, dtype)
     by_value = array.nbytes <= _BY_VALUE_BYTES
     key = (array.dtype, array.shape, array.tobytes()) if by_value else id(value)
-    if tf.executing_eagerly():
+    if modes.current() is Mode.EAGER:
         return _eager_by_value(key, array) if by_value else _eager_by_identity(value, array)
-    constants = _graph_constants.setdefault(tf.compat.v1.get_default_graph(), {})
-    if key not in constants:
-        # Outside of all control flow and scopes, so that every later user can reach it.
-        with tf.control_dependencies(None), tf.name_scope(""):
-            constants[key] = tf.constant(array), None if by_value else value
-    return constants[key][0]
+    return memo.once(("constant", key), lambda: _outside_of_scopes(array), value)
+
+
+def _outside_of_scopes(array: np.ndarray) -> tf.Tensor:
+    """A constant outside of all control flow and scopes, so that every later user can reach it."""
+    with tf.control_dependencies(None), tf.name_scope(""):
+        return tf.constant(array)
 
 
 def integers(values: Any) -> tf.Tensor:

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import jax_compat
+from lowering import avals, jax_compat
 
 BOOL = (np.bool_,)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
@@ -40,6 +40,7 @@ NARROW_FLOAT = tuple(
 )
 NARROW_SIGNED = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
 NARROW_UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))
+NARROW = NARROW_FLOAT + NARROW_SIGNED + NARROW_UNSIGNED
 
 FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
 # Powers of two, without a sign and without zero.
@@ -68,8 +69,8 @@ _WIDER = {
     tf.complex64: tf.complex128,
 }
 
-# Signed integers by their size in bytes.
-SIGNED = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+_SIGNED_OF_SIZE = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+_UNSIGNED_OF_SIZE = {1: tf.uint8, 2: tf.uint16, 4: tf.uint32, 8: tf.uint64}
 
 # A dtype of the same width whose bits can be moved in place of those of the key.
 _CARRIER = {
@@ -104,7 +105,7 @@ def to_tf_argument(dtype: Any) -> tf.DType:
     """
     if dtype == FLOAT0:
         return tf.int32
-    if is_key(dtype):
+    if avals.is_key(dtype):
         return tf.uint32
     if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
         return to_tf_argument(jax_compat.physical_dtype(dtype))
@@ -124,16 +125,6 @@ def held(dtype: Any) -> np.dtype:
     return _HELD.get(dtype, dtype)
 
 
-def is_key(dtype: Any) -> bool:
-    """Whether a dtype is one of JAX's typed PRNG keys."""
-    return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
-
-
-def itemsize(dtype: Any) -> int:
-    """The bytes of an element; PRNG keys have at most 16."""
-    return 16 if is_key(dtype) else np.dtype(dtype).itemsize
-
-
 def wider(dtype: tf.DType) -> tf.DType | None:
     """A dtype in which arithmetic of `dtype` can be done exactly enough, or None."""
     return _WIDER.get(dtype)
@@ -142,3 +133,13 @@ def wider(dtype: tf.DType) -> tf.DType | None:
 def carrier(dtype: tf.DType) -> tf.DType | None:
     """A dtype of the same width as `dtype`, to move its bits in, or None."""
     return _CARRIER.get(dtype)
+
+
+def signed(dtype: tf.DType) -> tf.DType:
+    """The signed integers of the same width."""
+    return _SIGNED_OF_SIZE[dtype.size]
+
+
+def unsigned(dtype: tf.DType) -> tf.DType:
+    """The unsigned integers of the same width."""
+    return _UNSIGNED_OF_SIZE[dtype.size]

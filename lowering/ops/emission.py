@@ -14,7 +14,8 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels
+from lowering.ops import dtypes, kernels, memo, modes
+from lowering.targets import Mode
 
 
 @functools.cache
@@ -68,9 +69,15 @@ def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """The bits of `x` as another dtype, as `tf.bitcast`; a bitcast of a bitcast is one."""
-    if hasattr(x, "op") and x.op.type == "Bitcast":
-        x = x.op.inputs[0]
-    return x if x.dtype == dtype else tf.bitcast(x, dtype)
+    if modes.current() is Mode.EAGER:
+        return x if x.dtype == dtype else tf.bitcast(x, dtype)
+    sources = memo.of_graph().setdefault("sources of bitcasts", {})
+    x = sources.get(id(x), (x, x))[0]
+    if x.dtype == dtype:
+        return x
+    result = memo.once(("bitcast", id(x), dtype), lambda: tf.bitcast(x, dtype), x)
+    sources[id(result)] = (x, result)
+    return result
 
 
 def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:

@@ -8,10 +8,9 @@ kernels the second, others the first, and XLA exchanges operands.
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import bitcast, emit
+from lowering.ops import bitcast, dtypes, emit, modes
 from lowering.ops.constants import constant
-from lowering.ops.dtypes import SIGNED
-from lowering.ops.modes import is_compiled
+from lowering.targets import Mode
 
 _KNOWN = np.ndarray | np.generic
 
@@ -57,7 +56,7 @@ def _of_known(op, x, y):
     nan = y != y
     number = np.where(nan, np.ones((), y.dtype), y)
     known, signs = constant(number), np.signbit(number[number == 0])
-    if op == "Maximum" and not np.any(np.signbit(number)) and not is_compiled():
+    if op == "Maximum" and not np.any(np.signbit(number)) and modes.current() is not Mode.COMPILED:
         # What is left of the wrong zero is its sign. XLA would drop the op, as it knows better.
         result = emit("Maximum", x, known)
         result = emit("Abs", result) if signs.size else result
@@ -72,6 +71,6 @@ def _of_known(op, x, y):
 
 def _with_zeros(op, x, y, result):
     """`result`, but where operands are equal, and differ at most as zeros of either sign do."""
-    word = SIGNED[x.dtype.size]
+    word = dtypes.signed(x.dtype)
     both = emit(_OF_SIGNS[op], bitcast(x, word), bitcast(y, word))
     return emit("SelectV2", emit("Equal", x, y), bitcast(both, x.dtype), result)

@@ -1,4 +1,4 @@
-"""Functions of tensors, of which a graph has one however often they are applied."""
+"""Functions of tensors, of which a graph has one however often they are called."""
 
 import functools
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 
-def shared(fun: Callable[..., Any], *operands: tf.Tensor) -> Any:
+def call(fun: Callable[..., Any], *operands: tf.Tensor) -> Any:
     """`fun(*operands)` as a call of one TensorFlow function, whatever the shapes.
 
     Args:

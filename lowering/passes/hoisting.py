@@ -1,8 +1,8 @@
-"""What need not wait for its step of a loop.
+"""Moves loop-invariant work, and contractions of all steps, out of loops.
 
-Loop invariants, the same in all steps, are computed once, before the loop. Contractions that only
-depend on the elements that a scan goes through are computed for all steps at once: one large matrix
-product is faster than many small ones.
+Loop invariants are computed once, before the loop. Contractions that depend only on the elements
+that a scan goes through are computed for all steps at once: one large matrix product is faster than
+many small ones.
 """
 
 import dataclasses
@@ -14,17 +14,12 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 
-from lowering import jax_compat
-from lowering.core.context import Context
-from lowering.core.folding import called_jaxprs
-from lowering.core.interpreter import full
-from lowering.ops import dtypes
-from lowering.ops.modes import is_compiled
-
-# Cheap to make where they are used, and large where they are kept.
-_NEVER = frozenset({"broadcast_in_dim", "iota"})
-
-_CONTRACTIONS = frozenset({"dot_general", "conv_general_dilated"})
+from lowering import avals, jax_compat
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed, used
+from lowering.passes.rewriting import Rewriter
+from lowering.passes.trace import trace_ours
+from lowering.registry import Trait, has_trait
+from lowering.targets import Mode
 
 # All steps at once take memory: this many bytes, and as many more for each byte gone through.
 _STEPS_BYTES = 1 << 24
@@ -34,25 +29,67 @@ _STEPS_RATIO = 8
 _COMPILED_ELEMENTS = 1 << 13
 
 
-def hoist(
-    ctx: Context, body: jex_core.ClosedJaxpr, consts: Sequence[Any]
-) -> tuple[jex_core.ClosedJaxpr, list[Any]]:
-    """Lowers the equations of a body that depend on its constants alone.
+def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
+    """Moves equations that depend on the constants of a loop alone in front of the loop."""
+    return _rewrite_loops(jaxpr, {"scan": _hoist_scan, "while": _hoist_while})
 
-    Args:
-      ctx: the context of a loop.
-      body: its body, a jaxpr whose first inputs are constants.
-      consts: those constants.
 
-    Returns:
-      A jaxpr with the rest of the equations, and its constants, which are its first inputs.
+def contract_ahead(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
+    """Moves contractions that depend on no carried value of a scan in front of it, for all steps.
+
+    Scans that are unrolled keep theirs, as do those whose results for all steps take much memory.
     """
+    contract = functools.partial(_contract_scan, mode=mode)
+    return _rewrite_loops(jaxpr, {"scan": contract})
+
+
+# Adds the equations in front of a loop; returns the loop that is left.
+_Rewrite = Callable[[Rewriter, jex_core.JaxprEqn], jex_core.JaxprEqn]
+
+
+def _rewrite_loops(jaxpr: Jaxpr, rewrites: dict[str, _Rewrite]) -> Jaxpr:
+    if not any(eqn.primitive.name in rewrites for eqn in jaxpr.eqns):
+        return jaxpr
+    new = Rewriter(jaxpr)
+    for eqn in jaxpr.eqns:
+        rewrite = rewrites.get(eqn.primitive.name)
+        new.add(rewrite(new, eqn) if rewrite else eqn)
+    return new.jaxpr()
+
+
+def _hoist_scan(new, eqn):
+    num_consts, num_carry = jax_compat.scan_counts(eqn.params)
+    consts, others = eqn.invars[:num_consts], eqn.invars[num_consts:]
+    consts, body = _hoist(new, eqn, eqn.params["jaxpr"], consts)
+    params = jax_compat.with_scan_counts(eqn.params, len(consts), num_carry)
+    return eqn.replace(invars=[*consts, *others], params={**params, "jaxpr": body})
+
+
+def _hoist_while(new, eqn):
+    params = eqn.params
+    end = params["cond_nconsts"] + params["body_nconsts"]
+    cond_consts, body_consts = eqn.invars[: params["cond_nconsts"]], eqn.invars[:end]
+    body_consts = body_consts[params["cond_nconsts"] :]
+    cond_consts, cond = _hoist(new, eqn, params["cond_jaxpr"], cond_consts)
+    body_consts, body = _hoist(new, eqn, params["body_jaxpr"], body_consts)
+    changed = {
+        "cond_jaxpr": cond,
+        "cond_nconsts": len(cond_consts),
+        "body_jaxpr": body,
+        "body_nconsts": len(body_consts),
+    }
+    return eqn.replace(
+        invars=[*cond_consts, *body_consts, *eqn.invars[end:]], params={**params, **changed}
+    )
+
+
+def _hoist(new: Rewriter, eqn, body: jex_core.ClosedJaxpr, consts: Sequence[Any]):
+    """Adds the invariant equations of a body; returns the constants of the rest, and the rest."""
     invariant, rest = _split(body, len(consts))
-    values = ctx.interpreter.run(invariant, *consts)
-    return rest, [*consts, *map(full, values)]
+    results = new.inline(invariant, new.read(consts), eqn)
+    return [*consts, *results], rest
 
 
-@functools.lru_cache(maxsize=1024)
 def _split(
     body: jex_core.ClosedJaxpr, num_consts: int
 ) -> tuple[jex_core.ClosedJaxpr, jex_core.ClosedJaxpr]:
@@ -63,59 +100,47 @@ def _split(
     consts, others = body.invars[:num_consts], body.invars[num_consts:]
     is_fixed = {*consts, *body.constvars}
     invariant, varying = [], []
-    for eqn in _needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
-        inputs = [var for var in eqn.invars if not isinstance(var, jex_core.Literal)]
+    for eqn in needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
+        inputs = used([eqn])
         is_invariant = (
             bool(inputs)
             and is_fixed.issuperset(inputs)
             and not eqn.effects
-            and eqn.primitive.name not in _NEVER
+            and not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
         )
         (invariant if is_invariant else varying).append(eqn)
         if is_invariant:
             is_fixed.update(eqn.outvars)
-    used = _used(varying, body.outvars)
-    results = [var for eqn in invariant for var in eqn.outvars if var in used]
+    read_later = used(varying, body.outvars)
+    results = [var for eqn in invariant for var in eqn.outvars if var in read_later]
     return (
         jax_compat.with_equations(body, consts, results, invariant),
         jax_compat.with_equations(body, [*consts, *results, *others], body.outvars, varying),
     )
 
 
-def contract_ahead(
-    ctx: Context,
-    body: jex_core.ClosedJaxpr,
-    consts: Sequence[Any],
-    num_carry: int,
-    xs: Sequence[Any],
-    length: Any,
-) -> tuple[jex_core.ClosedJaxpr, list[Any], list[Any]]:
-    """Lowers the contractions of a scan's body that depend on no carried value, for all steps.
-
-    Args:
-      ctx: the context of a scan.
-      body: its body. Its inputs are constants, carried values, and elements.
-      consts: those constants.
-      num_carry: the number of carried values.
-      xs: the arrays whose elements the scan goes through.
-      length: how many those are.
-
-    Returns:
-      A body without these contractions, the arrays whose elements it takes, and the abstract values
-      of these arrays.
-    """
-    split = _split_contractions(body, len(consts), num_carry)
-    elements = body.invars[len(consts) + num_carry :]
-    if split is None or not _fits(split.results, elements, length):
-        return body, list(xs), [_stacked(var.aval, length) for var in elements]
-    avals = [
-        *(var.aval for var in body.invars[: len(consts)]),
+def _contract_scan(new, eqn, *, mode):
+    num_consts, num_carry = jax_compat.scan_counts(eqn.params)
+    body, length = eqn.params["jaxpr"], eqn.params["length"]
+    if isinstance(length, int) and eqn.params["unroll"] >= length:
+        return eqn
+    split = _split_contractions(body, num_consts, num_carry)
+    elements = body.invars[num_consts + num_carry :]
+    if split is None or not _fits(split.results, elements, length, mode):
+        return eqn
+    consts, xs = eqn.invars[:num_consts], eqn.invars[num_consts + num_carry :]
+    structs = (
+        *(avals.struct(var.aval) for var in body.invars[:num_consts]),
         *(_stacked(var.aval, length) for var in elements),
-    ]
-    results = ctx.lower(split.all_steps, *map(full, (*consts, *xs)), avals=avals)
-    kept = [i for i, var in enumerate(elements) if var in split.rest.invars]
-    stacked = [_stacked(var.aval, length) for var in split.rest.invars[len(consts) + num_carry :]]
-    return split.rest, [*(xs[i] for i in kept), *results], stacked
+    )
+    all_steps, _ = trace_ours(split.all_steps, structs)
+    results = new.inline(all_steps, new.read([*consts, *xs]), eqn)
+    kept = [x for x, var in zip(xs, elements, strict=True) if var in split.rest.invars]
+    params = jax_compat.with_scan_counts(eqn.params, num_consts, num_carry)
+    return eqn.replace(
+        invars=[*eqn.invars[: num_consts + num_carry], *kept, *results],
+        params={**params, "jaxpr": split.rest},
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +158,6 @@ class _Split:
     rest: jex_core.ClosedJaxpr
 
 
-@functools.lru_cache(maxsize=1024)
 def _split_contractions(
     body: jex_core.ClosedJaxpr, num_consts: int, num_carry: int
 ) -> _Split | None:
@@ -142,45 +166,39 @@ def _split_contractions(
     fixed, known = {*consts, *body.constvars}, set(elements)
     candidates = []
     for eqn in body.eqns:
-        inputs = _used([eqn])
+        inputs = used([eqn])
         if not known.isdisjoint(inputs) and inputs <= known | fixed and _is_plain(eqn):
             candidates.append(eqn)
             known.update(eqn.outvars)
     # Of these, the contractions and what they need.
-    ahead = _needed(candidates, lambda eqn: eqn.primitive.name in _CONTRACTIONS)
+    ahead = needed(candidates, lambda eqn: has_trait(eqn.primitive.name, Trait.CONTRACTION))
     if not ahead:
         return None
     later = [eqn for eqn in body.eqns if eqn not in ahead]
-    used = _used(later, body.outvars)
-    results = [var for eqn in ahead for var in eqn.outvars if var in used]
+    read_later = used(later, body.outvars)
+    results = [var for eqn in ahead for var in eqn.outvars if var in read_later]
     one_step = jex_core.jaxpr_as_fun(
         jax_compat.with_equations(body, [*consts, *elements], results, ahead)
     )
-    rest = jax_compat.with_equations(
-        body,
-        [
-            *body.invars[: num_consts + num_carry],
-            *(var for var in elements if var in used),
-            *results,
-        ],
-        body.outvars,
-        later,
-    )
+    kept = [var for var in elements if var in read_later]
+    invars = [*body.invars[: num_consts + num_carry], *kept, *results]
+    rest = jax_compat.with_equations(body, invars, body.outvars, later)
     in_axes = (None,) * num_consts + (0,) * len(elements)
     return _Split(results, jax.vmap(one_step, in_axes), rest)
 
 
 def _is_plain(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation costs as much for all steps at once as for one after the other."""
-    avals = [var.aval for var in (*eqn.invars, *eqn.outvars)]
     return (
         not eqn.effects
         and not any(True for _ in called_jaxprs(eqn))
-        and not any(dtypes.is_key(aval.dtype) for aval in avals)
+        and not any(avals.is_key(var.aval.dtype) for var in (*eqn.invars, *eqn.outvars))
     )
 
 
-def _fits(results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], length: Any) -> bool:
+def _fits(
+    results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], length: Any, mode: Mode
+) -> bool:
     """Whether the results of all steps are worth their memory; unknown dimensions count as one."""
 
     def count(shape):
@@ -188,33 +206,13 @@ def _fits(results: Sequence[jex_core.Var], elements: Sequence[jex_core.Var], len
 
     def nbytes(variables):
         return sum(
-            count((length, *var.aval.shape)) * dtypes.itemsize(var.aval.dtype) for var in variables
+            count((length, *var.aval.shape)) * avals.itemsize(var.aval.dtype) for var in variables
         )
 
-    if is_compiled() and sum(count(var.aval.shape) for var in results) > _COMPILED_ELEMENTS:
+    if mode is Mode.COMPILED and sum(count(x.aval.shape) for x in results) > _COMPILED_ELEMENTS:
         return False
     return nbytes(results) <= _STEPS_BYTES + _STEPS_RATIO * nbytes(elements)
 
 
 def _stacked(aval: Any, length: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((length, *aval.shape), aval.dtype)
-
-
-def _needed(
-    eqns: Sequence[jex_core.JaxprEqn],
-    is_wanted: Callable[[jex_core.JaxprEqn], bool],
-    results: Sequence[Any] = (),
-) -> list[jex_core.JaxprEqn]:
-    """The equations that are wanted, those that give results, and those that these need."""
-    needed, used = [], _used((), results)
-    for eqn in reversed(eqns):
-        if is_wanted(eqn) or not used.isdisjoint(eqn.outvars):
-            needed.append(eqn)
-            used |= _used([eqn])
-    return needed[::-1]
-
-
-def _used(eqns: Sequence[jex_core.JaxprEqn], outvars: Sequence[Any] = ()) -> set[jex_core.Var]:
-    """The variables that equations and results use."""
-    atoms = (*(atom for eqn in eqns for atom in eqn.invars), *outvars)
-    return {atom for atom in atoms if not isinstance(atom, jex_core.Literal)}

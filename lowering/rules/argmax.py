@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from lowering.formats import narrow
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import rule
 from lowering.targets import XLA
@@ -23,6 +24,11 @@ def argmax_xla(ctx, x, *, axes, index_dtype, **_):
     if x.dtype == tf.bool:
         return argmax(ctx, x, axes=axes, index_dtype=index_dtype)
     return _first_extremum(ctx, x, axes, index_dtype)
+
+
+@rule("argmax", "argmin", dtypes=dtypes.NARROW)
+def argmax_narrow(ctx, x, **_):
+    return narrow.from_infinity(ctx, x)
 
 
 def _first_extremum(ctx, x, axes, index_dtype):

@@ -1,29 +1,48 @@
-"""Normalization by known statistics; see `fusion`."""
+"""Normalization by known statistics; see `lowering.passes.fusion`."""
 
+import dataclasses
+
+import numpy as np
 import tensorflow as tf
 
-from lowering.ops import constant, emit
-from lowering.registry import rule
+from lowering.ops import emit
+from lowering.ops.values import tensor
+from lowering.registry import Trait, rule
+from lowering.rules.conv_general_dilated import is_conv2d
+from lowering.targets import Mode
 from lowering.tensors import movement
 
 
-@rule("batch_norm")
-def batch_norm(ctx, x, mean, variance, scale, offset, *, epsilon):
-    """TensorFlow joins its op with a convolution before it; alone, it is slower than its parts."""
-    if not tf.executing_eagerly() and x.op.type == "Conv2D":
+@rule("batch_norm", keep_constants=True, traits=Trait.ELEMENTWISE)
+def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
+    """TensorFlow joins its op with a convolution before it; alone, it is slower than its parts.
+
+    Args:
+      ctx: the context.
+      x: float32 images, features last.
+      *statistics_and_epsilon: mean, variance, scale and offset by feature, and a number.
+      convolution: the equation that makes `x`, if that is a convolution.
+    """
+    *statistics, epsilon = statistics_and_epsilon
+    x, *statistics = map(tensor, (x, *statistics))
+    if (
+        convolution is not None
+        and ctx.mode is not Mode.EAGER
+        and isinstance(epsilon, np.ndarray)
+        and is_conv2d(dataclasses.replace(ctx, eqn=convolution))
+    ):
         features = ctx.out_aval.shape[-1:]
-        mean, variance, scale, offset = (
-            movement.reshape(ctx, v, features) for v in (mean, variance, scale, offset)
-        )
+        mean, variance, scale, offset = (movement.reshape(ctx, v, features) for v in statistics)
         return tf.raw_ops.FusedBatchNormV3(
             x=x,
             scale=scale,
             offset=offset,
             mean=mean,
             variance=variance,
-            epsilon=epsilon,
+            epsilon=float(epsilon),
             is_training=False,
         ).y
-    factor = emit("Rsqrt", emit("AddV2", variance, constant(epsilon, x.dtype)))
+    mean, variance, scale, offset = statistics
+    factor = emit("Rsqrt", emit("AddV2", variance, tensor(epsilon)))
     centered = emit("Mul", emit("Sub", x, mean), emit("Mul", factor, scale))
     return emit("AddV2", centered, offset)

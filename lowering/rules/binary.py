@@ -7,27 +7,31 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
+from lowering.formats import narrow, rounding
 from lowering.ops import cast, constant, dtypes, emit, extrema
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.tensors import complex_division
 
+_EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
 
-@rule("add", "add_any")
+
+@rule("add", traits=Trait.ELEMENTWISE | Trait.MONOID)
+@rule("add_any", traits=Trait.ELEMENTWISE)
 def add(ctx, x, y):
     return emit("AddV2", x, y, modular=True)
 
 
-@rule("sub")
+@rule("sub", traits=Trait.ELEMENTWISE)
 def sub(ctx, x, y):
     return emit("Sub", x, y, modular=True)
 
 
-@rule("mul")
+@rule("mul", traits=Trait.ELEMENTWISE | Trait.MONOID)
 def mul(ctx, x, y, **_):
     return emit("Mul", x, y, modular=True)
 
 
-@rule("max", keep_constants=True)
+@rule("max", keep_constants=True, traits=_EXTREMUM)
 def max_(ctx, x, y):
     return extrema.maximum(x, y)
 
@@ -37,7 +41,7 @@ def max_bool(ctx, x, y):
     return emit("LogicalOr", x, y)
 
 
-@rule("min", keep_constants=True)
+@rule("min", keep_constants=True, traits=_EXTREMUM)
 def min_(ctx, x, y):
     return extrema.minimum(x, y)
 
@@ -62,9 +66,9 @@ def _less_complex(x, y):
     return (real_x < real_y) | (real_x == real_y) & (lax.imag(x) < lax.imag(y))
 
 
-@rule("div")
+@rule("div", traits=Trait.ELEMENTWISE)
 def div(ctx, x, y):
-    return complex_division.divide(x, y) if x.dtype.is_complex else emit("RealDiv", x, y)
+    return complex_division.divide(ctx, x, y) if x.dtype.is_complex else emit("RealDiv", x, y)
 
 
 @rule("div", dtypes=dtypes.INTEGER, keep_constants=True)
@@ -84,7 +88,7 @@ def div_integer(ctx, x, y):
     return emit("SelectV2", divisor.is_zero, all_bits, quotient)
 
 
-@rule("rem")
+@rule("rem", traits=Trait.ELEMENTWISE)
 def rem(ctx, x, y):
     return emit("TruncateMod", x, y)
 
@@ -117,12 +121,13 @@ class _Divisor:
         self.safe = emit("SelectV2", trap, constant(1, y.dtype), y)
 
 
-@rule("atan2")
+@rule("atan2", traits=Trait.ELEMENTWISE)
 def atan2(ctx, y, x):
     return emit("Atan2", y, x)
 
 
-@decomposition("nextafter")
+@decomposition("nextafter", dtypes=dtypes.NARROW)
+@decomposition("nextafter", traits=Trait.ELEMENTWISE)
 def nextafter(x, y):
     """One step in the order of the bits; from a zero to the first subnormal in the direction."""
     x, y = jnp.broadcast_arrays(x, y)
@@ -137,12 +142,12 @@ def nextafter(x, y):
     return jnp.where((x != x) | (y != y), jnp.asarray(jnp.nan, x.dtype), result)
 
 
-@rule("complex")
+@rule("complex", traits=Trait.ELEMENTWISE)
 def complex_(ctx, real, imag):
     return emit("Complex", real, imag, Tout=dtypes.to_tf(ctx.out_aval.dtype))
 
 
-@rule("pow")
+@rule("pow", traits=Trait.ELEMENTWISE)
 def pow_(ctx, x, y):
     return emit("Pow", x, cast(y, x.dtype))
 
@@ -157,6 +162,7 @@ def atan2_complex(y, x):
     return complex_math.atan2(y, x)
 
 
+@decomposition("integer_pow", dtypes=dtypes.NARROW)
 @decomposition("integer_pow")
 def integer_pow(x, *, y):
     """Repeated squaring."""
@@ -187,3 +193,13 @@ def mulhi(x, y):
     middle = x_high * y_low + low
     upper = x_low * y_high + (middle & mask)
     return x_high * y_high + (middle >> half) + (upper >> half)
+
+
+@rule("mulhi", dtypes=dtypes.NARROW)
+def mulhi_narrow(ctx, x, y):
+    """XLA takes the upper eight of sixteen bits for numbers of four bits."""
+    dtype = ctx.in_avals[0].dtype
+    if rounding.width(dtype) != 2:
+        return narrow.apply(ctx, x, y)
+    product = emit("Mul", x, y, modular=True)
+    return rounding.narrow_to(emit("RightShift", product, constant(2, product.dtype)), dtype)

@@ -1,12 +1,56 @@
 """The bits of an array as another dtype."""
 
+import functools
+
+import numpy as np
 import tensorflow as tf
+from jax import lax
 
+from lowering.avals import struct
+from lowering.formats import rounding
 from lowering.ops import dtypes
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 
 
-@rule("bitcast_convert_type")
+@rule("bitcast_convert_type", traits=Trait.ELEMENTWISE)
 def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     dtype = dtypes.to_tf(new_dtype)
     return x if x.dtype == dtype else tf.bitcast(x, dtype)
+
+
+@rule("bitcast_convert_type", dtypes=dtypes.NARROW)
+def bitcast_convert_type_narrow(ctx, x, **_):
+    source, target = struct(ctx.in_avals[0]), ctx.out_aval
+    widths = {"width": rounding.width(source.dtype), "new_width": rounding.width(target.dtype)}
+    if dtypes.is_narrow(source.dtype):
+        x = rounding.to_bits(x, source.dtype)
+        source = source.update(dtype=np.uint8)
+    dtype = np.dtype(np.uint8) if dtypes.is_narrow(target.dtype) else target.dtype
+    bits = ctx.lower(_regroup, x, avals=[source], **widths, dtype=dtype)
+    return rounding.from_bits(bits, target.dtype) if dtypes.is_narrow(target.dtype) else bits
+
+
+def _regroup(bits, *, width, new_width, dtype):
+    """Groups of `width` bits as groups of `new_width` bits, the least significant first.
+
+    Groups of eight bits or fewer are of dtype uint8, unless an array of `dtype` is wanted.
+    """
+    part, new_part = min(width, 8), min(new_width, 8)
+    if width > 8:
+        bits = lax.bitcast_convert_type(bits, np.uint8)
+    elif new_width > width:
+        bits = lax.reshape(bits, (*bits.shape[:-1], new_width // new_part, new_part // part))
+        groups = [
+            lax.index_in_dim(bits, i, -1, keepdims=False) << np.uint8(part * i)
+            for i in range(new_part // part)
+        ]
+        bits = functools.reduce(lax.bitwise_or, groups)
+        if new_width <= 8:
+            bits = lax.squeeze(bits, [bits.ndim - 1])
+    if new_width < width:
+        size = width // new_width
+        shifts = np.arange(0, part, new_part, dtype=np.uint8)
+        shape = (*bits.shape[: bits.ndim - (width > 8)], size)
+        bits = (bits[..., None] >> shifts) & np.uint8((1 << new_part) - 1)
+        bits = lax.reshape(bits, shape)
+    return lax.bitcast_convert_type(bits, dtype)

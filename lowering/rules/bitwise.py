@@ -4,26 +4,27 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.ops import cast, dtypes, emit
-from lowering.registry import decomposition, rule
+from lowering.formats import narrow, rounding
+from lowering.ops import cast, constant, dtypes, emit
+from lowering.registry import Trait, decomposition, rule
 
 
-@rule("and")
+@rule("and", traits=Trait.ELEMENTWISE | Trait.MONOID)
 def and_(ctx, x, y):
     return emit("BitwiseAnd", x, y)
 
 
-@rule("or")
+@rule("or", traits=Trait.ELEMENTWISE | Trait.MONOID)
 def or_(ctx, x, y):
     return emit("BitwiseOr", x, y)
 
 
-@rule("xor")
+@rule("xor", traits=Trait.ELEMENTWISE | Trait.MONOID)
 def xor(ctx, x, y):
     return emit("BitwiseXor", x, y)
 
 
-@rule("not")
+@rule("not", traits=Trait.ELEMENTWISE)
 def not_(ctx, x):
     return emit("Invert", x)
 
@@ -51,6 +52,23 @@ def not_bool(ctx, x):
 @rule("population_count")
 def population_count(ctx, x):
     return cast(emit("PopulationCount", x), x.dtype)
+
+
+@rule("population_count", dtypes=dtypes.NARROW)
+def population_count_narrow(ctx, x):
+    """XLA counts the bits of four as those of eight, and those of two as they are."""
+    dtype = ctx.in_avals[0].dtype
+    if rounding.width(dtype) == 2:
+        return rounding.from_bits(narrow.run_on_bits(ctx, x), dtype)
+    return narrow.apply(ctx, x)
+
+
+@rule("clz", dtypes=dtypes.NARROW)
+def clz_narrow(ctx, x):
+    dtype = ctx.in_avals[0].dtype
+    bits = narrow.run_on_bits(ctx, x)
+    unused = constant(8 - rounding.width(dtype), np.uint8)
+    return rounding.from_bits(emit("Sub", bits, unused, modular=True), dtype)
 
 
 @decomposition("clz")

@@ -5,17 +5,18 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.ops import dtypes
-from lowering.ops.modes import is_compiled
-from lowering.registry import rule
+from lowering.registry import Trait, rule
+from lowering.targets import Mode
 
 
-@rule("pure_callback", "io_callback", "debug_callback", "debug_print", keys=True)
+@rule("pure_callback", "io_callback", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
+@rule("debug_callback", "debug_print", held=True, traits=Trait.NOT_FOLDED)
 def callback(ctx, *operands, **_):
     """JAX runs the equation when the graph runs, in the process that lowered it.
 
     All but pure callbacks are stateful ops, which a `tf.function` runs in program order.
     """
-    if is_compiled():
+    if ctx.mode is Mode.COMPILED:
         ctx.unsupported(
             "code that XLA compiles for TensorFlow cannot call back into Python",
             "Run it without jit_compile, or remove the callback",

@@ -1,80 +1,77 @@
-"""Primitives that call a jaxpr."""
+"""Primitives that call a jaxpr. Most calls are inlined before they are lowered."""
 
 import jax
 
 from lowering import jax_compat
-from lowering.registry import decomposition, rule
+from lowering.ops import dtypes
+from lowering.registry import Trait, call, decomposition
 
 
-@rule("jit", keep_constants=True, keys=True)
-def jit(ctx, *operands, jaxpr, **_):
-    return ctx.call(jaxpr, *operands)
+@call("jit", "remat2", "checkpoint")
+def jit(*operands, jaxpr, **_):
+    return jaxpr, operands
 
 
-@rule("cudnn_fusion", keep_constants=True)
-def cudnn_fusion(ctx, *operands, jaxpr, **_):
-    """Kernels are TensorFlow's to choose."""
-    return ctx.call(jaxpr, *operands)
+@call("cudnn_fusion")
+def cudnn_fusion(*operands, jaxpr, **_):
+    """TensorFlow chooses the kernels."""
+    return jaxpr, operands
 
 
-@rule("custom_partitioning", keep_constants=True, keys=True)
-def custom_partitioning(ctx, *operands, call, **_):
+@call("custom_partitioning")
+def custom_partitioning(*operands, call, **_):
     """There is nothing to partition on one device."""
-    return ctx.call(call, *operands)
+    return call, operands
 
 
-@decomposition("run_state")
+@decomposition("run_state", traits=Trait.NOT_MAPPED)
 def run_state(*operands, **params):
     """The values that references have after a function has read and written them."""
     return jax_compat.run_state(*operands, **params)
 
 
-@rule("call", "closed_call", "core_call", "eval_jaxpr", keep_constants=True, keys=True)
-def closed_call(ctx, *operands, call_jaxpr, **_):
-    return ctx.call(call_jaxpr, *operands)
+@call("call", "closed_call", "core_call", "eval_jaxpr")
+def closed_call(*operands, call_jaxpr, **_):
+    return call_jaxpr, operands
 
 
-@rule("custom_jvp_call", "custom_vjp_call", keep_constants=True, keys=True)
-def custom_derivative(ctx, *operands, call_jaxpr, **_):
-    """JAX has used the custom rule by now where a derivative was asked for."""
-    return ctx.call(call_jaxpr, *operands)
+@call("custom_jvp_call", "custom_vjp_call")
+def custom_derivative(*operands, call_jaxpr, **_):
+    """JAX has used the custom rule already where a derivative was asked for."""
+    return call_jaxpr, operands
 
 
-@decomposition("call_hi_primitive")
+@decomposition("call_hi_primitive", dtypes=dtypes.NARROW)
+@decomposition("call_hi_primitive", traits=Trait.NOT_MAPPED)
 def call_hi_primitive(*operands, _prim):
     """A primitive that says itself what it expands to."""
     return jax.tree.leaves(_prim.expand(*jax.tree.unflatten(_prim.in_tree, operands)))
 
 
-@rule("remat2", "checkpoint", keep_constants=True, keys=True)
-def remat2(ctx, *operands, jaxpr, **_):
-    return ctx.call(jaxpr, *operands)
+@call("remat_opt")
+def remat_opt(*operands, fwd_jaxpr, **_):
+    return fwd_jaxpr, operands
 
 
-@rule("remat_opt", keep_constants=True, keys=True)
-def remat_opt(ctx, *operands, fwd_jaxpr, **_):
-    return ctx.call(fwd_jaxpr, *operands)
-
-
-@rule("custom_linear_solve", keep_constants=True)
-def custom_linear_solve(ctx, *operands, const_lengths, jaxprs):
+@call("custom_linear_solve")
+def custom_linear_solve(*operands, const_lengths, jaxprs):
     """The operands are the constants of four functions, of which one solves, and the right side."""
     start = const_lengths.matvec + const_lengths.vecmat
     solve_consts = operands[start : start + const_lengths.solve]
     right_side = operands[sum(const_lengths) :]
-    return ctx.call(jaxprs.solve, *solve_consts, *right_side)
+    return jaxprs.solve, [*solve_consts, *right_side]
 
 
-@rule("custom_vmap_call", keep_constants=True, keys=True)
-def custom_vmap_call(ctx, *operands, call, **_):
-    return ctx.call(call, *operands)
+@call("custom_vmap_call")
+def custom_vmap_call(*operands, call, **_):
+    return call, operands
 
 
-@rule("linear_call", keep_constants=True)
-def linear_call(ctx, *operands, callee, **_):
-    return ctx.call(callee, *operands)
+@call("linear_call")
+def linear_call(*operands, callee, **_):
+    return callee, operands
 
 
-@rule("composite", keep_constants=True, keys=True)
-def composite(ctx, *operands, jaxpr=None, call_jaxpr=None, **_):
-    return ctx.call(jaxpr if call_jaxpr is None else call_jaxpr, *operands)
+@call("composite")
+def composite(*operands, jaxpr=None, call_jaxpr=None, **_):
+    return (jaxpr if call_jaxpr is None else call_jaxpr), operands

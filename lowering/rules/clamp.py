@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from lowering.ops import dtypes, extrema
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 
 
-@rule("clamp", keep_constants=True)
+@rule("clamp", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.SELECTS)
 def clamp(ctx, low, x, high):
     """NaN in any operand gives NaN; low > high gives high."""
     return extrema.minimum(extrema.maximum(x, low), high)

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.rules.shards import collective
+from lowering.registry import Trait
+from lowering.rules.shard_map import collective
 
 Groups = Sequence[Sequence[int]] | None
 
@@ -105,6 +106,7 @@ def pmin(x, *, axes, axis_index_groups=None):
     "all_gather_invariant",
     "all_gather_reduced",
     "all_gather_reduced_start",
+    traits=Trait.SELECTS,
 )
 def all_gather(x, *, all_gather_dimension, axis_name, tiled, axis_index_groups=None, **_):
     x = jnp.moveaxis(_peers(x, axis_name, axis_index_groups), 0, all_gather_dimension)
@@ -126,7 +128,7 @@ def reduce_scatter(
     return part if tiled else lax.squeeze(part, (scatter_dimension,))
 
 
-@collective("all_to_all", "all_to_all_start")
+@collective("all_to_all", "all_to_all_start", traits=Trait.SELECTS)
 def all_to_all(x, *, split_axis, concat_axis, axis_name, axis_index_groups, **_):
     peers = _peers(x, axis_name, axis_index_groups)
     rank = _rank(axis_name, axis_index_groups)

@@ -1,7 +1,7 @@
 """Comparisons."""
 
 from lowering.ops import dtypes, emit
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.tensors.ordering import total_order
 
 _OPS = {
@@ -22,7 +22,7 @@ def _comparison(op):
 
 
 for _primitive, _op in _OPS.items():
-    rule(_primitive)(_comparison(_op))
+    rule(_primitive, traits=Trait.ELEMENTWISE)(_comparison(_op))
 
 
 @rule("gt", dtypes=dtypes.BOOL)

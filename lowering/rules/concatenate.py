@@ -1,10 +1,10 @@
 """Primitives that join arrays, or take them apart."""
 
 from lowering.ops import constant, move
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 
 
-@rule("concatenate")
+@rule("concatenate", traits=Trait.SELECTS)
 def concatenate(ctx, *xs, dimension):
     # Empty arrays cost a copy in TensorFlow too.
     parts = [
@@ -19,7 +19,7 @@ def _is_zero(dim):
     return isinstance(dim, int) and dim == 0
 
 
-@rule("split")
+@rule("split", traits=Trait.SELECTS)
 def split(ctx, x, *, sizes, axis):
     if len(sizes) == 1:
         return [x]
@@ -28,11 +28,11 @@ def split(ctx, x, *, sizes, axis):
     return move("SplitV", x, ctx.shape(sizes), constant(axis, "int32"), num_split=len(sizes))
 
 
-@rule("stack")
+@rule("stack", traits=Trait.SELECTS)
 def stack(ctx, *xs, axis):
     return move("Pack", list(xs), axis=axis)
 
 
-@rule("unstack")
+@rule("unstack", traits=Trait.SELECTS)
 def unstack(ctx, x, *, axis):
     return move("Unpack", x, num=len(ctx.out_avals), axis=axis)

@@ -7,12 +7,11 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.ops import constant, emit
-from lowering.passes.hoisting import contract_ahead, hoist
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.tensors import loops
 
 
-@rule("cond", keep_constants=True, keys=True)
+@rule("cond", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
 def cond(ctx, index, *operands, branches, **_):
     """An index out of range is clamped."""
     last = len(branches) - 1
@@ -43,50 +42,59 @@ def platform_index(ctx, *, platforms):
     return constant(index, np.int32)
 
 
-@rule("while", keep_constants=True, keys=True)
-def while_(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, **_):
-    def lower(ctx, *operands):
-        cond_consts = operands[:cond_nconsts]
-        body_consts = operands[cond_nconsts : cond_nconsts + body_nconsts]
-        init = operands[cond_nconsts + body_nconsts :]
-        cond, cond_consts = hoist(ctx, cond_jaxpr, cond_consts)
-        body, body_consts = hoist(ctx, body_jaxpr, body_consts)
-        return loops.while_loop(
-            lambda *carry: ctx.run(cond, *cond_consts, *carry)[0],
-            lambda *carry: ctx.run(body, *body_consts, *carry),
-            init,
-            ctx.out_avals,
-            loops.unchanged(body_jaxpr, body_nconsts, len(init)),
-            cond_jaxpr.outvars[0].aval.shape,
-        )
-
-    return loops.loop(ctx, lower, operands)
+@rule("while", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW | Trait.NOT_FOLDED)
+def while_(ctx, *operands, **params):
+    return ctx.as_function(functools.partial(_while, **params), *operands)
 
 
-@rule("scan", keep_constants=True, keys=True)
-def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
+def _while(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, **_):
+    cond_consts = operands[:cond_nconsts]
+    body_consts = operands[cond_nconsts : cond_nconsts + body_nconsts]
+    init = operands[cond_nconsts + body_nconsts :]
+    carried = loops.Carried(init, ctx.out_avals, _unchanged(body_jaxpr, body_nconsts, len(init)))
+    return loops.while_loop(
+        lambda *carry: ctx.run(cond_jaxpr, *cond_consts, *carry)[0],
+        lambda *carry: ctx.run(body_jaxpr, *body_consts, *carry),
+        carried,
+        cond_jaxpr.outvars[0].aval.shape,
+    )
+
+
+@rule("scan", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
+def scan(ctx, *operands, **params):
+    return ctx.as_function(functools.partial(_scan, **params), *operands)
+
+
+def _scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     num_consts, num_carry = jax_compat.scan_counts(params)
+    consts, init = operands[:num_consts], operands[num_consts : num_consts + num_carry]
+    xs = operands[num_consts + num_carry :]
+    carry_avals, ys_avals = ctx.out_avals[:num_carry], ctx.out_avals[num_carry:]
+    carried = loops.Carried(init, carry_avals, _unchanged(jaxpr, num_consts, num_carry))
 
-    def lower(ctx, *operands):
-        step, consts = hoist(ctx, jaxpr, operands[:num_consts])
-        init = operands[num_consts : num_consts + num_carry]
-        xs = operands[num_consts + num_carry :]
+    def body(*carry_and_x):
+        return ctx.run(jaxpr, *consts, *carry_and_x)
 
-        def body(*carry_and_x):
-            return ctx.run(step, *consts, *carry_and_x)
+    if isinstance(length, int) and unroll >= length:
+        return loops.unrolled_scan(ctx, body, carried, xs, ys_avals, length, reverse)
+    xs_avals = [var.aval for var in ctx.eqn.invars[num_consts + num_carry :]]
+    loop = functools.partial(
+        loops.scan, ctx, body, carried, xs, xs_avals, ys_avals, length, reverse, unroll
+    )
+    if isinstance(length, int):
+        return loop()
+    # XLA compiles the body of a loop even if there is nothing that it could be applied to.
+    empty = functools.partial(loops.empty_scan, ctx, carried, ys_avals)
+    return tf.switch_case(tf.minimum(ctx.size(length), 1), [empty, loop])
 
-        if loops.is_short(jaxpr, length):
-            return loops.scan_in_place(ctx, body, init, xs, length, reverse)
-        step, xs, avals = contract_ahead(ctx, step, consts, num_carry, xs, length)
-        fixed = loops.unchanged(jaxpr, num_consts, num_carry)
-        count = loops.elements_per_step(step, length, unroll)
-        scan_ = functools.partial(
-            loops.scan, ctx, body, init, xs, avals, fixed, length, reverse, count
-        )
-        if isinstance(length, int):
-            return scan_()
-        # XLA compiles the body of a loop even if there is nothing that it could be applied to.
-        empty = functools.partial(loops.scan_nothing, ctx, init)
-        return tf.switch_case(tf.minimum(ctx.size(length), 1), [empty, scan_])
 
-    return loops.loop(ctx, lower, operands)
+def _unchanged(body, num_consts, num_carry):
+    """Which of the carried values are the same in all steps.
+
+    Args:
+      body: the body of a loop. Its inputs are constants, carried values, and others.
+      num_consts: the number of constants.
+      num_carry: the number of carried values; the first outputs of `body` are their successors.
+    """
+    carried = body.invars[num_consts : num_consts + num_carry]
+    return [x is y for x, y in zip(carried, body.outvars[:num_carry], strict=True)]

@@ -7,11 +7,12 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays.windows import Window, windows
-from lowering.ops import cast, constant, dims, integers, move
+from lowering.ops import cast, constant, integers, move, tuning
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
-from lowering.ops.modes import is_compiled
-from lowering.registry import rule
+from lowering.ops.scope import Scope
+from lowering.registry import Trait, rule
 from lowering.targets import XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
@@ -21,15 +22,8 @@ from lowering.tensors.im2col import im2col
 # would accumulate in low precision. The float64 kernel is far slower than a MatMul once compiled.
 _KERNEL_DTYPES = (*LOW_PRECISION, np.float32)
 
-# TensorFlow's kernels bring weights into another layout at each call. For few positions that takes
-# longer than to multiply, unless the weights stay in the cache of a core, which has 2 MiB or less.
-_FEW_POSITIONS = 128
-_MANY_WEIGHTS = 1 << 19
-# Windows are gathered feature vector by feature vector; one of a cache line or more is copied fast.
-_LONG_FEATURES = 16
 
-
-@rule("conv_general_dilated")
+@rule("conv_general_dilated", traits=Trait.CONTRACTION)
 def conv_general_dilated(ctx, lhs, rhs, **params):
     """One of TensorFlow's convolutions where it fits, else simpler primitives.
 
@@ -65,12 +59,12 @@ def _kernel(ctx, *, dimension_numbers, feature_group_count, batch_group_count, *
     amounts = [amount for window in axes for amount in (window.low, window.high)]
     if not (lhs.dtype == rhs.dtype == out.dtype and lhs.dtype in _KERNEL_DTYPES):
         return None
-    if batch_group_count > 1 or len(axes) not in (1, 2, 3) or not dims.is_static(amounts):
+    if batch_group_count > 1 or len(axes) not in (1, 2, 3) or not avals.is_static(amounts):
         return None
     if any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
     is_grouped = feature_group_count > 1
-    if not is_grouped and _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
+    if not is_grouped and tuning.convolves_by_matmul(ctx, lhs, rhs, out, dimension_numbers):
         return _matmul
     if any(window.base_dilation > 1 for window in axes):
         lhs_sizes = [lhs.shape[axis] for axis in dimension_numbers.lhs_spec[2:]]
@@ -93,23 +87,31 @@ def _kernel(ctx, *, dimension_numbers, feature_group_count, batch_group_count, *
     return _conv2d
 
 
-def _arranged(x, axes, spatial=None):
+def is_conv2d(ctx: Scope) -> bool:
+    """Whether a convolution becomes a Conv2D, and nothing else after it."""
+    out_spec = ctx.eqn.params["dimension_numbers"].out_spec
+    is_nhwc = _channels_last(out_spec) == (0, 1, 2, 3)
+    return is_nhwc and _kernel(ctx, **ctx.eqn.params) is _conv2d
+
+
+def _arranged(ctx, x, axes, spatial=None):
     """`x` with its axes in this order.
 
     Args:
+      ctx: the context of the rule.
       x: a tensor.
       axes: the axes of `x` in the new order.
       spatial: the place of the first spatial axis. A single spatial axis gets another before it.
     """
-    x = movement.transpose(x, axes)
+    x = movement.transpose(ctx, x, axes)
     return move("ExpandDims", x, integers(spatial)) if len(axes) == 3 else x
 
 
-def _restored(x, order, axis):
+def _restored(ctx, x, order, axis):
     """The inverse of `_arranged`: axis `order[i]` of the result is axis i of `x`."""
     if len(order) == 3:
         x = move("Squeeze", x, axis=[axis])
-    return movement.transpose(x, np.argsort(order))
+    return movement.transpose(ctx, x, np.argsort(order))
 
 
 def _channels_last(spec):
@@ -136,52 +138,39 @@ def _attributes(axes):
 def _conv2d(ctx, lhs, rhs, axes, dimension_numbers):
     """Groups follow from the shapes."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = _arranged(lhs, _channels_last(lhs_spec), 1)
-    kernel = _arranged(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]), 0)
+    x = _arranged(ctx, lhs, _channels_last(lhs_spec), 1)
+    kernel = _arranged(ctx, rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]), 0)
     y = tf.raw_ops.Conv2D(input=x, filter=kernel, **_attributes(axes))
-    return _restored(y, _channels_last(out_spec), 1)
-
-
-def _is_bound_by_weights(lhs, rhs, out, dimension_numbers):
-    """Whether reading the weights takes most of the time, and windows take less room than they."""
-    if is_compiled() or not dims.is_static((*lhs.shape, *out.shape)):
-        return False
-    features = out.shape[dimension_numbers.out_spec[1]]
-    positions = math.prod(out.shape) // features
-    return (
-        math.prod(rhs.shape) >= _MANY_WEIGHTS
-        and positions <= min(_FEW_POSITIONS, features)
-        and lhs.shape[dimension_numbers.lhs_spec[1]] >= _LONG_FEATURES
-    )
+    return _restored(ctx, y, _channels_last(out_spec), 1)
 
 
 def _matmul(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = im2col(ctx, movement.transpose(lhs, _channels_last(lhs_spec)), axes)
-    kernel = movement.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    x = im2col(ctx, movement.transpose(ctx, lhs, _channels_last(lhs_spec)), axes)
+    kernel = movement.transpose(ctx, rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     features = ctx.out_aval.shape[out_spec[1]]
     y = tf.raw_ops.MatMul(a=x, b=movement.reshape(ctx, kernel, (x.shape[1], features)))
     y = movement.reshape(ctx, y, [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)])
-    return movement.transpose(y, np.argsort(_channels_last(out_spec)))
+    return movement.transpose(ctx, y, np.argsort(_channels_last(out_spec)))
 
 
 def _depthwise_conv2d(ctx, lhs, rhs, axes, dimension_numbers):
     """Each group has one channel."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = _arranged(lhs, _channels_last(lhs_spec), 1)
+    x = _arranged(ctx, lhs, _channels_last(lhs_spec), 1)
     channels = ctx.in_avals[0].shape[lhs_spec[1]]
-    kernel = _arranged(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]), 0)
+    kernel = _arranged(ctx, rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]), 0)
     multiplier = ctx.out_aval.shape[out_spec[1]] // channels
     shape = (*(window.size for window in _planar(axes)), channels, multiplier)
     kernel = movement.reshape(ctx, kernel, shape)
     y = tf.raw_ops.DepthwiseConv2dNative(input=x, filter=kernel, **_attributes(axes))
-    return _restored(y, _channels_last(out_spec), 1)
+    return _restored(ctx, y, _channels_last(out_spec), 1)
 
 
 def _conv3d(ctx, lhs, rhs, axes, dimension_numbers):
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = movement.transpose(lhs, _channels_last(lhs_spec))
-    kernel = movement.transpose(rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
+    x = movement.transpose(ctx, lhs, _channels_last(lhs_spec))
+    kernel = movement.transpose(ctx, rhs, (*rhs_spec[2:], rhs_spec[1], rhs_spec[0]))
     shape = [ctx.in_avals[0].shape[axis] for axis in _channels_last(lhs_spec)]
     is_same = all(_is_same(window, dim) for window, dim in zip(axes, shape[1:-1], strict=True))
     if not is_same:
@@ -194,7 +183,7 @@ def _conv3d(ctx, lhs, rhs, axes, dimension_numbers):
         strides=[1, *(window.stride for window in axes), 1],
         padding="SAME" if is_same else "VALID",
     )
-    return movement.transpose(y, np.argsort(_channels_last(out_spec)))
+    return movement.transpose(ctx, y, np.argsort(_channels_last(out_spec)))
 
 
 def _is_same(window, dim):
@@ -206,7 +195,7 @@ def _is_same(window, dim):
 
 
 def _is_gradient_of_input(axes, sizes):
-    """Whether spread-out elements make this the gradient of a convolution by its input."""
+    """Whether `lhs_dilation` makes this the gradient of a convolution by its input."""
     if len(axes) > 2 or any((window.stride, window.dilation) != (1, 1) for window in axes):
         return False
     # What lies outside of the gradient's reach is zero, but there must be something inside.
@@ -224,8 +213,8 @@ def _within_reach(window):
 def _conv2d_backprop_input(ctx, lhs, rhs, axes, dimension_numbers):
     """What is spread out here is the stride of the convolution whose gradient this is."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    gradient = _arranged(lhs, _channels_last(lhs_spec), 1)
-    kernel = _arranged(rhs, (*rhs_spec[2:], rhs_spec[0], rhs_spec[1]), 0)
+    gradient = _arranged(ctx, lhs, _channels_last(lhs_spec), 1)
+    kernel = _arranged(ctx, rhs, (*rhs_spec[2:], rhs_spec[0], rhs_spec[1]), 0)
     kernel = move("ReverseV2", kernel, integers([0, 1]))
     sizes = [ctx.in_avals[0].shape[axis] for axis in lhs_spec[2:]]
     out_shape = [ctx.out_aval.shape[axis] for axis in _channels_last(out_spec)]
@@ -249,12 +238,12 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, dimension_numbers):
     ]
     paddings = [(0, 0), *outside, (0, 0)]
     y = movement.pad(ctx, y, core_shape, constant(0, y.dtype), paddings, out_shape)
-    return _restored(y, _channels_last(out_spec), 1)
+    return _restored(ctx, y, _channels_last(out_spec), 1)
 
 
 def _is_gradient_of_filter(lhs, out, axes, dimension_numbers):
     """Whether a window larger than the result makes this the gradient by a filter."""
-    if len(axes) > 2 or not dims.is_static((*lhs.shape, *out.shape)):
+    if len(axes) > 2 or not avals.is_static((*lhs.shape, *out.shape)):
         return False
     inputs = [lhs.shape[axis] for axis in dimension_numbers.lhs_spec[2:]]
     filters = [out.shape[axis] for axis in dimension_numbers.out_spec[2:]]
@@ -280,8 +269,8 @@ def _forward(axes, filters):
 def _conv2d_backprop_filter(ctx, lhs, rhs, axes, dimension_numbers):
     """The contracted features are the batch of that convolution."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    x = _arranged(lhs, (lhs_spec[1], *lhs_spec[2:], lhs_spec[0]), 1)
-    gradient = _arranged(rhs, (rhs_spec[1], *rhs_spec[2:], rhs_spec[0]), 1)
+    x = _arranged(ctx, lhs, (lhs_spec[1], *lhs_spec[2:], lhs_spec[0]), 1)
+    gradient = _arranged(ctx, rhs, (rhs_spec[1], *rhs_spec[2:], rhs_spec[0]), 1)
     order = (*out_spec[2:], out_spec[0], out_spec[1])
     shape = [ctx.out_aval.shape[axis] for axis in order]
     y = tf.raw_ops.Conv2DBackpropFilter(
@@ -290,7 +279,7 @@ def _conv2d_backprop_filter(ctx, lhs, rhs, axes, dimension_numbers):
         out_backprop=gradient,
         **_attributes(_forward(axes, shape[:-2])),
     )
-    return _restored(y, order, 0)
+    return _restored(ctx, y, order, 0)
 
 
 def _decomposed(

@@ -1,13 +1,17 @@
 """Conversions between dtypes."""
 
+import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from lowering import jax_compat
+from lowering.formats import narrow, rounding
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 
 
-@rule("convert_element_type")
+@rule("convert_element_type", traits=Trait.ELEMENTWISE)
 def convert_element_type(ctx, x, *, new_dtype, **_):
     """Complex numbers lose their imaginary part, also on the way to bool.
 
@@ -40,3 +44,30 @@ def _saturate(x, dtype):
         return result
     above = emit("Greater", x, constant(highest, x.dtype))
     return emit("SelectV2", above, constant(info.max, dtype), result)
+
+
+@rule("convert_element_type", dtypes=dtypes.NARROW)
+def convert_element_type_narrow(ctx, x, **_):
+    """Rounds once; from floats to integers NaN gives zero and values out of range saturate."""
+    source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
+    if target in dtypes.NARROW_FLOAT:
+        if x.dtype.is_complex:
+            x = emit("Real", x, Tout=x.dtype.real_dtype)
+        return rounding.narrow_to(x if x.dtype == tf.float64 else cast(x, tf.float32), target)
+    if source == dtypes.E8M0 and target in (np.bool_, np.float64, np.complex128):
+        # The least power of two is subnormal in float32, and would be taken for zero.
+        numbers = rounding.decode(rounding.to_bits(x, source), source, np.float64)
+        in_double = jax_compat.replace_dtypes(
+            ctx.eqn, lambda dtype: np.dtype(np.float64) if dtype == source else dtype
+        )
+        return ctx.equation(in_double, numbers)[0]
+    if source == dtypes.FLOAT4 and jnp.issubdtype(target, np.integer):
+        # XLA takes the largest number of this format for what does not fit an integer.
+        largest = constant(float(ml_dtypes.finfo(source).max), x.dtype)
+        is_largest = emit("Equal", emit("Abs", x), largest)
+        x = emit("SelectV2", is_largest, emit("Mul", x, constant(np.inf, x.dtype)), x)
+    (result,) = narrow.run_on_held(ctx, x)
+    if not dtypes.is_narrow(target):
+        return result
+    is_inexact = x.dtype.is_floating or x.dtype.is_complex
+    return (rounding.clip if is_inexact else rounding.narrow_to)(result, target)

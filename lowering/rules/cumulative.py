@@ -8,8 +8,9 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import computations
+from lowering.formats import narrow, rounding
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import XLA
 
 
@@ -34,13 +35,13 @@ def cumprod_complex(x, *, axis, reverse, **_):
     return computations.scan(lax.mul, x, 1, axis, reverse)
 
 
-@decomposition("cummax")
+@decomposition("cummax", traits=Trait.SELECTS)
 def cummax(x, *, axis, reverse, **_):
     """NaN from the first NaN on."""
     return computations.scan(lax.max, x, _least(x.dtype), axis, reverse)
 
 
-@decomposition("cummin")
+@decomposition("cummin", traits=Trait.SELECTS)
 def cummin(x, *, axis, reverse, **_):
     """NaN from the first NaN on."""
     return computations.scan(lax.min, x, _greatest(x.dtype), axis, reverse)
@@ -69,6 +70,18 @@ def cumlogsumexp(x, *, axis, reverse, **_):
     wide = x.astype(np.float32) if x.dtype in dtypes.LOW_PRECISION else x
     result = computations.scan(jnp.logaddexp, wide, -np.inf, axis, reverse)
     return result.astype(x.dtype)
+
+
+@rule("cummax", "cummin", dtypes=dtypes.NARROW)
+def cummax_narrow(ctx, x, **_):
+    return narrow.from_infinity(ctx, x)
+
+
+@rule("cumlogsumexp", dtypes=dtypes.NARROW)
+def cumlogsumexp_narrow(ctx, x, **_):
+    """XLA starts from an infinity; in a format in which that is NaN, nothing else comes out."""
+    result = narrow.apply(ctx, x)
+    return narrow.all_nan(result) if rounding.infinity_is_nan(ctx.out_aval.dtype) else result
 
 
 def _least(dtype):

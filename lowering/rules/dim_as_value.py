@@ -3,10 +3,10 @@
 import tensorflow as tf
 
 from lowering.ops import cast, constant, dtypes
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 
 
-@rule("dim_as_value")
+@rule("dim_as_value", traits=Trait.NOT_FOLDED)
 def dim_as_value(ctx, *, dim):
     return _value(ctx, dim)
 

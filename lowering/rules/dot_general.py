@@ -13,19 +13,13 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.ops import bitcast, cast, constant, dtypes
-from lowering.ops.modes import is_compiled
-from lowering.registry import rule
+from lowering.ops import bitcast, cast, constant, dtypes, tuning
+from lowering.registry import Trait, rule
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
-# TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
-# BatchMatMulV3 by Eigen, which takes one, and is as fast up to so many multiplications. TF Lite and
-# tf2onnx take both; TF.js takes only the former.
-_MOST_BY_EIGEN = 1 << 20
 
-
-@rule("dot_general")
+@rule("dot_general", traits=Trait.CONTRACTION)
 def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None, **_):
     """One MatMul or BatchMatMul, whose flags take the place of transposes where they can.
 
@@ -151,14 +145,14 @@ class _Product:
             x, adj_x = self._matrices(ctx, x, self.x)
             is_whole = len(rows) == len(columns) == 1
         y, adj_y = self._matrices(ctx, y, self.y)
-        contract = functools.partial(_matmul, adj_x=adj_x, adj_y=not adj_y)
+        contract = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y)
         result = _multiply(x, y, contract, dtype)
         result = result if is_whole else self._shaped(ctx, result, self._natural)
         if list(self.out) == self._natural:
             return result
         if self._is_in_order(self.out, self._natural):
             return self._shaped(ctx, result, self.out)
-        return movement.transpose(result, [self._natural.index(x) for x in self.out])
+        return movement.transpose(ctx, result, [self._natural.index(x) for x in self.out])
 
     def _matrices(self, ctx, x, labels):
         """An operand as matrices, and whether their rows are what is contracted."""
@@ -167,7 +161,7 @@ class _Product:
             # The last axis stays last.
             layout = "cf" if labels[-1] in free else "fc"
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
-            x = movement.transpose(x, [labels.index(label) for label in (*self.batch, *inner)])
+            x = movement.transpose(ctx, x, [labels.index(label) for label in (*self.batch, *inner)])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
 
@@ -214,25 +208,18 @@ def _multiply(x, y, contract, dtype):
     return contract(x, y)
 
 
-def _matmul(x, y, adj_x, adj_y):
+def _matmul(ctx, x, y, adj_x, adj_y):
     if x.shape.rank == 2:
         return tf.raw_ops.MatMul(a=x, b=y, transpose_a=adj_x, transpose_b=adj_y)
     if x.dtype.is_complex:
         # The flags of BatchMatMulV2 take the conjugate too.
-        x, y = (_swapped(z) if adj else z for z, adj in ((x, adj_x), (y, adj_y)))
+        x, y = (_swapped(ctx, z) if adj else z for z, adj in ((x, adj_x), (y, adj_y)))
         adj_x = adj_y = False
-    if _is_for_eigen(x, y, adj_y):
+    if tuning.multiplies_by_eigen(ctx, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
     return tf.raw_ops.BatchMatMulV2(x=x, y=y, adj_x=adj_x, adj_y=adj_y)
 
 
-def _is_for_eigen(x, y, adj_y):
-    sizes = (*x.shape, y.shape[-2 if adj_y else -1])
-    if is_compiled() or x.dtype != tf.float32 or None in sizes:
-        return False
-    return math.prod(sizes) <= _MOST_BY_EIGEN
-
-
-def _swapped(x):
+def _swapped(ctx, x):
     rank = x.shape.rank
-    return movement.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+    return movement.transpose(ctx, x, [*range(rank - 2), rank - 1, rank - 2])

@@ -1,10 +1,11 @@
 """Slices whose start is computed."""
 
-from lowering.registry import rule
-from lowering.tensors import blocks, indexing
+from lowering.ops.values import tensor
+from lowering.registry import Trait, rule
+from lowering.tensors import blocks
 
 
-@rule("dynamic_slice", keep_constants=True)
+@rule("dynamic_slice", keep_constants=True, traits=Trait.SELECTS)
 def dynamic_slice(ctx, x, *starts, slice_sizes):
     """A slice that would reach beyond the operand is moved until it fits."""
     shape = ctx.in_avals[0].shape
@@ -12,4 +13,4 @@ def dynamic_slice(ctx, x, *starts, slice_sizes):
         blocks.start(ctx, start, dim - size)
         for start, dim, size in zip(starts, shape, slice_sizes, strict=True)
     ]
-    return blocks.read(ctx, indexing.tensor(x), shape, starts, slice_sizes)
+    return blocks.read(ctx, tensor(x), shape, starts, slice_sizes)

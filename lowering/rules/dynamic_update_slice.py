@@ -1,10 +1,11 @@
 """Writes of a block whose place is computed."""
 
-from lowering.registry import rule
-from lowering.tensors import blocks, indexing
+from lowering.ops.values import tensor
+from lowering.registry import Trait, rule
+from lowering.tensors import blocks
 
 
-@rule("dynamic_update_slice", keep_constants=True)
+@rule("dynamic_update_slice", keep_constants=True, traits=Trait.SELECTS)
 def dynamic_update_slice(ctx, x, update, *starts):
     """A block that would reach beyond the operand is moved until it fits."""
     shape, sizes = ctx.in_avals[0].shape, ctx.in_avals[1].shape
@@ -12,4 +13,4 @@ def dynamic_update_slice(ctx, x, update, *starts):
         blocks.start(ctx, start, dim - size)
         for start, dim, size in zip(starts, shape, sizes, strict=True)
     ]
-    return blocks.write(ctx, indexing.tensor(x), shape, indexing.tensor(update), sizes, starts)
+    return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, starts)

@@ -6,7 +6,6 @@ import tensorflow as tf
 from lowering.linalg import schur as schur_
 from lowering.linalg.batching import batched
 from lowering.ops import dtypes
-from lowering.ops.modes import by_execution
 from lowering.registry import decomposition, rule
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
@@ -44,7 +43,7 @@ def eig(ctx, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
     n = avals[0].shape[-1]
     if compute_left_eigenvectors or n == 0:
         return decompose(x)
-    return by_execution(op_by_op, decompose, x)
+    return ctx.by_mode(op_by_op, decompose, x)
 
 
 def _eig(x: jax.Array, *, left: bool, right: bool) -> list[jax.Array]:

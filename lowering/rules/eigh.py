@@ -3,10 +3,9 @@
 import jax
 import tensorflow as tf
 
+from lowering import avals
 from lowering.linalg import jacobi
 from lowering.linalg.batching import batched
-from lowering.ops import dims
-from lowering.ops.modes import by_execution
 from lowering.registry import rule
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
@@ -30,9 +29,9 @@ def eigh(ctx, x, *, lower, **_):
     def compiled(x):
         return ctx.lower(_eigh, x, avals=ctx.in_avals)
 
-    if not dims.is_static(ctx.in_avals[0].shape[-2:]):
+    if not avals.is_static(ctx.in_avals[0].shape[-2:]):
         return op_by_op(x)
-    return by_execution(op_by_op, compiled, x)
+    return ctx.by_mode(op_by_op, compiled, x)
 
 
 def _eigh(x: jax.Array) -> list[jax.Array]:

@@ -2,13 +2,16 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 import tensorflow as tf
 from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.ops import cast, constant, modes, move
+from lowering.formats import narrow
+from lowering.ops import cast, constant, dtypes, move, values
+from lowering.ops.values import tensor
 from lowering.registry import rule
 from lowering.tensors import blocks, indexing, movement
 
@@ -16,7 +19,7 @@ from lowering.tensors import blocks, indexing, movement
 @rule("gather", keep_constants=True)
 def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
     """A window that would reach beyond the operand is moved until it fits, or filled."""
-    operand = indexing.tensor(operand)
+    operand = tensor(operand)
     shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     if 0 in result:
         return movement.broadcast(ctx, constant(0, operand.dtype), result)
@@ -26,7 +29,7 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     fills = mode == lax.GatherScatterMode.FILL_OR_DROP
     if fills:
         index = _wrap(index, shape)
-    is_xla = modes.takes_xla_ops(ctx)
+    is_xla = ctx.takes_xla_ops
     if is_xla:
         windows = _xla_gather(ctx, operand, index, dimension_numbers, slice_sizes)
     if not is_xla or fills:
@@ -45,11 +48,24 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     sizes = iter(ctx.in_avals[1].shape[:-1])
     offset_dims = dimension_numbers.offset_dims
     places = [1 if i in offset_dims else next(sizes) for i in range(len(result))]
-    is_inside = movement.reshape(ctx, indexing.tensor(is_inside), places)
+    is_inside = movement.reshape(ctx, tensor(is_inside), places)
     if len(places) > movement.MAX_RANK:
         is_inside = movement.broadcast(ctx, is_inside, result)
     value = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, windows, value)
+
+
+@rule("gather", dtypes=dtypes.NARROW, keep_constants=True)
+def gather_narrow(ctx, operand, index, *, fill_value, **_):
+    """What is out of bounds is filled with a number of the narrow dtype."""
+    dtype = ctx.out_aval.dtype
+    if fill_value is None and dtype in dtypes.NARROW_FLOAT:
+        fill_value = np.nan
+    elif fill_value is None:
+        info = ml_dtypes.iinfo(dtype)
+        fill_value = info.min if dtype in dtypes.NARROW_SIGNED else info.max
+    held = values.held(np.asarray(fill_value).astype(dtype), dtype).item()
+    return narrow.run_on_held(ctx, operand, index, fill_value=held)[0]
 
 
 def _axis_in_order(index, shape, numbers, sizes):
@@ -111,7 +127,7 @@ def _windows(ctx, operand, parts, numbers, sizes):
     first, end = (places[0], places[-1] + 1) if places else (0, 0)
     before, indexed, after = axes[:first], axes[first:end], axes[end:]
     merged = [kept[axis] for axis in indexed]
-    operand = indexing.transpose(operand, batching + axes)
+    operand = indexing.transpose(ctx, operand, batching + axes)
     outer = [kept[axis] for axis in batching + before]
     flat = [*outer, math.prod(merged), *(kept[axis] for axis in after)]
     operand = movement.reshape(ctx, operand, flat)
@@ -122,7 +138,7 @@ def _windows(ctx, operand, parts, numbers, sizes):
         position = indexing.broadcast(ctx, position, batch)
     index_batching = list(numbers.start_indices_batching_dims)
     index_axes = [i for i in range(len(batch)) if i not in index_batching]
-    position = indexing.transpose(position, index_batching + index_axes)
+    position = indexing.transpose(ctx, position, index_batching + index_axes)
     spans = [sizes[axis] for axis in indexed]
     if any(size != 1 for size in spans):
         order = [batch[i] for i in index_batching + index_axes]
@@ -184,4 +200,4 @@ def _arrange(ctx, y, labels, sizes, batch_rank, offset_dims):
     if [i for i in labels if sizes[i] != 1] == [i for i in wanted if sizes[i] != 1]:
         return movement.reshape(ctx, y, result)
     y = movement.reshape(ctx, y, [sizes[label] for label in labels])
-    return indexing.transpose(y, [labels.index(label) for label in wanted])
+    return indexing.transpose(ctx, y, [labels.index(label) for label in wanted])

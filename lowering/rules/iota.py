@@ -6,11 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.ops import cast, constant, dtypes
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.tensors import movement
 
 
-@rule("iota")
+@rule("iota", traits=Trait.NOT_HOISTED)
 def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
     """Each element is its position along `dimension`."""
     size = ctx.size(shape[dimension])
@@ -28,7 +28,7 @@ def empty(ctx, **_):
     return movement.broadcast(ctx, zero, ctx.out_aval.shape)
 
 
-@rule("iota_2x32_shape")
+@rule("iota_2x32_shape", traits=Trait.BROADCASTS)
 def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""
     size = ctx.size(math.prod(shape))

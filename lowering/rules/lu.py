@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from lowering.linalg import lu as lu_
 from lowering.linalg.batching import batched
-from lowering.ops.modes import by_execution
 from lowering.registry import decomposition, rule
 
 
@@ -35,7 +34,7 @@ def lu_real(ctx, a):
     m, n = ctx.in_avals[0].shape[-2:]
     if m != n:
         return decompose(a)
-    return by_execution(op_by_op, decompose, a)
+    return ctx.by_mode(op_by_op, decompose, a)
 
 
 def _pivots(permutation):

@@ -2,17 +2,16 @@
 
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering.ops import modes
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.tensors import movement
 
 
-@rule("pad")
+@rule("pad", traits=Trait.SELECTS)
 def pad(ctx, x, value, *, padding_config):
     """A negative amount before or after removes elements, after those between have been put in."""
     shape, result = list(ctx.in_avals[0].shape), ctx.out_aval.shape
     lows, highs, interiors = ([config[i] for config in padding_config] for i in range(3))
-    if any(interiors) and modes.takes_xla_ops(ctx):
+    if any(interiors) and ctx.takes_xla_ops:
         low, high, interior = (ctx.shape(amounts) for amounts in (lows, highs, interiors))
         return gen_xla_ops.xla_pad(x, value, low, high, interior)
     # There is nothing between fewer than two elements.

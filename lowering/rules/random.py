@@ -8,40 +8,36 @@ import tensorflow as tf
 from jax import lax
 from jax.extend.random import threefry2x32_p
 
-from lowering import jax_compat
-from lowering.formats import keys
-from lowering.ops import cast, constant, dims, dtypes
+from lowering import avals, jax_compat
+from lowering.ops import cast, constant, dtypes
 from lowering.passes import flattening
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.tensors import threefry
 
 
-@rule("random_wrap", "random_unwrap", "random_clone", keys=True)
+@rule("random_wrap", "random_unwrap", "random_clone", held=True)
 def random_wrap(ctx, key, **_):
     """Keys are held as their words."""
     return key
 
 
-@rule("random_seed", keys=True)
+@rule("random_seed", held=True)
 def random_seed(ctx, seeds, *, impl):
     return _lower(ctx, jax_compat.random_seed, seeds, impl=impl)
 
 
-@rule("random_split", keys=True)
+@rule("random_split", held=True)
 def random_split(ctx, key, *, shape):
     return _lower(ctx, jax_compat.random_split, key, impl=_impl(ctx), shape=tuple(shape))
 
 
-@rule("random_fold_in", keys=True)
+@rule("random_fold_in", held=True)
 def random_fold_in(ctx, key, data):
     return _lower(ctx, jax_compat.random_fold_in, key, data, impl=_impl(ctx))
 
 
-@rule("random_bits", keys=True)
+@rule("random_bits", held=True)
 def random_bits(ctx, key, *, bit_width, shape):
-    program = jax_compat.jaxpr_of(ctx.eqn)
-    if not tf.executing_eagerly() and flattening.flatten(program) is not None:
-        return ctx.call(program, key)[0]
     return _lower(
         ctx,
         jax_compat.random_bits,
@@ -58,17 +54,19 @@ def _impl(ctx):
 
 def _lower(ctx, fun, *operands, **params):
     """Applies a function of the implementation of the keys, which is written in JAX, to words."""
-    avals = [keys.physical_aval(aval) for aval in ctx.in_avals]
+    words = [avals.physical_aval(aval) for aval in ctx.in_avals]
     partitionable = jax_compat.threefry_partitionable(ctx.eqn)
     return ctx.lower(
-        fun, *operands, avals=avals, as_function=True, partitionable=partitionable, **params
+        fun, *operands, avals=words, as_function=True, partitionable=partitionable, **params
     )
 
 
-@rule("threefry2x32")
+@rule("threefry2x32", traits=Trait.ELEMENTWISE)
 def threefry2x32(ctx, *operands):
     size = math.prod(ctx.out_avals[0].shape)
-    return threefry.threefry2x32(*operands, is_large=not dims.is_at_most(size, flattening.SMALL))
+    return threefry.threefry2x32(
+        ctx, *operands, is_large=not avals.is_at_most(size, flattening.SMALL)
+    )
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
@@ -129,13 +127,13 @@ def philox4x32(key0, key1, x0, x1, x2, x3):
     return x0, x1, x2, x3
 
 
-@rule("rng_bit_generator")
+@rule("rng_bit_generator", traits=Trait.PER_DEVICE)
 def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
     """The bits that XLA makes on the CPU, where Philox is the default."""
     state = key if key.dtype == tf.uint64 else tf.bitcast(tf.reshape(key, [2, 2]), tf.uint64)
     wide = np.dtype(np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32)
     if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY:
-        if not dims.is_static(shape):
+        if not avals.is_static(shape):
             ctx.unsupported("the order of its bits depends on which dimensions are even")
         bits, used = ctx.lower(_threefry_bits, state, shape=tuple(shape), dtype=wide)
     else:

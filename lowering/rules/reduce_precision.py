@@ -3,9 +3,13 @@
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+import tensorflow as tf
 from jax import lax
 
-from lowering.registry import decomposition
+from lowering import jax_compat
+from lowering.formats import narrow, rounding
+from lowering.ops import cast, dtypes
+from lowering.registry import decomposition, rule
 
 
 @decomposition("reduce_precision")
@@ -35,3 +39,14 @@ def reduce_precision(x, *, exponent_bits, mantissa_bits):
         magnitude = jnp.where(too_small, word(0), jnp.where(too_large, infinity, bits & ~sign))
         bits = (bits & sign) | magnitude
     return jnp.where(x != x, x, lax.bitcast_convert_type(bits, x.dtype))
+
+
+@rule("reduce_precision", dtypes=dtypes.NARROW)
+def reduce_precision_narrow(ctx, x, **_):
+    """The exponents of float16 have as many bits as those of the widest float8."""
+    dtype = ctx.in_avals[0].dtype
+    if dtype == dtypes.E8M0:
+        return narrow.apply(ctx, x)
+    half = jax_compat.replace_dtypes(ctx.eqn, lambda d: np.dtype(np.float16) if d == dtype else d)
+    (result,) = ctx.equation(half, cast(x, tf.float16))
+    return rounding.narrow_to(cast(result, tf.float32), dtype)

@@ -10,10 +10,11 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import computations
-from lowering.arrays.windows import fold, pool, windows
+from lowering.arrays.windows import fold, windows
 from lowering.ops import bitcast, cast, constant, dtypes, emit
 from lowering.registry import decomposition, rule
 from lowering.tensors import movement, ordering
+from lowering.tensors.pooling import pool
 
 
 @rule("reduce_window_max")
@@ -39,11 +40,6 @@ def _extremum(ctx, x, axes, reverse):
     if 0 in ctx.out_aval.shape:
         return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
     x, shape = reverse(x), ctx.in_avals[0].shape
-    if ordering.is_absolute(x):
-        # The bits are in order as they are, and all are greater than those of -inf.
-        bits = bitcast(x, dtypes.SIGNED[x.dtype.size])
-        fill = bitcast(constant(-np.inf, x.dtype), bits.dtype)
-        return reverse(bitcast(pool(ctx, bits, shape, axes, fill, _max_pool), x.dtype))
     keys = _keys(x)
     fill = constant(keys.dtype.min, keys.dtype)
     return reverse(_values(pool(ctx, keys, shape, axes, fill, _max_pool), x.dtype))

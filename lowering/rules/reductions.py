@@ -5,6 +5,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays.computations import tree_reduce
+from lowering.formats import narrow, rounding
 from lowering.ops import cast, dtypes, emit, integers
 from lowering.registry import decomposition, rule
 
@@ -40,6 +41,21 @@ def reduce_max(ctx, x, *, axes, **_):
     signs = emit("Sum", emit("Sign", x), integers(axes))
     result = emit("SelectV2", emit("IsNan", signs), signs, emit(op, x, integers(axes)))
     return cast(result, dtype)
+
+
+@rule("reduce_max", "reduce_min", dtypes=dtypes.NARROW)
+def reduce_max_narrow(ctx, x, *, axes, **_):
+    """Of nothing, the maximum is the least number, also if that is finite."""
+    aval, dtype = ctx.in_avals[0], ctx.out_aval.dtype
+    if dtype == dtypes.E8M0:
+        return narrow.from_infinity(ctx, x)
+    (result,) = narrow.run_on_held(ctx, x)
+    sizes = [aval.shape[axis] for axis in axes]
+    if all(isinstance(size, int) and size for size in sizes):
+        return result
+    if dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype):
+        return result
+    return rounding.clip(result, dtype)
 
 
 @decomposition("reduce_max", dtypes=dtypes.COMPLEX)

@@ -20,15 +20,17 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.ops import cast, constant, dims, emit, modes, move
-from lowering.registry import rule
+from lowering import avals
+from lowering.ops import cast, constant, emit, move
+from lowering.ops.values import tensor
+from lowering.registry import Trait, rule
 from lowering.tensors import blocks, indexing, movement, ordering
 
 # The most dimensions that TensorFlow's kernels index.
 _MAX_DEPTH = 7
 
 
-@rule("scatter", keep_constants=True)
+@rule("scatter", keep_constants=True, traits=Trait.SELECTS)
 def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
     """Without an update computation, the last update of an element remains."""
     if update_jaxpr is None:
@@ -170,13 +172,13 @@ def _scatter(ctx, operand, index, updates, combine, strategy, *, dimension_numbe
       mode: see above.
       **params: see above.
     """
-    operand, updates = indexing.tensor(operand), indexing.tensor(updates)
+    operand, updates = tensor(operand), tensor(updates)
     plan = _Plan(ctx, dimension_numbers, mode)
     if 0 in plan.shape or 0 in ctx.in_avals[2].shape:
         return operand
     if all(isinstance(dim, int) and dim == 1 for dim in plan.batch):
         return _one_window(ctx, plan, operand, index, updates, combine)
-    if modes.takes_xla_ops(ctx):
+    if ctx.takes_xla_ops:
         scatter = functools.partial(_xla_scatter, ctx, plan, dimension_numbers)
         if strategy not in (_lowest, _highest):
             return scatter(operand, index, updates, combine)
@@ -189,7 +191,7 @@ def _scatter(ctx, operand, index, updates, combine, strategy, *, dimension_numbe
     one_index = strategy in (_product, _at_once, _in_turns)
     rows = _rows(ctx, plan, order, one_index, operand, index, updates)
     result = movement.reshape(ctx, strategy(ctx, rows, combine), [plan.shape[i] for i in order])
-    return indexing.transpose(result, np.argsort(order).tolist())
+    return indexing.transpose(ctx, result, np.argsort(order).tolist())
 
 
 def _one_window(ctx, plan, operand, index, updates, combine):
@@ -242,7 +244,7 @@ def _order(plan):
     narrow = [axis for axis in axes if not plan.spans(axis)]
     end = narrow[-1] + 1 if narrow else 0
     between = [axis for axis in axes[:end] if plan.spans(axis) and plan.shape[axis] != 1]
-    if not between or not dims.is_static(plan.shape) or not dims.is_static(plan.batch):
+    if not between or not avals.is_static(plan.shape) or not avals.is_static(plan.batch):
         return axes
     # To move the axes that windows span behind the others copies the operand twice; to index them
     # takes arithmetic for each of their elements.
@@ -258,9 +260,9 @@ def _rows(ctx, plan, order, one_index, operand, index, updates):
     # A row has the axes after the last that windows do not span.
     depth = 1 + max((i for i, axis in enumerate(order) if not plan.spans(axis)), default=-1)
     lead, row = order[:depth], shape[depth:]
-    operand = indexing.transpose(operand, order)
+    operand = indexing.transpose(ctx, operand, order)
     window_dims = [plan.update_dims[axis] for axis in order if axis in plan.update_dims]
-    updates = indexing.transpose(updates, plan.batch_dims + window_dims)
+    updates = indexing.transpose(ctx, updates, plan.batch_dims + window_dims)
     if (
         not one_index
         and 0 < depth <= _MAX_DEPTH
@@ -320,7 +322,7 @@ def _mark_dropped(ctx, position, is_inside, size):
     before = (
         constant(-size, position.dtype) if isinstance(size, int) else cast(-size, position.dtype)
     )
-    return move("SelectV2", indexing.tensor(is_inside), position, before)
+    return move("SelectV2", tensor(is_inside), position, before)
 
 
 def _kernel(op, ctx, rows, combine):

@@ -3,10 +3,10 @@
 import tensorflow as tf
 
 from lowering.ops import constant, emit
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 
 
-@rule("select_n")
+@rule("select_n", traits=Trait.ELEMENTWISE | Trait.SELECTS)
 def select_n(ctx, which, *cases):
     if len(cases) == 1:
         return cases[0]

@@ -1,16 +1,29 @@
-"""Programs for the devices of a mesh."""
+"""Programs for the devices of a mesh, as programs of one device.
+
+What each device does is mapped over the axes of the mesh, as by `jax.vmap`. A value that differs
+along an axis has a leading dimension for it, in which the shards lie side by side. A value that
+does not is there once, and what follows from it is computed once. Collectives combine the shards
+along those dimensions; each is written in terms of the few that JAX can map.
+
+Where devices take different branches, all branches are computed. A loop takes as many steps as the
+device that takes most; the others keep what they have.
+"""
 
 import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.extend.core as jex_core
+from jax import lax
 
-from lowering import jax_compat
-from lowering.registry import rule
-from lowering.rules.shards import on_one_device
+from lowering import avals, jax_compat, registry
+from lowering.errors import UnsupportedError
+from lowering.registry import Trait, has_trait, rule
+from lowering.targets import TF
 
 
-@rule("shard_map", keep_constants=True, keys=True)
+@rule("shard_map", keep_constants=True, held=True)
 def shard_map(ctx, *operands, **params):
     """All shards are computed by the one device that runs the graph."""
     avals = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.in_avals)
@@ -24,3 +37,229 @@ def _trace(avals: Any, params: Any) -> Any:
     with jax_compat.enable_x64(), jax.sharding.use_abstract_mesh(no_mesh):
         jaxpr = jax.make_jaxpr(on_one_device(**dict(params)))(*avals)
     return jax_compat.eliminate_dead_code(jaxpr)
+
+
+_COLLECTIVES: dict[str, Callable[..., Any]] = {}
+
+# Parameters that say how values are spread over devices.
+_SHARDINGS = frozenset({"out_sharding", "sharding"})
+
+
+def collective(
+    *primitives: str, traits: Trait = Trait.NONE
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a JAX function `(*operands, **params)` as what `primitives` do on a device.
+
+    It is mapped over the axes that the parameters name, and may ask for `lax.axis_index`.
+    """
+
+    def decorate(fun):
+        _COLLECTIVES.update(dict.fromkeys(primitives, fun))
+        return registry.decomposition(*primitives, traits=traits)(fun)
+
+    return decorate
+
+
+def on_one_device(
+    *,
+    jaxpr: jex_core.Jaxpr,
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh,
+    in_specs: Sequence[jax.sharding.PartitionSpec],
+    out_specs: Sequence[jax.sharding.PartitionSpec],
+    newly_manual_axes: Collection[str],
+    **_: Any,
+) -> Callable[..., list[jax.Array]]:
+    """A JAX function that does what the devices of a mesh do.
+
+    Args:
+      jaxpr: what each device does.
+      mesh: the mesh.
+      in_specs: how each operand is split.
+      out_specs: how each result is put together; along axes that are not mentioned, the shards of
+        a result are the same, and the first is taken.
+      newly_manual_axes: the axes of the mesh that this is about.
+
+    Returns:
+      A function of the whole operands, which returns the whole results.
+    """
+    axes = {name: size for name, size in mesh.shape.items() if name in newly_manual_axes}
+    in_layouts = [_layout(s, var, axes) for s, var in zip(in_specs, jaxpr.invars, strict=True)]
+    out_layouts = [_layout(s, var, axes) for s, var in zip(out_specs, jaxpr.outvars, strict=True)]
+
+    def one(*operands):
+        operands = [_operand(x, spec, axes) for x, spec in zip(operands, in_specs, strict=True)]
+        results = _evaluate(jaxpr, *operands)
+        return [_result(x, spec, axes) for x, spec in zip(results, out_specs, strict=True)]
+
+    def fun(*operands):
+        mapped = jax.make_jaxpr(one, axis_env=[*axes.items()])(*map(_struct, jaxpr.invars))
+        mapped, surplus = _map(mapped, axes, in_layouts, out_layouts)
+        shards = [
+            lax.reshape(x, [axes.get(dim, dim) for dim in layout])
+            for x, layout in zip(operands, in_layouts, strict=True)
+        ]
+        results = jex_core.jaxpr_as_fun(mapped)(*shards)
+        return [
+            lax.reshape(_first(x, n), _whole(layout, axes))
+            for x, n, layout in zip(results, surplus, out_layouts, strict=True)
+        ]
+
+    return fun
+
+
+# The dimensions of the shards of a value: sizes, and the names of axes before the size they split.
+Layout = Sequence[Any]
+
+
+def _map(
+    jaxpr: jex_core.ClosedJaxpr,
+    axes: Mapping[str, int],
+    in_layouts: Sequence[Layout],
+    out_layouts: Sequence[Layout],
+) -> tuple[jex_core.ClosedJaxpr, list[int]]:
+    """Maps what each device does over the axes of the mesh.
+
+    Returns:
+      A jaxpr on shards, and how many leading dimensions each result has for axes along which it
+      differs but that are not in its layout.
+    """
+    surplus = [0] * len(out_layouts)
+    done: set[str] = set()
+    for name in reversed(axes):
+        in_places = [_place(layout, name, done) for layout in in_layouts]
+        out_places = [
+            place if place is None else place + n
+            for place, n in zip((_place(y, name, done) for y in out_layouts), surplus, strict=True)
+        ]
+        jaxpr, is_mapped = jax_compat.map_jaxpr(jaxpr, name, axes, in_places, out_places)
+        surplus = [
+            n + (place is None and is_mapped_)
+            for n, place, is_mapped_ in zip(surplus, out_places, is_mapped, strict=True)
+        ]
+        done.add(name)
+    return jaxpr, surplus
+
+
+def _layout(spec: Any, var: Any, axes: Mapping[str, int]) -> Layout:
+    """The layout of the shards of a value that is split as `spec` says."""
+    shape, entries = var.aval.shape, spec.partitions
+    layout = []
+    for entry, dim in zip([*entries, *[None] * (len(shape) - len(entries))], shape, strict=True):
+        names = entry if isinstance(entry, tuple) else (entry,)
+        layout += [*(name for name in names if name in axes), dim]
+    return layout
+
+
+def _place(layout: Layout, name: str, others: Collection[str]) -> int | None:
+    """Where an axis is among the sizes and `others` in a layout; None if it is not there."""
+    if name not in layout:
+        return None
+    before = layout[: layout.index(name)]
+    return sum(not isinstance(dim, str) or dim in others for dim in before)
+
+
+def _first(x: jax.Array, count: int) -> jax.Array:
+    """The first element along each of `count` leading dimensions."""
+    for _ in range(count):
+        x = lax.index_in_dim(x, 0, keepdims=False)
+    return x
+
+
+def _whole(layout: Layout, axes: Mapping[str, int]) -> list[Any]:
+    """The dimensions of a value that has been split."""
+    shape, size = [], 1
+    for dim in layout:
+        size *= axes.get(dim, dim)
+        if not isinstance(dim, str):
+            shape.append(size)
+            size = 1
+    return shape
+
+
+def _operand(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
+    """What this device holds of an operand, of which the devices may hold summands."""
+    unreduced = [name for name in axes if name in spec.unreduced]
+    if not unreduced or jax_compat.unreduced_kind(spec) != "sum":
+        return x
+    is_first = sum(lax.axis_index(name) for name in unreduced) == 0
+    return lax.select(lax.broadcast(is_first, x.shape), x, lax.full_like(x, 0))
+
+
+def _result(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
+    """The result of all devices, where `x` is the part of this one."""
+    unreduced = tuple(name for name in axes if name in spec.unreduced)
+    reductions = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}
+    return reductions[jax_compat.unreduced_kind(spec)](x, unreduced) if unreduced else x
+
+
+def _evaluate(jaxpr: jex_core.Jaxpr, *operands: jax.Array) -> list[jax.Array]:
+    """What one device does, in primitives that can be mapped."""
+    env: dict[jex_core.Var, Any] = {}
+    env.update(zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True))
+    env.update(zip(jaxpr.invars, operands, strict=True))
+
+    def read(atom):
+        return atom.val if isinstance(atom, jex_core.Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        with jax_compat.source_and_settings(eqn):
+            results = _bind(eqn, [read(atom) for atom in eqn.invars])
+        if not eqn.primitive.multiple_results:
+            results = [results]
+        env.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _bind(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
+    """The results of an equation on one device."""
+    name, facts = eqn.primitive.name, registry.facts(eqn.primitive.name)
+    if name == "shard_map":
+        return on_one_device(**eqn.params)(*operands)
+    if name in _COLLECTIVES:
+        return _COLLECTIVES[name](*operands, **eqn.params)
+    if facts.refusal:
+        raise UnsupportedError(f"{name} at {jax_compat.source_line(eqn)}: {facts.refusal}")
+    if facts.called is not None:
+        called, operands = facts.called(*operands, **eqn.params)
+        return _evaluate(called, *operands)
+    if Trait.NOT_MAPPED in facts.traits:
+        return registry.lookup(name, TF).fun(*operands, **eqn.params)
+    if Trait.PLACEMENT in facts.traits:
+        return operands[0]
+    params = {key: None if key in _SHARDINGS else value for key, value in eqn.params.items()}
+    if Trait.CONTROL_FLOW in facts.traits:
+        params = {key: _with_mappable_jaxprs(value) for key, value in params.items()}
+    bind = functools.partial(eqn.primitive.bind, **eqn.primitive.get_bind_params(params))
+    if operands and _is_sequential(eqn):
+        bind = jax.custom_batching.sequential_vmap(bind)
+    return bind(*operands)
+
+
+def _with_mappable_jaxprs(value: Any) -> Any:
+    """A parameter, with each jaxpr in primitives that can be mapped."""
+    if isinstance(value, jex_core.ClosedJaxpr):
+        return jax.make_jaxpr(functools.partial(_evaluate, value))(*map(_struct, value.invars))
+    if type(value) is tuple:
+        return tuple(map(_with_mappable_jaxprs, value))
+    return value
+
+
+def _is_sequential(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation has to be run for one device after the other.
+
+    JAX makes random bits from one of the keys for all, if the keys are of XLA's generators.
+    """
+    name = eqn.primitive.name
+    has_keys_of_xla = any(
+        avals.is_key(var.aval.dtype) and "rbg" in jax_compat.key_impl(var.aval.dtype).name
+        for var in eqn.invars
+    )
+    return (
+        has_trait(name, Trait.PER_DEVICE)
+        or (name.startswith("random_") and has_keys_of_xla)
+        or not jax_compat.can_be_mapped(eqn.primitive)
+    )
+
+
+def _struct(var: Any) -> jax.ShapeDtypeStruct:
+    return avals.struct(var.aval)

@@ -1,11 +1,11 @@
 """Slices whose bounds are parameters."""
 
 from lowering.ops import move
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.tensors import movement
 
 
-@rule("slice")
+@rule("slice", traits=Trait.SELECTS)
 def slice_(ctx, x, *, start_indices, limit_indices, strides):
     shape, sizes = ctx.in_avals[0].shape, ctx.out_aval.shape
     if strides is None or all(stride == 1 for stride in strides):

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from lowering.formats import narrow
 from lowering.ops import cast, constant, dtypes, emit, move
 from lowering.registry import rule
 from lowering.targets import XLA
@@ -22,9 +23,9 @@ def sort(ctx, *operands, dimension, num_keys, **_):
     size = ctx.size(ctx.in_avals[0].shape[dimension])
     if rank > 1 and dimension != rank - 1:
         order = [*range(dimension), *range(dimension + 1, rank), dimension]
-        moved = [movement.transpose(x, order) for x in operands]
+        moved = [movement.transpose(ctx, x, order) for x in operands]
         results = _sort_last(moved, num_keys, size)
-        return [movement.transpose(y, np.argsort(order)) for y in results]
+        return [movement.transpose(ctx, y, np.argsort(order)) for y in results]
     return _sort_last(operands, num_keys, size)
 
 
@@ -35,6 +36,11 @@ def sort_xla(ctx, *operands, dimension, num_keys, **params):
     if len(operands) > 1 or dimension != rank - 1:
         return sort(ctx, *operands, dimension=dimension, num_keys=num_keys, **params)
     return [gen_xla_ops.xla_sort(input=operands[0])]
+
+
+@rule("sort", dtypes=dtypes.NARROW)
+def sort_narrow(ctx, *operands, **_):
+    return narrow.run_on_order(ctx, *operands)
 
 
 def _sort_last(operands, num_keys, size):

@@ -5,7 +5,7 @@ import numpy as np
 from jax import lax
 
 from lowering.ops import emit, extrema
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
 
 _OPS = {
@@ -194,7 +194,7 @@ _ERF_INV_64 = (
 )
 
 
-@decomposition("erf_inv")
+@decomposition("erf_inv", traits=Trait.ELEMENTWISE)
 def erf_inv(x):
     """A polynomial in the logarithm of 1 - x^2, by region.
 

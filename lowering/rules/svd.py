@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 import tensorflow as tf
 
+from lowering import avals
 from lowering.linalg import jacobi
 from lowering.linalg.batching import batched
-from lowering.ops import dims
-from lowering.ops.modes import by_execution
 from lowering.registry import rule
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
@@ -35,9 +34,9 @@ def svd(ctx, x, *, full_matrices, compute_uv, **_):
     def compiled(x):
         return ctx.lower(_svd, x, avals=ctx.in_avals, **params)
 
-    if not dims.is_static((m, n)):
+    if not avals.is_static((m, n)):
         return op_by_op(x)
-    return by_execution(op_by_op, compiled, x)
+    return ctx.by_mode(op_by_op, compiled, x)
 
 
 def _svd(x: jax.Array, *, full_matrices: bool, compute_uv: bool) -> list[jax.Array]:

@@ -3,8 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
+from lowering.formats import narrow
 from lowering.ops import cast, constant, dtypes, emit, move
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.targets import XLA
 from lowering.tensors import movement, ordering
 
@@ -15,8 +16,8 @@ _NARROW = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
 @rule("top_k")
 def top_k(ctx, x, *, k, axis=-1, **_):
     """In the total order of floats, NaN first; of equal elements the first."""
-    keys, positions = ordering.top_k(ordering.total_order(_swap(x, axis)), ctx.size(k))
-    return [_swap(ordering.from_total_order(keys, x.dtype), axis), _swap(positions, axis)]
+    keys, positions = ordering.top_k(ordering.total_order(_swap(ctx, x, axis)), ctx.size(k))
+    return [_swap(ctx, ordering.from_total_order(keys, x.dtype), axis), _swap(ctx, positions, axis)]
 
 
 @rule("top_k", target=XLA, dtypes=(*dtypes.FLOAT[:3], *_NARROW))
@@ -28,8 +29,8 @@ def top_k_xla(ctx, x, *, k, axis=-1, **params):
     """
 
     def as_floats():
-        values, positions = ordering.top_k(_swap(cast(x, tf.float32), axis), ctx.size(k))
-        return [cast(_swap(values, axis), x.dtype), _swap(positions, axis)]
+        values, positions = ordering.top_k(_swap(ctx, cast(x, tf.float32), axis), ctx.size(k))
+        return [cast(_swap(ctx, values, axis), x.dtype), _swap(ctx, positions, axis)]
 
     def as_integers():
         return top_k(ctx, x, k=k, axis=axis, **params)
@@ -39,11 +40,16 @@ def top_k_xla(ctx, x, *, k, axis=-1, **params):
     return tf.cond(ordering.has_unusual(x), as_integers, as_floats)
 
 
-@rule("approx_top_k")
+@rule("top_k", dtypes=dtypes.NARROW)
+def top_k_narrow(ctx, x, **_):
+    return narrow.run_on_order(ctx, x)
+
+
+@rule("approx_top_k", traits=Trait.SELECTS)
 def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     """The exact result, as from JAX on the CPU; of equal elements the first."""
     axis = reduction_dimension % x.shape.rank
-    moved = _swap(x, axis)
+    moved = _swap(ctx, x, axis)
     (key,) = ordering.sort_keys(moved)
     if not is_max_k:
         key = emit("Invert", key)
@@ -51,14 +57,14 @@ def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     _, positions = ordering.top_k(key, ctx.size(k))
     last = x.shape.rank - 1
     values = move("GatherV2", moved, positions, constant(last, tf.int32), batch_dims=last)
-    return [_swap(values, axis), _swap(positions, axis)]
+    return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
 
 
-def _swap(x, axis):
+def _swap(ctx, x, axis):
     """`x` with an axis and the last one swapped."""
     last = x.shape.rank - 1
     if axis in (-1, last):
         return x
     order = list(range(x.shape.rank))
     order[axis], order[last] = last, axis
-    return movement.transpose(x, order)
+    return movement.transpose(ctx, x, order)

@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from lowering.linalg import tridiagonal
 from lowering.linalg.batching import batched
-from lowering.ops.modes import by_execution
 from lowering.registry import rule
 from lowering.tensors.nonfinite import nan_unless
 
@@ -32,7 +31,7 @@ def tridiagonal_solve(ctx, dl, d, du, b, *, perturb_singular):
         params = {"perturb_singular": perturb_singular}
         return ctx.lower(_solve, *operands, avals=ctx.in_avals, **params)
 
-    return by_execution(op_by_op, compiled, dl, d, du, b)
+    return ctx.by_mode(op_by_op, compiled, dl, d, du, b)
 
 
 def _solve(

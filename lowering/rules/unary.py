@@ -6,7 +6,7 @@ from jax import lax
 
 from lowering.arrays import complex_math
 from lowering.ops import constant, dtypes, emit
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 
 _OPS = {
     "abs": "Abs",
@@ -42,23 +42,23 @@ def register_ops(ops):
       ops: the op of each primitive, by name.
     """
     for primitive, op in ops.items():
-        rule(primitive)(lambda ctx, x, op=op, **_: emit(op, x))
+        rule(primitive, traits=Trait.ELEMENTWISE)(lambda ctx, x, op=op, **_: emit(op, x))
 
 
 register_ops(_OPS)
 
 
-@rule("neg")
+@rule("neg", traits=Trait.ELEMENTWISE)
 def neg(ctx, x):
     return emit("Neg", x, modular=True)
 
 
-@rule("square")
+@rule("square", traits=Trait.ELEMENTWISE)
 def square(ctx, x):
     return emit("Square", x)
 
 
-@rule("sign")
+@rule("sign", traits=Trait.ELEMENTWISE)
 def sign(ctx, x):
     """The sign of a zero is that zero."""
     result = emit("Sign", x)
@@ -101,7 +101,8 @@ def reciprocal(x, **_):
     return jnp.ones((), x.dtype) / x
 
 
-@decomposition("exp2")
+@decomposition("exp2", dtypes=dtypes.NARROW)
+@decomposition("exp2", traits=Trait.ELEMENTWISE)
 def exp2(x, **_):
     return lax.exp(x * jnp.asarray(np.log(2), x.dtype))
 
@@ -115,7 +116,7 @@ def log2(x, **_):
     return result * jnp.asarray(1 / np.log(2), x.dtype)
 
 
-@decomposition("cbrt")
+@decomposition("cbrt", traits=Trait.ELEMENTWISE)
 def cbrt(x, **_):
     """A power, and one step of Newton's method for the last digits."""
     if x.dtype in (jnp.float16, jnp.bfloat16):
@@ -175,7 +176,7 @@ def atanh_complex(ctx, z, **_):
     return emit("Atanh", ctx.lower(complex_math.atanh_argument, z, avals=ctx.in_avals))
 
 
-@rule("round")
+@rule("round", traits=Trait.ELEMENTWISE)
 def round_(ctx, x, *, rounding_method):
     if rounding_method == lax.RoundingMethod.TO_NEAREST_EVEN:
         return emit("Round", x)
@@ -189,6 +190,12 @@ def _round_away_from_zero(x):
     return (down + (size - down >= half).astype(x.dtype)) * lax.sign(x)
 
 
+@decomposition("logistic", dtypes=dtypes.NARROW)
+def logistic_narrow(x, **_):
+    one = np.ones((), x.dtype)
+    return lax.div(jnp.broadcast_to(one, x.shape), one + lax.exp(-x))
+
+
 @rule("abs", dtypes=dtypes.COMPLEX)
 def abs_complex(ctx, x):
     """NaN if either part is, also where the other is infinite."""
@@ -197,17 +204,17 @@ def abs_complex(ctx, x):
     return emit("SelectV2", emit("NotEqual", x, x), constant(np.nan, real), size)
 
 
-@rule("real")
+@rule("real", traits=Trait.ELEMENTWISE)
 def real(ctx, x):
     return emit("Real", x, Tout=x.dtype.real_dtype)
 
 
-@rule("imag")
+@rule("imag", traits=Trait.ELEMENTWISE)
 def imag(ctx, x):
     return emit("Imag", x, Tout=x.dtype.real_dtype)
 
 
-@rule("conj")
+@rule("conj", traits=Trait.ELEMENTWISE)
 def conj(ctx, x, **_):
     if x.dtype.is_complex:
         return emit("Conj", x)

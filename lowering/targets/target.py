@@ -14,10 +14,13 @@ class Target:
     Attributes:
       name: what `convert(target=...)` takes.
       parent: the name of the target whose rules this one inherits, or None for the base.
+      has_tensorflow_kernels: whether TensorFlow's own kernels run what is not compiled; see
+        `ops/tuning.py`.
     """
 
     name: str
     parent: str | None = None
+    has_tensorflow_kernels: bool = True
 
 
 TF = Target("tf")

@@ -5,25 +5,21 @@ TensorStridedSliceUpdate, are the fastest that are not compiled; but a compiled 
 compiled again for every new place that comes from its arguments.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering.ops import cast, constant, modes, move
-from lowering.targets import target
+from lowering.ops import cast, constant, move
+from lowering.ops.scope import Scope
+from lowering.targets import Mode, target
 from lowering.tensors import indexing, movement
 
-if TYPE_CHECKING:
-    from lowering.core.context import Context
 
-
-def start(ctx: Context, index: indexing.Index, last: Any) -> int | tf.Tensor:
+def start(ctx: Scope, index: indexing.Index, last: Any) -> int | tf.Tensor:
     """Where a block begins along an axis, moved so that it fits.
 
     Args:
@@ -40,7 +36,7 @@ def start(ctx: Context, index: indexing.Index, last: Any) -> int | tf.Tensor:
 
 
 def read(
-    ctx: Context,
+    ctx: Scope,
     x: tf.Tensor,
     shape: Sequence[Any],
     starts: Sequence[int | tf.Tensor],
@@ -55,9 +51,9 @@ def read(
       starts: where the block begins: ints, or scalars of one dtype. It must lie inside of `x`.
       sizes: its dimensions.
     """
-    if not modes.is_compiled() or all(isinstance(start, int) for start in starts):
+    if ctx.mode is not Mode.COMPILED or all(isinstance(start, int) for start in starts):
         return movement.slice_(ctx, x, shape, starts, sizes)
-    if modes.takes_xla_ops(ctx):
+    if ctx.takes_xla_ops:
         begin = movement.vector(starts)
         return gen_xla_ops.xla_dynamic_slice(x, begin, cast(ctx.shape(sizes), begin.dtype))
     # Along axes whose place is known, and then along the others, one after the other.
@@ -73,7 +69,7 @@ def read(
 
 
 def write(
-    ctx: Context,
+    ctx: Scope,
     x: tf.Tensor,
     shape: Sequence[Any],
     block: tf.Tensor,
@@ -102,13 +98,13 @@ def write(
     rank = cut[-1] + 1
     begin = movement.vector(starts[:rank])
     is_known = all(isinstance(start, int) for start in starts[:rank])
-    if rank <= movement.MAX_RANK and (is_known or tf.executing_eagerly()):
+    if rank <= movement.MAX_RANK and (is_known or ctx.mode is Mode.EAGER):
         return _assign(x, block, begin)
-    if modes.takes_xla_ops(ctx):
+    if ctx.takes_xla_ops:
         return _dynamic_update_slice(x, block, begin)
     if rank > movement.MAX_RANK or ctx.target != target.XLA:
         return _scatter(ctx, x, shape, block, sizes, starts, rank)
-    return modes.choose(_assign_function, _dynamic_update_slice_function, x, block, begin)
+    return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
 
 
 def _assign(x: tf.Tensor, block: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
@@ -127,10 +123,6 @@ def _dynamic_update_slice(x: tf.Tensor, block: tf.Tensor, begin: tf.Tensor) -> t
     rest = constant([0] * (x.shape.rank - begin.shape[0]), begin.dtype)
     begin = tf.concat([begin, rest], 0)
     return gen_xla_ops.xla_dynamic_update_slice(x, block, begin)
-
-
-_assign_function = tf.function(_assign, autograph=False)
-_dynamic_update_slice_function = tf.function(_dynamic_update_slice, autograph=False)
 
 
 def _scatter(ctx, x, shape, block, sizes, starts, rank):

@@ -8,21 +8,22 @@ it is looked for first.
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import bitcast, emit, modes
-from lowering.ops.functions import shared
+from lowering.ops import bitcast, emit, functions, modes
+from lowering.ops.scope import Scope
+from lowering.targets import Mode
 
 
-def divide(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def divide(ctx: Scope, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """`x / y` of complex tensors, which broadcast."""
-    if modes.is_compiled():
+    if ctx.mode is Mode.COMPILED:
         return _textbook(x, y)
-    quotient = shared(_divide, x, y)
+    quotient = functions.call(_divide, x, y)
     quotient.set_shape(tf.broadcast_static_shape(x.shape, y.shape))
     return quotient
 
 
 def _divide(x, y):
-    return modes.by_execution(_recovered_if_nan, _textbook, x, y)
+    return modes.by_mode(_recovered_if_nan, _textbook, x, y)
 
 
 def _textbook(x, y):

@@ -1,23 +1,18 @@
 """The windows of an array as the rows of a matrix (im2col), for convolutions as products."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
+from lowering.arrays.windows import Window
 from lowering.ops import constant, integers
+from lowering.ops.scope import Scope
 from lowering.tensors import movement
 
-if TYPE_CHECKING:
-    from lowering.arrays.windows import Window
-    from lowering.core.context import Context
 
-
-def im2col(ctx: Context, x: tf.Tensor, axes: Sequence[Window]) -> tf.Tensor:
+def im2col(ctx: Scope, x: tf.Tensor, axes: Sequence[Window]) -> tf.Tensor:
     """The elements of each window of `x` side by side.
 
     Args:

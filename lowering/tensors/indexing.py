@@ -4,29 +4,22 @@ Indices are NumPy arrays where they are known at lowering time and tensors where
 functions here take either, and return what is known as a NumPy array.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import cast, constant, dims, integers
+from lowering import avals
+from lowering.ops import cast, constant, integers
+from lowering.ops.scope import Scope
+from lowering.ops.values import tensor
 from lowering.tensors import movement
-
-if TYPE_CHECKING:
-    from lowering.core.context import Context
 
 Index = np.ndarray | tf.Tensor
 
 INT32_MAX = np.iinfo(np.int32).max
-
-
-def tensor(x: Index) -> tf.Tensor:
-    """A value that may be known as a tensor."""
-    return x if isinstance(x, tf.Tensor) else constant(x)
 
 
 def index_tensor(index: Index) -> tf.Tensor:
@@ -57,7 +50,7 @@ def vectors(parts: Sequence[Index]) -> Index:
     return tf.raw_ops.Pack(values=parts, axis=-1)
 
 
-def clamp(ctx: Context, index: Index, last: Any) -> Index:
+def clamp(ctx: Scope, index: Index, last: Any) -> Index:
     """Indices along one axis, moved into its range.
 
     Args:
@@ -121,9 +114,7 @@ def _both(x: Index, y: Index) -> Index:
     return tf.raw_ops.LogicalAnd(x=tensor(x), y=tensor(y))
 
 
-def linear(
-    ctx: Context, parts: Sequence[Index], shape: Sequence[Any], axes: Sequence[int]
-) -> Index:
+def linear(ctx: Scope, parts: Sequence[Index], shape: Sequence[Any], axes: Sequence[int]) -> Index:
     """Positions in row-major order.
 
     Args:
@@ -132,7 +123,7 @@ def linear(
       shape: the dimensions of the array.
       axes: which of them are indexed. The index along others is zero.
     """
-    is_large = dims.is_static(shape) and math.prod(shape) > INT32_MAX
+    is_large = avals.is_static(shape) and math.prod(shape) > INT32_MAX
     position: Index = np.array(0)
     for part, axis in zip(parts, axes, strict=True):
         if is_large and isinstance(part, tf.Tensor):
@@ -141,7 +132,7 @@ def linear(
     return position
 
 
-def _multiply(ctx: Context, index: Index, stride: Any) -> Index:
+def _multiply(ctx: Scope, index: Index, stride: Any) -> Index:
     if isinstance(stride, int) and (stride == 1 or isinstance(index, np.ndarray)):
         return index * stride if isinstance(index, np.ndarray) else index
     index, stride = index_tensor(index), ctx.size(stride)
@@ -150,7 +141,7 @@ def _multiply(ctx: Context, index: Index, stride: Any) -> Index:
     return tf.raw_ops.Mul(x=index, y=stride)
 
 
-def starts(ctx: Context, parts: Mapping[int, Index], rank: int) -> list[int | tf.Tensor]:
+def starts(ctx: Scope, parts: Mapping[int, Index], rank: int) -> list[int | tf.Tensor]:
     """Where a single window begins along each of `rank` axes.
 
     Args:
@@ -165,7 +156,7 @@ def starts(ctx: Context, parts: Mapping[int, Index], rank: int) -> list[int | tf
     return result
 
 
-def steps(ctx: Context, shape: Sequence[Any], axis: int, size: Any) -> Index:
+def steps(ctx: Scope, shape: Sequence[Any], axis: int, size: Any) -> Index:
     """The positions of the first elements along an axis.
 
     Args:
@@ -187,7 +178,7 @@ def steps(ctx: Context, shape: Sequence[Any], axis: int, size: Any) -> Index:
     return tf.raw_ops.Reshape(tensor=places * stride, shape=integers(expanded))
 
 
-def window(ctx: Context, shape: Sequence[Any], sizes: Sequence[Any]) -> Index:
+def window(ctx: Scope, shape: Sequence[Any], sizes: Sequence[Any]) -> Index:
     """The positions of the elements of a window at the origin.
 
     Args:
@@ -217,20 +208,20 @@ def add(x: Index, y: Index) -> Index:
     return tf.raw_ops.AddV2(x=cast(x, dtype), y=cast(y, dtype))
 
 
-def reshape(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
+def reshape(ctx: Scope, index: Index, shape: Sequence[Any]) -> Index:
     """`index` with the dimensions `shape`."""
-    if isinstance(index, np.ndarray) and dims.is_static(shape):
+    if isinstance(index, np.ndarray) and avals.is_static(shape):
         return index.reshape(shape)
     return movement.reshape(ctx, index_tensor(index), shape)
 
 
-def broadcast(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
+def broadcast(ctx: Scope, index: Index, shape: Sequence[Any]) -> Index:
     """`index` broadcast to the dimensions `shape`."""
-    if isinstance(index, np.ndarray) and dims.is_static(shape):
+    if isinstance(index, np.ndarray) and avals.is_static(shape):
         return np.broadcast_to(index, shape)
     return movement.broadcast(ctx, index_tensor(index), shape)
 
 
-def transpose(x: Index, order: Sequence[int]) -> Index:
+def transpose(ctx: Scope, x: Index, order: Sequence[int]) -> Index:
     """`x` with its axes in another order."""
-    return x.transpose(order) if isinstance(x, np.ndarray) else movement.transpose(x, order)
+    return x.transpose(order) if isinstance(x, np.ndarray) else movement.transpose(ctx, x, order)

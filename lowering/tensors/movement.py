@@ -4,37 +4,29 @@ Each adds no node where there is nothing to do, takes symbolic dimensions, and w
 rank: where TensorFlow's kernels end at eight dimensions, one axis is done after the other.
 """
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-from lowering.ops import constant, integers, move
-from lowering.ops import dims as dims_
-from lowering.ops.modes import is_compiled
-
-if TYPE_CHECKING:
-    from lowering.core.context import Context
+from lowering import avals
+from lowering.ops import constant, integers, memo, modes, move, tuning
+from lowering.ops.scope import Scope, Sizes
+from lowering.targets import Mode
 
 # The highest rank that the kernels of Slice, StridedSlice, ReverseV2 and Tile take.
 MAX_RANK = 8
 # That of PadV2.
 _MAX_PAD_RANK = 6
-# TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start. An Einsum
-# takes one; TF Lite makes a transpose of it again, and tf2onnx keeps it, if letters are small. It
-# is faster up to so many elements, and always if the last axis stays the last.
-_MOST_BY_EINSUM = 1 << 12
 # The most runs of axes, alternately broadcast and not, that broadcasting kernels take.
 MAX_GROUPS = 5
 
 
-def reshape(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
+def reshape(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     """`x` with the dimensions `shape`; a shape that it has been given before costs nothing."""
-    if dims_.is_static(shape):
+    if avals.is_static(shape):
         return x if x.shape.as_list() == list(shape) else _reshape(x, integers(shape))
     unknown = [i for i, dim in enumerate(shape) if not isinstance(dim, int)]
     if len(unknown) > 1 or 0 in shape:
@@ -43,32 +35,23 @@ def reshape(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any])
 
 
 def _reshape(x: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
-    for op in () if tf.executing_eagerly() else x.consumers():
-        if op.type == "Reshape" and op.inputs[1] is shape and op.graph is x.graph:
-            return op.outputs[0]
-    return move("Reshape", x, shape)
+    if modes.current() is Mode.EAGER:
+        return move("Reshape", x, shape)
+    return memo.once(("reshape", id(x), id(shape)), lambda: move("Reshape", x, shape), x, shape)
 
 
-def transpose(x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
+def transpose(ctx: Scope, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
         return x
-    if is_compiled() or x.dtype != tf.float32 or not _is_for_einsum(x, permutation):
+    if not tuning.transposes_by_einsum(ctx, x, permutation):
         return move("Transpose", x, integers(permutation))
     axes = string.ascii_lowercase[: x.shape.rank]
     equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
     return tf.raw_ops.Einsum(inputs=[x], equation=equation)
 
 
-def _is_for_einsum(x: tf.Tensor, permutation: Sequence[int]) -> bool:
-    last = x.shape.rank - 1
-    if last >= len(string.ascii_lowercase):
-        return False
-    size = x.shape.num_elements()
-    return permutation[-1] == last or (size is not None and size <= _MOST_BY_EINSUM)
-
-
-def broadcast(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
+def broadcast(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     """`x` broadcast to the dimensions `shape`, aligned at the last one."""
     added = len(shape) - x.shape.rank
     if x.shape.as_list() == list(shape[added:]) and set(shape[:added]) <= {1}:
@@ -78,9 +61,7 @@ def broadcast(ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any
     return move("BroadcastTo", x, ctx.shape(shape))
 
 
-def _broadcast_trailing(
-    ctx: Context | dims_.Dimensions, x: tf.Tensor, shape: Sequence[Any]
-) -> tf.Tensor:
+def _broadcast_trailing(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     """Broadcasts the last axes, until few enough groups are left for one op to do the others.
 
     A group is a run of axes that are all broadcast, or all not.
@@ -109,7 +90,7 @@ def vector(values: Sequence[Any]) -> tf.Tensor:
 
 
 def slice_(
-    ctx: Context, x: tf.Tensor, shape: Sequence[Any], starts: Sequence[Any], sizes: Sequence[Any]
+    ctx: Scope, x: tf.Tensor, shape: Sequence[Any], starts: Sequence[Any], sizes: Sequence[Any]
 ) -> tf.Tensor:
     """The block of `x` that begins at `starts` and has the dimensions `sizes`.
 
@@ -143,7 +124,7 @@ def slice_(
 
 
 def pad(
-    ctx: Context,
+    ctx: Scope,
     x: tf.Tensor,
     shape: Sequence[Any],
     value: tf.Tensor,
@@ -172,7 +153,7 @@ def pad(
             padded,
             lambda y, i, dims, new: pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new),
         )
-    if dims_.is_static([p for pair in paddings for p in pair]):
+    if avals.is_static([p for pair in paddings for p in pair]):
         return move("PadV2", x, integers(paddings), value)
     flat = ctx.shape([p for pair in paddings for p in pair])
     return move("PadV2", x, tf.raw_ops.Reshape(tensor=flat, shape=integers([-1, 2])), value)
@@ -183,7 +164,7 @@ def _is_nonzero(dim: Any) -> bool:
 
 
 def along_axes(
-    ctx: Context,
+    ctx: Scope,
     x: tf.Tensor,
     shape: Sequence[Any],
     axes: Sequence[int],

@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.ops import bitcast, cast, constant, dtypes, emit, integers, kernels
-from lowering.ops.dtypes import SIGNED
 
 
 def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
@@ -32,7 +31,7 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
         return [cast(x, tf.uint8)]
     if not x.dtype.is_floating:
         return [x]
-    sign = _sign(bitcast(x, SIGNED[x.dtype.size]))
+    sign = _sign(bitcast(x, dtypes.signed(x.dtype)))
     absolute = magnitude(x)
     # Negated where the sign bit is set, so that both zeros become 0.
     key = emit("Sub", emit("BitwiseXor", absolute, sign), sign)
@@ -73,7 +72,7 @@ def total_order(x: tf.Tensor) -> tf.Tensor:
         return cast(x, tf.uint8)
     if not x.dtype.is_floating:
         return x
-    return _flip_negatives(bitcast(x, SIGNED[x.dtype.size]))
+    return _flip_negatives(bitcast(x, dtypes.signed(x.dtype)))
 
 
 def from_total_order(key: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -110,26 +109,21 @@ def has_unusual(x: tf.Tensor) -> tf.Tensor:
     return emit("Any", unusual, integers(range(x.shape.rank)))
 
 
-def is_absolute(x: tf.Tensor) -> bool:
-    """Whether floats are known to have no sign: their bits are in their order, NaN last."""
-    return x.dtype.is_floating and not tf.executing_eagerly() and x.op.type == "Abs"
-
-
 def magnitude(x: tf.Tensor) -> tf.Tensor:
     """The bits of floats without the sign, as signed integers: in the order of absolute values."""
-    bits = bitcast(x, SIGNED[x.dtype.size])
+    bits = bitcast(x, dtypes.signed(x.dtype))
     return emit("BitwiseAnd", bits, constant(bits.dtype.max, bits.dtype))
 
 
 def infinity(dtype: tf.DType) -> int:
     """The magnitude of infinity; that of NaN is greater."""
     numpy_dtype = dtype.as_numpy_dtype
-    return int(np.array(np.inf, numpy_dtype).view(SIGNED[dtype.size].as_numpy_dtype))
+    return int(np.array(np.inf, numpy_dtype).view(dtypes.signed(dtype).as_numpy_dtype))
 
 
 def _least_normal(dtype):
     tiny = ml_dtypes.finfo(dtype.as_numpy_dtype).tiny
-    return constant(np.asarray(tiny).view(SIGNED[dtype.size].as_numpy_dtype))
+    return constant(np.asarray(tiny).view(dtypes.signed(dtype).as_numpy_dtype))
 
 
 def _exceeds_infinity(magnitude, dtype):
@@ -148,7 +142,7 @@ def _flip_negatives(bits):
 
 def _signed(key):
     """A key as signed integers of its width, in its order."""
-    dtype = SIGNED[key.dtype.size]
+    dtype = dtypes.signed(key.dtype)
     if key.dtype == dtype:
         return key
     return emit("BitwiseXor", bitcast(key, dtype), constant(dtype.min, dtype))

@@ -15,9 +15,8 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import constant
-from lowering.ops.functions import shared
-from lowering.ops.modes import by_execution
+from lowering.ops import constant, functions
+from lowering.ops.scope import Scope
 
 # Rotation distances, from Table 4 of the paper.
 _DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
@@ -32,11 +31,18 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry2x32(
-    key0: tf.Tensor, key1: tf.Tensor, x0: tf.Tensor, x1: tf.Tensor, *, is_large: bool
+    ctx: Scope,
+    key0: tf.Tensor,
+    key1: tf.Tensor,
+    x0: tf.Tensor,
+    x1: tf.Tensor,
+    *,
+    is_large: bool,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The hash of each pair of uint32 words under a pair of key words; operands broadcast.
 
     Args:
+      ctx: the context of the rule.
       key0: the first words of keys.
       key1: their second words.
       x0: the first words of what is hashed.
@@ -44,10 +50,10 @@ def threefry2x32(
       is_large: whether the work in a kernel outweighs the cost of running it.
     """
     operands = (key0, key1, x0, x1)
-    by_shifts = functools.partial(shared, _by_shifts)
+    by_shifts = functools.partial(functions.call, _by_shifts)
     if not is_large:
         return by_shifts(*operands)
-    return by_execution(functools.partial(shared, _by_floats), by_shifts, *operands)
+    return ctx.by_mode(functools.partial(functions.call, _by_floats), by_shifts, *operands)
 
 
 def _by_shifts(key0, key1, x0, x1):
@@ -64,7 +70,7 @@ def _rounds(four_rounds, low_factors, key0, key1, x0, x1):
     for i in range(5):
         # Vectors, as each of their elements would be a node.
         high, low = constant(_MULTIPLIERS[i % 2]), constant(low_factors[i % 2])
-        x0, x1 = shared(four_rounds, x0, x1, high, low)
+        x0, x1 = functions.call(four_rounds, x0, x1, high, low)
         x0 = x0 + schedule[(i + 1) % 3]
         x1 = x1 + (schedule[(i + 2) % 3] + constant(i + 1, np.uint32))
     return x0, x1

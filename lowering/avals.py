@@ -1,0 +1,54 @@
+"""Questions about abstract values, dtypes and dimensions that need no TensorFlow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from lowering import jax_compat
+
+
+def is_key(dtype: Any) -> bool:
+    """Whether a dtype is one of JAX's typed PRNG keys."""
+    return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def itemsize(dtype: Any) -> int:
+    """The bytes of an element; PRNG keys have at most 16."""
+    return 16 if is_key(dtype) else np.dtype(dtype).itemsize
+
+
+def physical_shape(aval: Any) -> tuple[Any, ...]:
+    """The shape of the tensor that holds a value: keys have a dimension for their words."""
+    return (*aval.shape, *jax_compat.key_shape(aval.dtype)) if is_key(aval.dtype) else aval.shape
+
+
+def physical_aval(aval: Any) -> Any:
+    """The abstract value of the words of keys; any other abstract value itself."""
+    if not is_key(aval.dtype):
+        return aval
+    return jax.core.ShapedArray(physical_shape(aval), np.dtype(np.uint32))
+
+
+def struct(aval: Any) -> jax.ShapeDtypeStruct:
+    """The shape and dtype of an abstract value, as the tracing functions of JAX take them."""
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def static_shape(dims: Sequence[Any]) -> list[int | None]:
+    """The dimensions as TensorFlow's static shape, with None for symbolic ones."""
+    return [dim if isinstance(dim, int) else None for dim in dims]
+
+
+def is_static(dims: Sequence[Any]) -> bool:
+    """Whether all dimensions are known."""
+    return all(isinstance(dim, int) for dim in dims)
+
+
+def is_at_most(dim: Any, limit: int) -> bool:
+    """Whether a size is known not to exceed a limit."""
+    try:
+        return bool(dim <= limit)
+    except jax.errors.InconclusiveDimensionOperation:
+        return False

@@ -1,0 +1,127 @@
+"""The ways in which an equation is lowered, by how the values of its variables are represented.
+
+`REPRESENTATIONS` is the list; the first that applies to an equation lowers it. Those that change
+how operands are represented lower an equation on the changed operands, which others apply to.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from lowering.core.context import Context
+from lowering.formats import keys, narrow
+from lowering.ops import values
+from lowering.ops.values import Value
+from lowering.registry import Rule, Trait, has_trait
+from lowering.tensors import movement
+
+
+class Representation(Protocol):
+    """A way in which values are represented."""
+
+    def applies(self, ctx: Context, rule: Rule, operands: Sequence[Value]) -> bool:
+        """Whether an equation is lowered in this way."""
+
+    def hold(self, rule: Rule, value: Value, aval: Any) -> Value:
+        """An operand in this representation."""
+
+    def apply(self, ctx: Context, rule: Rule, operands: Sequence[Value]) -> Any:
+        """The results of an equation on operands in this representation."""
+
+
+class Known:
+    """Values that are known at lowering time: the equation is folded."""
+
+    def applies(self, ctx, rule, operands):
+        return all(map(values.is_known, operands)) and ctx.lowering.folder.folds(ctx.eqn, operands)
+
+    def hold(self, rule, value, aval):
+        return value
+
+    def apply(self, ctx, rule, operands):
+        def run():
+            return map(values.full, ctx.lowering.equation(ctx.eqn, operands))
+
+        results = ctx.lowering.folder.fold(ctx.eqn, operands, run)
+        return results if ctx.eqn.primitive.multiple_results else results[0]
+
+
+class Narrow:
+    """Numbers of eight bits or fewer, held in wider dtypes."""
+
+    def applies(self, ctx, rule, operands):
+        dtype = narrow.dtype_of(ctx.eqn)
+        return dtype is not None and not rule.takes(dtype)
+
+    def hold(self, rule, value, aval):
+        return narrow.known(value, getattr(aval, "dtype", None))
+
+    def apply(self, ctx, rule, operands):
+        return narrow.apply(ctx, *operands)
+
+
+class Decomposed:
+    """Values of any kind, of which the rule is written in JAX."""
+
+    def applies(self, ctx, rule, operands):
+        return rule.is_decomposition
+
+    def hold(self, rule, value, aval):
+        return value
+
+    def apply(self, ctx, rule, operands):
+        return ctx.lowering.lower(rule.fun, operands, ctx.in_avals, ctx.eqn.params)
+
+
+class Keys:
+    """Arrays of PRNG keys, moved as integers."""
+
+    def applies(self, ctx, rule, operands):
+        return keys.has_keys(ctx.eqn) and not rule.held
+
+    def hold(self, rule, value, aval):
+        is_key = keys.is_key_aval(aval)
+        return values.full(values.held(value, aval.dtype)) if is_key else value
+
+    def apply(self, ctx, rule, operands):
+        return keys.apply_to_integers(ctx, *operands)
+
+
+class Tensors:
+    """Tensors, and known values where the rule takes them."""
+
+    def applies(self, ctx, rule, operands):
+        return True
+
+    def hold(self, rule, value, aval):
+        dtype = getattr(aval, "dtype", None)
+        if not values.is_known(value):
+            return values.full(value)
+        if rule.keep_constants:
+            return values.held(value, dtype)
+        return values.tensor(narrow.known(value, dtype), dtype)
+
+    def apply(self, ctx, rule, operands):
+        return rule.fun(ctx, *operands, **ctx.eqn.params)
+
+
+class Broadcasts(Tensors):
+    """Tensors and known values that elementwise ops broadcast."""
+
+    def applies(self, ctx, rule, operands):
+        if not has_trait(ctx.eqn.primitive.name, Trait.ELEMENTWISE):
+            return False
+        ranks = {len(aval.shape) for aval in (*ctx.in_avals, *ctx.out_avals)} - {0}
+        return len(ranks) <= 1 and max(ranks, default=0) <= movement.MAX_GROUPS
+
+    def hold(self, rule, value, aval):
+        return super().hold(rule, values.smallest(value), aval)
+
+
+REPRESENTATIONS: Sequence[Representation] = (
+    Known(),
+    Narrow(),
+    Decomposed(),
+    Keys(),
+    Broadcasts(),
+    Tensors(),
+)

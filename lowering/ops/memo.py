@@ -1,0 +1,31 @@
+"""Ops that a graph needs only once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+# The attribute of a graph that holds what is remembered of it, so that both are freed together.
+_ATTRIBUTE = "_lowering_memo"
+
+
+def of_graph() -> dict[Any, Any]:
+    """What is remembered of the graph that ops are added to now."""
+    graph = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, _ATTRIBUTE):
+        setattr(graph, _ATTRIBUTE, {})
+    return getattr(graph, _ATTRIBUTE)
+
+
+def once(key: Any, make: Callable[[], Any], *kept: Any) -> Any:
+    """What `make()` returns, made once for a key in each graph.
+
+    Args:
+      key: hashable. It may hold identities of objects.
+      make: makes ops.
+      *kept: those objects; they are kept, so that their identities stay their own.
+    """
+    memo = of_graph()
+    if key not in memo:
+        memo[key] = make(), kept
+    return memo[key][0]

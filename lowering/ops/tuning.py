@@ -1,0 +1,83 @@
+"""Choices for speed alone: where TensorFlow's kernels do the same faster by another op.
+
+Each says which row of `tools/bench.py` shows its gain. They serve targets whose graphs TensorFlow's
+own kernels run, and ops that XLA does not compile. Choices between loops and equations are made by
+passes: `passes/hoisting.py`, `passes/unrolling.py` and `passes/flattening.py`.
+"""
+
+import math
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from lowering import avals
+from lowering.ops.scope import Scope
+from lowering.targets import Mode
+
+# The most elements that an Einsum transposes faster, unless the last axis stays the last.
+_EINSUM_ELEMENTS = 1 << 12
+
+# The most multiplications that a product of matrices by Eigen does as fast as oneDNN.
+_EIGEN_MULTIPLICATIONS = 1 << 20
+
+# A convolution with at most so many positions and at least so many weights is bound by the weights,
+# unless they stay in the cache of a core, which has 2 MiB or less.
+_FEW_POSITIONS = 128
+_MANY_WEIGHTS = 1 << 19
+# Windows are gathered feature vector by feature vector; one of a cache line or more is copied fast.
+_LONG_FEATURES = 16
+
+
+def _permits(ctx: Scope) -> bool:
+    return ctx.target.has_tensorflow_kernels and ctx.mode is not Mode.COMPILED
+
+
+def transposes_by_einsum(ctx: Scope, x: tf.Tensor, permutation: Sequence[int]) -> bool:
+    """Whether an Einsum transposes `x` faster than Transpose.
+
+    TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start; an
+    Einsum takes one.
+    """
+    last = x.shape.rank - 1
+    if not _permits(ctx) or x.dtype != tf.float32 or last >= len(string.ascii_lowercase):
+        return False
+    size = x.shape.num_elements()
+    return permutation[-1] == last or (size is not None and size <= _EINSUM_ELEMENTS)
+
+
+def multiplies_by_eigen(ctx: Scope, x: tf.Tensor, y: tf.Tensor, adj_y: bool) -> bool:
+    """Whether BatchMatMulV3 multiplies batches of matrices faster than BatchMatMulV2.
+
+    TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
+    BatchMatMulV3 by Eigen, which takes one. TF Lite and tf2onnx take both; TF.js only the former.
+    """
+    sizes = (*x.shape, y.shape[-2 if adj_y else -1])
+    if not _permits(ctx) or x.dtype != tf.float32 or None in sizes:
+        return False
+    return math.prod(sizes) <= _EIGEN_MULTIPLICATIONS
+
+
+def convolves_by_matmul(ctx: Scope, lhs: Any, rhs: Any, out: Any, numbers: Any) -> bool:
+    """Whether a convolution is faster as a product of its windows and its weights.
+
+    TensorFlow's kernels bring weights into another layout at each call. For few positions that
+    takes longer than to multiply. Windows have to take less room than the weights.
+
+    Args:
+      ctx: the context of the rule.
+      lhs: the abstract value of the images.
+      rhs: that of the weights.
+      out: that of the result.
+      numbers: the dimension numbers of the convolution.
+    """
+    if not _permits(ctx) or not avals.is_static((*lhs.shape, *out.shape)):
+        return False
+    features = out.shape[numbers.out_spec[1]]
+    positions = math.prod(out.shape) // features
+    return (
+        math.prod(rhs.shape) >= _MANY_WEIGHTS
+        and positions <= min(_FEW_POSITIONS, features)
+        and lhs.shape[numbers.lhs_spec[1]] >= _LONG_FEATURES
+    )

@@ -1,0 +1,74 @@
+"""Questions about jaxprs that several passes ask."""
+
+import collections
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax.extend.core as jex_core
+
+# An open or closed jaxpr: the bodies of some primitives have no constants and are open.
+Jaxpr = jex_core.ClosedJaxpr | jex_core.Jaxpr
+
+
+def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of an equation."""
+    pending = list(eqn.params.values())
+    while pending:
+        value = pending.pop(0)
+        if isinstance(value, jex_core.ClosedJaxpr | jex_core.Jaxpr):
+            yield value
+        elif isinstance(value, tuple | list):
+            pending.extend(value)
+
+
+def count_calls(jaxpr: Jaxpr) -> dict[int, tuple[Jaxpr, int]]:
+    """Each jaxpr that is called in a jaxpr, and how often (once, or more), by identity."""
+    counts: collections.Counter[int] = collections.Counter()
+    found: dict[int, Jaxpr] = {}
+
+    def walk(caller):
+        for eqn in caller.eqns:
+            for called in called_jaxprs(eqn):
+                counts[id(called)] += 1
+                found[id(called)] = called
+                # Its own calls count twice if it is called twice; more makes no difference.
+                if counts[id(called)] <= 2:
+                    walk(called)
+
+    walk(jaxpr)
+    return {key: (called, counts[key]) for key, called in found.items()}
+
+
+def is_long(jaxpr: Jaxpr, limit: int) -> bool:
+    """Whether a jaxpr and all that it calls have at least `limit` equations."""
+
+    def rest(caller, left):
+        for eqn in caller.eqns:
+            left -= 1
+            for called in called_jaxprs(eqn):
+                left = rest(called, left)
+            if left <= 0:
+                break
+        return left
+
+    return rest(jaxpr, limit) <= 0
+
+
+def used(eqns: Sequence[jex_core.JaxprEqn], outvars: Sequence[Any] = ()) -> set[jex_core.Var]:
+    """The variables that equations and results use."""
+    atoms = (*(atom for eqn in eqns for atom in eqn.invars), *outvars)
+    return {atom for atom in atoms if not isinstance(atom, jex_core.Literal)}
+
+
+def needed(
+    eqns: Sequence[jex_core.JaxprEqn],
+    is_wanted: Callable[[jex_core.JaxprEqn], bool],
+    results: Sequence[Any] = (),
+) -> list[jex_core.JaxprEqn]:
+    """The equations that are wanted, those that give results, and those that these need."""
+    kept, variables = [], used((), results)
+    for eqn in reversed(eqns):
+        if is_wanted(eqn) or not variables.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            variables |= used([eqn])
+    return kept[::-1]

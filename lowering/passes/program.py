@@ -1,0 +1,40 @@
+"""A JAX function, traced and prepared to be lowered."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex_core
+
+from lowering.passes import pipeline
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A traced JAX function.
+
+    Attributes:
+      jaxpr: the closed jaxpr, without dead code.
+      out_tree: the structure of the function's result.
+      outlined: the jaxprs that are to be functions of the graph, by identity.
+    """
+
+    jaxpr: jex_core.ClosedJaxpr
+    out_tree: jax.tree_util.PyTreeDef
+    outlined: frozenset[int]
+
+
+def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeStruct]) -> Program:
+    """Traces the user's function, `fun(*args, **kwargs)`.
+
+    Args:
+      fun: a JAX function.
+      in_tree: the tree structure of `(args, kwargs)`.
+      avals: shape, dtype and weak type of each leaf; dimensions may be symbolic.
+    """
+    args, kwargs = jax.tree_util.tree_unflatten(in_tree, avals)
+    # A fresh function, so that JAX's caches hold it no longer than we do.
+    traced = jax.jit(lambda *a, **k: fun(*a, **k)).trace(*args, **kwargs)
+    jaxpr, outlined = pipeline.whole_program(traced.jaxpr)
+    return Program(jaxpr, traced.out_tree, outlined)

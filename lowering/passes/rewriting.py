@@ -1,0 +1,95 @@
+"""Makes jaxprs of others, with some equations replaced."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax.extend.core as jex_core
+
+from lowering import jax_compat
+from lowering.passes.jaxprs import Jaxpr
+
+
+class Rewriter:
+    """Makes a jaxpr of the equations of another, some of them replaced."""
+
+    def __init__(self, jaxpr: Jaxpr):
+        self._old = jaxpr
+        self._constvars = list(jaxpr.constvars)
+        self._consts = list(getattr(jaxpr, "consts", ()))
+        self._eqns: list[jex_core.JaxprEqn] = []
+        self._atoms: dict[jex_core.Var, Any] = {}
+
+    def read(self, atoms: Sequence[Any]) -> list[Any]:
+        """The atoms that stand for those of the old jaxpr in the new one."""
+        return [_read(atom, self._atoms) for atom in atoms]
+
+    def add(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds an equation, whose operands may be atoms of the old jaxpr or of the new one."""
+        invars = self.read(eqn.invars)
+        is_same = all(new is old for new, old in zip(invars, eqn.invars, strict=True))
+        self._eqns.append(eqn if is_same else eqn.replace(invars=invars))
+
+    def replace(self, outvars: Sequence[jex_core.Var], atoms: Sequence[Any]) -> None:
+        """Lets atoms stand for the results of an equation that is not added."""
+        self._atoms.update(zip(outvars, self.read(atoms), strict=True))
+
+    def copy(
+        self, jaxpr: Jaxpr, operands: Sequence[Any], scope: jex_core.JaxprEqn
+    ) -> tuple[list[jex_core.JaxprEqn], list[Any]]:
+        """The equations of another jaxpr on variables of their own, and the atoms of its results.
+
+        Args:
+          jaxpr: a jaxpr; its constants become constants of the new one.
+          operands: the atoms that are its inputs.
+          scope: the equation that the equations take the place of; they get its name scope.
+        """
+        atoms = dict(zip(jaxpr.invars, operands, strict=True))
+        for var, const in zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True):
+            atoms[var] = jex_core.Var(var.aval)
+            self._constvars.append(atoms[var])
+            self._consts.append(const)
+        eqns = []
+        for eqn in jaxpr.eqns:
+            invars = [_read(atom, atoms) for atom in eqn.invars]
+            outvars = [jex_core.Var(var.aval) for var in eqn.outvars]
+            atoms.update(zip(eqn.outvars, outvars, strict=True))
+            copied = eqn.replace(invars=invars, outvars=outvars)
+            eqns.append(jax_compat.within_scope(copied, scope))
+        return eqns, [_read(atom, atoms) for atom in jaxpr.outvars]
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Any], scope: jex_core.JaxprEqn) -> list[Any]:
+        """Adds the equations of another jaxpr; returns the atoms of its results. As `copy`."""
+        eqns, results = self.copy(jaxpr, operands, scope)
+        for eqn in eqns:
+            self.add(eqn)
+        return self.read(results)
+
+    def jaxpr(self) -> jex_core.ClosedJaxpr:
+        """The new jaxpr."""
+        outvars = self.read(self._old.outvars)
+        jaxpr = jex_core.Jaxpr(self._constvars, list(self._old.invars), outvars, self._eqns)
+        return jex_core.ClosedJaxpr(jaxpr, self._consts)
+
+
+def _read(atom: Any, atoms: dict[jex_core.Var, Any]) -> Any:
+    return atom if isinstance(atom, jex_core.Literal) else atoms.get(atom, atom)
+
+
+def replace_equations(
+    jaxpr: Jaxpr,
+    replacements: Mapping[str, Callable[[jex_core.JaxprEqn], jex_core.JaxprEqn | None]],
+) -> Jaxpr:
+    """Replaces equations one by one.
+
+    Args:
+      jaxpr: a jaxpr.
+      replacements: for a primitive, a function that returns what takes the place of an equation,
+        with the same results, or None if the equation stays.
+    """
+    if not any(eqn.primitive.name in replacements for eqn in jaxpr.eqns):
+        return jaxpr
+    new = Rewriter(jaxpr)
+    for eqn in jaxpr.eqns:
+        replace = replacements.get(eqn.primitive.name)
+        new.add((replace and replace(eqn)) or eqn)
+    return new.jaxpr()

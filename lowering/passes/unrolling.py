@@ -1,0 +1,55 @@
+"""How many elements a step of a scan's loop takes: its parameter `unroll`.
+
+A loop costs time itself, beside its body: about as much as thirty ops. XLA's loops cost little, and
+run no faster if they are unrolled.
+"""
+
+import jax.extend.core as jex_core
+
+from lowering.passes.jaxprs import Jaxpr, is_long
+from lowering.passes.rewriting import replace_equations
+from lowering.targets import Mode
+
+# A scan whose steps have no more equations than this, all together, is unrolled.
+_UNROLLED_EQUATIONS = 64
+
+# A step takes as many elements as have no more equations than this, all together.
+_STEP_EQUATIONS = 48
+_STEP_ELEMENTS = 8
+
+
+def unroll_short_scans(jaxpr: Jaxpr) -> Jaxpr:
+    """Unrolls scans over few elements, with few equations for each."""
+
+    def unroll(eqn):
+        length = eqn.params["length"]
+        return _with_unroll(eqn, length) if _is_short(eqn.params["jaxpr"], length) else None
+
+    return replace_equations(jaxpr, {"scan": unroll})
+
+
+def widen_steps(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
+    """Lets a step of a scan take several elements where little is done for each.
+
+    A scan for which the user has asked for a number of elements keeps it.
+    """
+
+    def widen(eqn):
+        body, length = eqn.params["jaxpr"], eqn.params["length"]
+        if eqn.params["unroll"] > 1 or not isinstance(length, int):
+            return None
+        counts = (n for n in range(_STEP_ELEMENTS, 1, -1) if length % n == 0)
+        count = next((n for n in counts if not is_long(body, _STEP_EQUATIONS // n)), 1)
+        return _with_unroll(eqn, count)
+
+    return jaxpr if mode is Mode.COMPILED else replace_equations(jaxpr, {"scan": widen})
+
+
+def _is_short(body: Jaxpr, length) -> bool:
+    return isinstance(length, int) and (
+        length <= 1 or not is_long(body, _UNROLLED_EQUATIONS // length + 1)
+    )
+
+
+def _with_unroll(eqn: jex_core.JaxprEqn, unroll: int) -> jex_core.JaxprEqn:
+    return eqn.replace(params={**eqn.params, "unroll": unroll})
