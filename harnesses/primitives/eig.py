@@ -24,7 +24,7 @@ def _eig(case, a, dtype, left=False, right=True, condition=100):
 def _regular(dtype):
     """Matrices whose eigenvalues are well conditioned, two of them not finite."""
     regular = random((5, 5), dtype)
-    return regular, linalg.poisoned(regular), linalg.poisoned(regular, np.inf)
+    return regular, linalg.with_nonfinite(regular), linalg.with_nonfinite(regular, np.inf)
 
 
 def _hard(dtype):

@@ -34,8 +34,8 @@ def svd():
             yield _harness(f"{shape=}_values", random(shape, dtype), dtype, compute_uv=False)
         regular = random((5, 4), dtype)
         hard = linalg.stacked(
-            linalg.poisoned(regular),
-            linalg.poisoned(regular, np.inf),
+            linalg.with_nonfinite(regular),
+            linalg.with_nonfinite(regular, np.inf),
             linalg.with_singular_values((5, 4), [2, 2, 1, 1], dtype),
             linalg.with_singular_values((5, 4), [3, 2], dtype),
             linalg.with_singular_values((5, 4), np.logspace(0, -12, 4), dtype),
