@@ -11,7 +11,7 @@ from harnesses.primitives.unary import normals
 
 
 def _values(dtype, to):
-    """The special values, the neighbourhood of the limits of integers, and random values."""
+    """Returns a maker of special values, values near the limits of integers, and random values."""
     kind = np.dtype(dtype)
     if kind == np.bool_:
         return lambda rng: specials(dtype)

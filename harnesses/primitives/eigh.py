@@ -29,7 +29,7 @@ def eigh():
     for dtype in DTYPES:
         for shape in ((4, 4), (2, 2), (1, 1), (0, 0), (2, 0, 0), (0, 3, 3)):
             yield _harness(f"{shape=}", random(shape, dtype), dtype)
-        # The other triangle is ignored, whatever it has.
+        # The lower triangle, which is not read, has a NaN.
         upper = linalg.with_nonfinite(random((2, 4, 4), dtype))
         yield _harness("upper", upper, dtype, lower=False)
         regular = random((5, 5), dtype)

@@ -1,4 +1,4 @@
-"""Reductions of matrices to Hessenberg and to tridiagonal form."""
+"""Reduction of matrices to Hessenberg form and to tridiagonal form."""
 
 import functools
 

@@ -22,10 +22,10 @@ def qr():
             for full_matrices in (True, False):
                 for pivoting in (True, False):
                     params = {"full_matrices": full_matrices, "pivoting": pivoting}
-                    # The reflectors of a square matrix are all that there are.
+                    # For square matrices `full_matrices` makes no difference.
                     if full_matrices and shape[-2] == shape[-1]:
                         continue
-                    # Loops take long to compile.
+                    # Skipped to save time: the loops take long to compile.
                     if full_matrices and pivoting and dtype in COMPLEX:
                         continue
                     yield Harness(

@@ -14,7 +14,7 @@ def _harness(case, a, dtype, **params):
     params = {"full_matrices": True, "compute_uv": True, **params}
 
     def svd(a):
-        # As the primitive orders its results.
+        # The primitive returns the singular values first.
         results = lax.linalg.svd(a, **params)
         return (results[1], results[0], results[2]) if params["compute_uv"] else results
 

@@ -14,7 +14,7 @@ DTYPES = (np.float32, np.float64, *COMPLEX)
 
 
 def _system(n, dtype, batch=()):
-    """A well-conditioned matrix, whose triangles are too; unit triangles included."""
+    """Returns a maker of matrices whose triangles, and unit triangles, are well conditioned."""
 
     def make(rng):
         return random((*batch, n, n), dtype, -0.3, 0.3)(rng) + 2 * np.eye(n, dtype=dtype)
