@@ -1,1 +1,1 @@
-"""The limitations: a module for each primitive or family, with the same name as that of the rule."""
+"""The limitations: a module for each primitive or family, named like the module of its rule."""
