@@ -44,7 +44,7 @@ def _hard(dtype):
 def _defective(dtype):
     """Returns a Jordan block of size 5, and the condition number of its eigenvalue.
 
-    An error of the matrix changes the eigenvalue of a Jordan block of size n by its n-th root.
+    An error e of the matrix changes the eigenvalue of a Jordan block of size n by e^(1/n).
     """
     eps = float(np.finfo(dtype).eps)
     return (2 * np.eye(5) + np.eye(5, k=1)).astype(dtype), 4 * eps ** (1 / 5) / (5 * eps)

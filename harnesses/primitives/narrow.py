@@ -2,7 +2,7 @@
 
 TensorFlow programs can take few of these dtypes as arguments in every mode. Therefore arguments and
 results are of wider dtypes, and the function of the harness converts them. Most harnesses are for
-the formats that hardware supports (`MAIN`). The others differ from them only in rounding.
+the formats that hardware supports (`MAIN`). The others differ from them in rounding.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""PRNG keys and random bits: the same bits as JAX, whatever the implementation."""
+"""PRNG keys and random bits, which must equal JAX's for every key implementation."""
 
 import functools
 
@@ -205,7 +205,7 @@ def rng_bit_generator():
                 case = f"{algorithm.name}_{shape=}_{name(dtype)}"
                 yield Harness("rng_bit_generator", case, fun, (_words((), "rbg"),), dtype=dtype)
         fun = functools.partial(lax.rng_bit_generator, shape=(7,), algorithm=algorithm)
-        # The counter overflows its low 64 bits.
+        # The low 64 bits of the counter overflow.
         full = np.array([5, 7, 2**32 - 1, 2**32 - 1], np.uint32)
         yield Harness("rng_bit_generator", f"{algorithm.name}_overflow", fun, (full,))
         args = (full_range((2,), np.uint64),)

@@ -27,7 +27,9 @@ _AXES = [(0,), (1, 2)]
 
 
 def _sum_comparer(dtype, count, largest):
-    """Returns a comparer of sums: JAX rounds its partial sums to `dtype`, others round other sums.
+    """Returns a comparer of sums; it allows any order of summation.
+
+    JAX rounds its partial sums to `dtype`, and in another order the partial sums are different.
 
     Args:
       dtype: the dtype of the sum.

@@ -54,7 +54,7 @@ def sort():
         yield Harness("sort", f"specials_{name(dtype)}", _sort(0), (_shuffled(values),))
         # The positions show that the order is stable.
         yield Harness("sort", f"positions_{name(dtype)}", _sort(0), (_shuffled(values), position))
-        # The dtype as that of an operand that is no key.
+        # The second operand, of this dtype, is not a key.
         yield Harness(
             "sort",
             f"carried_{name(dtype)}",

@@ -90,9 +90,9 @@ def permutation(pivots: Array, *, permutation_size: int) -> Array:
 def pivots(permutation: Array) -> Array:
     """Returns the swaps that result in a permutation of n rows; the inverse of `permutation`.
 
-    Step k swaps the original row permutation[k] into place k. If no earlier step has moved that
-    row, it is still at its original place p. If step p < k has moved it, it is at the place from
-    which step p took its own row. That place can in turn be less than k, so the loop repeats this.
+    Step k moves the original row p = permutation[k] to place k. If p >= k, that row is still in
+    place p. If p < k, step p has exchanged it with row permutation[p], so it is where that row was.
+    The same rule says where that was, and so on.
     """
     steps = lax.iota(jnp.int32, permutation.shape[0])
 
