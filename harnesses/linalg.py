@@ -1,8 +1,9 @@
-"""Comparers of matrix decompositions, and matrices on which they are hard.
+"""Comparers of matrix decompositions, and makers of matrices for which they are difficult.
 
-A decomposition that is not unique is compared by what defines it: that its factors multiply to the
-matrix, that they are orthogonal or triangular, and that eigenvalues agree with JAX's. Errors are
-measured in units of n eps times the norm of the matrix.
+A decomposition that is not unique cannot be compared with JAX's element by element. Instead its
+defining properties are checked: the product of its factors is the matrix, the factors are
+orthogonal or triangular, and the eigenvalues agree with JAX's. Errors are measured in units of n
+eps times the norm of the matrix.
 """
 
 import math
@@ -14,11 +15,12 @@ import numpy as np
 from harnesses.arguments import Maker, is_complex, random
 from harnesses.compare import Arrays, Comparer, Comparison
 
-# What is measured, how far it is off, and how far it may be.
+# The name of a check, the difference that it measures, and the tolerance.
 Check = tuple[str, Any, float]
 
 
 def _worst(checks: Iterator[Check]) -> Comparison:
+    """Returns the comparison of the check whose difference is largest relative to its tolerance."""
     worst = Comparison(True)
     for name, difference, tolerated in checks:
         distance = np.abs(np.asarray(difference))
@@ -33,16 +35,17 @@ def _worst(checks: Iterator[Check]) -> Comparison:
 
 
 def checks(fun: Callable[[Arrays, Arrays, Arrays, float], Iterator[Check]]) -> Comparer:
-    """A comparer of the checks that a function yields for results, arguments and n eps.
+    """Returns a comparer that applies the checks which `fun` yields.
 
-    The first argument is a batch of matrices, and all that `fun` is given has its batch dimensions
-    as one. Matrices of which JAX's results are not finite are left to `nan_reaches`.
+    `fun` takes JAX's results, the results to be compared, the arguments, and n eps. The first
+    argument is a batch of matrices. In all arrays that `fun` gets, the batch dimensions are merged
+    into one. Matrices for which JAX's results are not finite are only compared by `nan_reaches`.
     """
 
     def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-        reached = nan_reaches(expected, actual, args)
-        if not reached.equal:
-            return reached
+        comparison = nan_reaches(expected, actual, args)
+        if not comparison.equal:
+            return comparison
         *batch, m, n = args[0].shape
 
         def merged(arrays: Arrays) -> Arrays:
@@ -64,14 +67,14 @@ def checks(fun: Callable[[Arrays, Arrays, Arrays, float], Iterator[Check]]) -> C
 
 
 def _is_finite(x: np.ndarray) -> np.ndarray:
-    """Whether all elements of each array of a batch are finite."""
+    """Returns, for each array of a batch, whether all its elements are finite."""
     return np.all(np.isfinite(x), axis=tuple(range(1, x.ndim)))
 
 
 def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-    """What is not finite in JAX's results is not finite in others.
+    """Checks that each element that is not finite in JAX's results is not finite in the others.
 
-    How far a NaN spreads, beyond where it has to, depends on the order of operations.
+    Other elements may be NaN too: how far a NaN spreads depends on the order of operations.
     """
     for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
         wrong = ~np.isfinite(e) & np.isfinite(a)
@@ -82,7 +85,10 @@ def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
 
 
 def relative_to_norm(factor: float = 4) -> Comparer:
-    """Close, relative to the largest element of each matrix of a result; integers are equal."""
+    """Returns a comparer with a tolerance relative to the largest element of each matrix.
+
+    Integers must be equal.
+    """
 
     def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
         if not all(np.all(np.isfinite(e)) for e in expected):
@@ -104,22 +110,27 @@ def relative_to_norm(factor: float = 4) -> Comparer:
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
+    """Returns x in float64 or complex128 if it is inexact."""
     if x.dtype.kind == "c":
         return x.astype(np.complex128)
     return x.astype(np.float64) if x.dtype.kind == "f" else x
 
 
 def adjoint(x: np.ndarray) -> np.ndarray:
-    """The conjugate transpose of each matrix of a batch."""
+    """Returns the conjugate transpose of each matrix of a batch."""
     return np.swapaxes(x, -1, -2).conj()
 
 
-def _identity(x: np.ndarray) -> np.ndarray:
+def _deviation_from_unitary(x: np.ndarray) -> np.ndarray:
+    """Returns x^H x - I for each matrix of a batch."""
     return adjoint(x) @ x - np.eye(x.shape[-1])
 
 
 def _norm(a: np.ndarray) -> np.ndarray:
-    """The norm of each matrix of a batch, with two dimensions of size one added."""
+    """Returns the norm of each matrix of a batch, with the matrix dimensions kept with size one.
+
+    The norm of a zero matrix is replaced by 1, as it is used as a divisor.
+    """
     norm = np.linalg.norm(a, axis=(-2, -1), keepdims=True)
     return np.where(norm == 0, 1, norm)
 
@@ -130,23 +141,26 @@ def _diagonal(x: np.ndarray) -> np.ndarray:
 
 @checks
 def qr(expected, actual, args, eps):
-    """Q R = A, or its columns permuted; signs of the diagonal of R as JAX's."""
+    """Checks that Q R is A, or A with permuted columns, and that diag(R) has JAX's signs."""
     (q, r, *p), (a,) = actual, args
     if p:
         yield "permutation", p[0] - expected[2], 0.5
         a = np.take_along_axis(a, p[0][..., np.newaxis, :], axis=-1)
     norm = _norm(a)
     yield "Q R", (q @ r - a) / norm, 4 * eps
-    yield "orthogonality of Q", _identity(q), 4 * eps
+    yield "orthogonality of Q", _deviation_from_unitary(q), 4 * eps
     yield "lower triangle of R", np.tril(r, -1), 1e-300
-    # What is not noise on the diagonal has JAX's sign.
+    # Elements of the diagonal that are not rounding noise must have JAX's sign.
     diagonal = _diagonal(expected[1]) / norm[..., 0]
     difference = _diagonal(r) / norm[..., 0] - diagonal
     yield "diagonal of R", np.where(np.abs(diagonal) > 100 * eps, difference, 0), 100 * eps
 
 
 def eigh(lower: bool = True) -> Comparer:
-    """A V = V W, for the Hermitian matrix A that one triangle of the argument gives."""
+    """Returns a comparer that checks A V = V W for Hermitian A.
+
+    One triangle of the argument defines A: the lower one if `lower`, else the upper one.
+    """
 
     @checks
     def compare(expected, actual, args, eps):
@@ -157,14 +171,14 @@ def eigh(lower: bool = True) -> Comparer:
         norm = _norm(a)
         yield "eigenvalues", (w - expected[1]) / norm[..., 0], 4 * eps
         yield "A V - V W", (a @ v - v * w[..., np.newaxis, :]) / norm, 4 * eps
-        yield "orthogonality of V", _identity(v), 4 * eps
+        yield "orthogonality of V", _deviation_from_unitary(v), 4 * eps
 
     return compare
 
 
 @checks
 def svd(expected, actual, args, eps):
-    """U S V^H = A with orthogonal U and V."""
+    """Checks that U S V^H = A with orthogonal U and V."""
     (s, *vectors), (a,) = actual, args
     norm = _norm(a)
     yield "singular values", (s - expected[0]) / norm[..., 0], 4 * eps
@@ -173,18 +187,18 @@ def svd(expected, actual, args, eps):
         k = s.shape[-1]
         product = (u[..., :k] * s[..., np.newaxis, :]) @ vh[..., :k, :]
         yield "U S V^H", (product - a) / norm, 8 * eps
-        yield "orthogonality of U", _identity(u), 8 * eps
-        yield "orthogonality of V", _identity(adjoint(vh)), 8 * eps
+        yield "orthogonality of U", _deviation_from_unitary(u), 8 * eps
+        yield "orthogonality of V", _deviation_from_unitary(adjoint(vh)), 8 * eps
 
 
 @checks
 def schur(expected, actual, args, eps):
-    """Z T Z^H = A with unitary Z and T in standard form."""
+    """Checks that Z T Z^H = A with unitary Z, and that T is in standard form."""
     (t, *vectors), (a,) = actual, args
     norm = _norm(a)
     for z in vectors:
         yield "Z T Z^H", (z @ t @ adjoint(z) - a) / norm, 8 * eps
-        yield "orthogonality of Z", _identity(z), 8 * eps
+        yield "orthogonality of Z", _deviation_from_unitary(z), 8 * eps
     below = np.diagonal(t, -1, -2, -1)
     if is_complex(t.dtype):
         yield "lower triangle of T", np.tril(t, -1), 1e-300
@@ -199,13 +213,13 @@ def schur(expected, actual, args, eps):
 
 
 def eig(left: bool, right: bool, condition: float | Sequence[float] = 100) -> Comparer:
-    """Eigenvalues are JAX's in some order; eigenvectors have norm one and a small residual.
+    """Returns a comparer of eigenvalues in any order, and of eigenvectors by norm and residual.
 
     Args:
       left: whether the second result is the left eigenvectors.
       right: whether the last result is the right eigenvectors.
-      condition: a bound of the condition numbers of the eigenvalues, which may be off by as many
-        eps n |A|; of all matrices or of each of a batch.
+      condition: an upper bound of the condition numbers of the eigenvalues: one for all matrices,
+        or one for each matrix of the batch. The tolerance of eigenvalues is condition * n eps |A|.
     """
 
     @checks
@@ -224,19 +238,22 @@ def eig(left: bool, right: bool, condition: float | Sequence[float] = 100) -> Co
             yield "right residual", residual / norm, 8 * eps
         for v in vectors:
             yield "norms of eigenvectors", np.linalg.norm(v, axis=-2) - 1, 4 * eps
-            # The largest component is real: no real one is smaller than a complex one.
+            # The component with the largest absolute value must be real.
             real = np.max(np.where(np.imag(v) == 0, np.abs(v), 0), axis=-2, initial=0)
             yield "phase", np.max(np.abs(v), axis=-2, initial=0) - real, 8 * eps
 
-    def conditioned(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-        of_each = np.broadcast_to(condition, args[0].shape[:-2])
-        return compare(expected, actual, [*args, of_each])
+    def compare_with_condition(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+        conditions = np.broadcast_to(condition, args[0].shape[:-2])
+        return compare(expected, actual, [*args, conditions])
 
-    return conditioned
+    return compare_with_condition
 
 
 def _unmatched(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """How far each eigenvalue of a batch is from the one that it is matched with."""
+    """Returns the distance of each expected eigenvalue from the actual one it is matched with.
+
+    The matching is greedy: each takes the nearest one that is left.
+    """
     distances = []
     for batch in np.ndindex(expected.shape[:-1]):
         rest = list(actual[batch])
@@ -247,17 +264,18 @@ def _unmatched(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def matrix(make: Callable[[np.random.Generator], np.ndarray], dtype: Any) -> Maker:
-    """An argument made by a function of a random generator, in a dtype."""
+    """Returns a maker of arguments that converts the result of `make` to a dtype."""
     return lambda rng: make(rng).astype(dtype)
 
 
 def _orthogonal(rng: np.random.Generator, n: int, dtype: Any) -> np.ndarray:
+    """Returns a random orthogonal (or unitary) n x n matrix."""
     kind = np.complex128 if is_complex(dtype) else np.float64
     return np.linalg.qr(random((n, n), kind)(rng))[0]
 
 
 def with_eigenvalues(values: Sequence[float], dtype: Any) -> Maker:
-    """A Hermitian matrix with these eigenvalues."""
+    """Returns a maker of a Hermitian matrix with these eigenvalues."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         q = _orthogonal(rng, len(values), dtype)
@@ -268,7 +286,7 @@ def with_eigenvalues(values: Sequence[float], dtype: Any) -> Maker:
 
 
 def with_singular_values(shape: Sequence[int], values: Sequence[float], dtype: Any) -> Maker:
-    """A matrix with these singular values, and zeros beyond them."""
+    """Returns a maker of a matrix with these singular values; all others are zero."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         m, n = shape
@@ -280,7 +298,7 @@ def with_singular_values(shape: Sequence[int], values: Sequence[float], dtype: A
 
 
 def positive_definite(shape: Sequence[int], dtype: Any) -> Maker:
-    """Hermitian matrices with eigenvalues of at least one."""
+    """Returns a maker of Hermitian matrices whose eigenvalues are at least 1."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         kind = np.complex128 if is_complex(dtype) else np.float64
@@ -291,12 +309,19 @@ def positive_definite(shape: Sequence[int], dtype: Any) -> Maker:
 
 
 def stacked(*makers: Maker | np.ndarray) -> Maker:
-    """A batch of matrices of the same shape: algorithms take long to compile for each shape."""
+    """Returns a maker of a batch of matrices of the same shape.
+
+    One batch is faster than several harnesses: the algorithms take long to compile for each shape.
+    """
     return lambda rng: np.stack([make(rng) if callable(make) else make for make in makers])
 
 
-def poisoned(maker: Maker, value: float = np.nan) -> Maker:
-    """A matrix, or a batch, whose first one has `value` below the diagonal if it has a place."""
+def with_nonfinite(maker: Maker, value: float = np.nan) -> Maker:
+    """Returns a maker of the same matrix, or batch, with `value` in the first matrix.
+
+    It replaces element [2, 1], or the nearest one in a smaller matrix: below the diagonal if
+    possible.
+    """
 
     def make(rng: np.random.Generator) -> np.ndarray:
         a = maker(rng).copy()

@@ -1,4 +1,4 @@
-"""Functions on the virtual devices that JAX has here."""
+"""Meshes of the virtual CPU devices of JAX, and functions that run on them."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from lowering import jax_compat
 
 @functools.cache
 def mesh(axis_type: AxisType = AxisType.Auto, **axes: int) -> jax.sharding.Mesh:
-    """A mesh of the first devices, with axes of the given type, names and sizes."""
+    """Returns a mesh of the first devices, with axes of the given type, names and sizes."""
     sizes = tuple(axes.values())
     devices = np.array(jax.devices()[: np.prod(sizes)]).reshape(sizes)
     return jax.sharding.Mesh(devices, tuple(axes), (axis_type,) * len(axes))
@@ -22,19 +22,19 @@ def mesh(axis_type: AxisType = AxisType.Auto, **axes: int) -> jax.sharding.Mesh:
 def on_mesh(
     fun: Callable[..., Any], in_specs: Any, out_specs: Any, *, x: int = 2, y: int = 4, **params: Any
 ) -> Callable[..., Any]:
-    """A function of whole arrays that runs `fun` on each device.
+    """Returns a function of whole arrays that runs `fun` on each device of a mesh.
 
     Args:
       fun: a function of shards.
       in_specs: how the arguments are split along the axes "x" and "y" of the mesh.
-      out_specs: how the results are.
+      out_specs: how the results are split.
       x: the size of the first axis.
       y: the size of the second axis.
       **params: further arguments of `jax.shard_map`.
     """
 
     def run(*args):
-        # The devices are there when JAX runs, not when harnesses are listed.
+        # Makes the mesh only here: listing the harnesses must not initialize the devices of JAX.
         on_devices = jax.shard_map(
             fun, mesh=mesh(x=x, y=y), in_specs=in_specs, out_specs=out_specs, **params
         )
@@ -44,5 +44,5 @@ def on_mesh(
 
 
 def bind(primitive: str, **params: Any) -> Callable[[jax.Array], jax.Array]:
-    """A function that binds a primitive for which JAX has no public function."""
+    """Returns a function that binds a primitive for which JAX has no public function."""
     return lambda x: jax_compat.cpu_primitive(primitive).bind(x, **params)

@@ -1,13 +1,13 @@
 """Random programs: compositions of primitives of all families.
 
-A program is a list of instructions, each a few small integers, so that a failing program shrinks
-well. An integer chooses an operation, operands among the values computed so far that the operation
-accepts, or a parameter, always modulo the number of choices; every list of integers thus is a
-program.
+A program is a list of instructions, and an instruction is a tuple of small integers. The integers
+choose the operation, its operands among the values computed so far, and a parameter. Each choice is
+modulo the number of choices, so every list of integers is a valid program. Therefore Hypothesis can
+shrink a failing program easily.
 
-Operations that amplify rounding errors are scaled so that they do not, and those that are
-discontinuous are applied only to values that are exact in every implementation: integers, and
-floating-point values that have only been moved about.
+Operations that amplify rounding errors are scaled so that they do not. Discontinuous operations are
+applied only to values that are exact in every implementation: integers, and floating-point values
+that have only been moved, not computed.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ DTYPES = (
 )
 SHAPES = ((3,), (2, 3), (3, 2), (4,), (2, 2, 3), (), (1, 3))
 
-# Larger values are not used further, so that programs stay fast.
+# Operations do not accept values with more elements, so that programs stay fast.
 _MAX_SIZE = 96
 
 Instruction = tuple[int, int, int, int]
@@ -43,14 +43,14 @@ Instruction = tuple[int, int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A value of a program under construction: the array, and whether it is exact everywhere."""
+    """A value of a program: an array, and whether it is exact in every implementation."""
 
     array: Any
     exact: bool
 
     @property
     def kind(self) -> str:
-        """One of "b", "i", "u", "f", "c"."""
+        """The kind of its dtype: "b", "i", "u", "f" (bfloat16 included) or "c"."""
         dtype = np.dtype(self.array.dtype)
         return "f" if jnp.issubdtype(dtype, jnp.floating) else dtype.kind
 
@@ -65,10 +65,10 @@ class Operation:
 
     Attributes:
       fun: `(value, second value, integer) -> array`.
-      kinds: the kinds of values that it accepts first.
-      needs_exact: whether it is discontinuous.
-      keeps_exact: whether it gives an exact value for exact ones.
-      min_rank: the rank that it needs.
+      kinds: the kinds of values that it accepts as the first operand.
+      needs_exact: whether it is discontinuous, so that its operands must be exact.
+      keeps_exact: whether its result is exact if its operands are.
+      min_rank: the least rank of its operands.
       binary: whether it uses a second value, of the same dtype.
     """
 
@@ -80,6 +80,7 @@ class Operation:
     binary: bool = False
 
     def accepts(self, value: Value) -> bool:
+        """Returns whether `value` can be its first operand."""
         return (
             value.kind in self.kinds
             and (value.exact or not self.needs_exact or value.kind in "biu")
@@ -97,11 +98,11 @@ def _dtype(n: int) -> Any:
 
 
 def _broadcast(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
-    """Applies `fun` to x and as much of y as fits its shape."""
+    """Returns an operation that applies `fun` to x and to y resized to the shape of x."""
 
     def apply(x, y, n):
-        flat = jnp.resize(y, x.shape) if y.shape != x.shape else y
-        return fun(x, flat)
+        resized = jnp.resize(y, x.shape) if y.shape != x.shape else y
+        return fun(x, resized)
 
     return apply
 
@@ -118,7 +119,7 @@ def _convert(x, y, n):
 
 
 def _indices(x, y, n):
-    """Integer indices made from y, some out of bounds."""
+    """Returns integer indices computed from y; some are out of bounds."""
     flat = jnp.ravel(lax.convert_element_type(y, np.int32) if y.dtype != np.int32 else y)
     return lax.rem(flat[:4], np.int32(2 * x.shape[0] + n % 2))
 
@@ -195,7 +196,7 @@ def _bits(x, y, n):
 
 
 def _halved(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Halves inexact results, so that values stay bounded."""
+    """Returns `fun` with inexact results halved, so that values stay bounded."""
 
     def apply(x, y):
         result = fun(x, y)
@@ -204,12 +205,16 @@ def _halved(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return apply
 
 
-def _hidden(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Hides the divisor from XLA: the compiler of JAX dies of a division of constants by zero."""
+def _with_opaque_divisor(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Returns `fun` with a barrier before the divisor, so that XLA does not fold the division.
+
+    XLA in JAX crashes when it folds a division of integer constants by zero.
+    """
     return lambda x, y: fun(x, lax.optimization_barrier(y))
 
 
 def _bounded(x):
+    """Returns x, or tanh(x) if it is floating-point, so that values stay bounded."""
     return jnp.tanh(x) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
 
@@ -241,8 +246,8 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(_broadcast(_halved(lax.sub)), "fiuc", binary=True),
     Operation(_broadcast(lambda x, y: lax.mul(_bounded(x), _bounded(y))), "fiu", binary=True),
     Operation(_broadcast(lambda x, y: lax.div(x, lax.abs(y) + x.dtype.type(1))), "f", binary=True),
-    Operation(_broadcast(_hidden(lax.div)), "iu", binary=True),
-    Operation(_broadcast(_hidden(lax.rem)), "iu", binary=True),
+    Operation(_broadcast(_with_opaque_divisor(lax.div)), "iu", binary=True),
+    Operation(_broadcast(_with_opaque_divisor(lax.rem)), "iu", binary=True),
     Operation(_broadcast(lax.max), "biuf", keeps_exact=True, binary=True),
     Operation(_broadcast(lax.min), "biuf", keeps_exact=True, binary=True),
     Operation(_broadcast(lax.bitwise_and), "biu", binary=True),
@@ -279,7 +284,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(_gather, keeps_exact=True, min_rank=1),
     Operation(_scatter, "iuf", min_rank=1),
-    # Reductions, orders, contractions.
+    # Reductions, sorting, contractions.
     Operation(
         lambda x, y, n: (
             jnp.sum(x, _axis(x, n), dtype=x.dtype)
@@ -322,7 +327,7 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def inputs(seed: int, count: int) -> list[np.ndarray]:
-    """The arguments of a program: `count` arrays of various dtypes and shapes."""
+    """Returns the arguments of a program: `count` arrays of various dtypes and shapes."""
     rng = np.random.default_rng(seed)
     arrays = []
     for i in range(count):
@@ -340,7 +345,7 @@ def inputs(seed: int, count: int) -> list[np.ndarray]:
 
 
 def program(instructions: Sequence[Instruction]) -> Callable[..., list[Any]]:
-    """The JAX function `(*inputs) -> results` that instructions stand for.
+    """Returns the JAX function `(*inputs) -> results` that the instructions describe.
 
     Its results are all values that no later instruction uses.
     """

@@ -1,4 +1,4 @@
-"""Whole networks: the programs a user has in mind, where single primitives are tested elsewhere."""
+"""Whole neural networks, as a user would convert them. Other harnesses test single primitives."""
 
 from harnesses.models.registry import NAMES, Model, load
 

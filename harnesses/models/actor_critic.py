@@ -1,4 +1,4 @@
-"""The convolutional actor and critic of reinforcement learning on Atari screens."""
+"""A convolutional actor-critic network for reinforcement learning on Atari screens."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A classifier of sentences of different lengths: an LSTM in each direction, then attention."""
+"""A bidirectional LSTM with attention that classifies sentences of different lengths."""
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def init(seed: int) -> dict:
 
 
 def make_inputs(seed: int, batch: int) -> np.ndarray:
-    """Returns tokens, int32 [batch, 20], zero where a sentence has ended."""
+    """Returns tokens, int32 [batch, 20]; zero after the end of a sentence."""
     return make_tokens(seed, batch, _LENGTH)
 
 

@@ -1,4 +1,4 @@
-"""A small convolutional classifier of 28x28 images, both kinds of pooling included."""
+"""A small convolutional classifier of 28x28 images, with average and max pooling."""
 
 import jax
 import numpy as np

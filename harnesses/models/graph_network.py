@@ -1,4 +1,4 @@
-"""A graph network in the style of Battaglia et al., on a batch of padded graphs, with jraph."""
+"""A graph network as of Battaglia et al., written with jraph, on a batch of padded graphs."""
 
 import jax
 import jraph
@@ -13,7 +13,7 @@ _NODES, _EDGES = 6, 12
 
 
 class Update(nn.Module):
-    """The update of edges, nodes or globals: a dense layer over all that jraph collects."""
+    """Updates edges, nodes or globals: a dense layer on the concatenation of jraph's arguments."""
 
     features: int = _FEATURES
 
@@ -31,12 +31,12 @@ class GraphNetwork(nn.Module):
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple) -> jraph.GraphsTuple:
         for _ in range(self.rounds):
-            edge, node, world, score = Update(), Update(), Update(), nn.Dense(1)
+            edge, node, global_, score = Update(), Update(), Update(), nn.Dense(1)
 
             network = jraph.GraphNetwork(
                 update_edge_fn=edge,
                 update_node_fn=node,
-                update_global_fn=world,
+                update_global_fn=global_,
                 attention_logit_fn=lambda edges, *_, score=score: score(edges),
                 attention_reduce_fn=lambda edges, weights: edges * weights,
             )
@@ -59,7 +59,7 @@ def init(seed: int) -> dict:
 
 
 def make_inputs(seed: int, batch: int) -> dict[str, np.ndarray]:
-    """Returns the fields of a `jraph.GraphsTuple`: `batch` random graphs and one of padding.
+    """Returns the fields of a `jraph.GraphsTuple`: `batch` random graphs and a padding graph.
 
     The features of nodes, edges and globals are float32 [count, 16], the rest int32 [count].
     """

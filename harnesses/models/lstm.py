@@ -12,7 +12,7 @@ _FEATURES = 128
 
 
 class LSTM(nn.Module):
-    """Returns the hidden states, [batch, steps, hidden], and what they predict from the last."""
+    """Returns the hidden states, [batch, steps, hidden], and logits computed from the last one."""
 
     hidden: int = 256
     classes: int = 10

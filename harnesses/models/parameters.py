@@ -1,4 +1,4 @@
-"""Random parameters that look trained: nothing is all zeros, all ones or out of scale."""
+"""Random parameters that look trained: none is all zeros, all ones or unusually large."""
 
 import math
 from collections.abc import Callable
@@ -11,9 +11,9 @@ import numpy as np
 def random_parameters(init: Callable[..., Any], *inputs: Any, seed: int) -> Any:
     """Returns random values for the variables that a Flax `init` would create.
 
-    Flax's own initializers leave biases at zero and normalization statistics at zero and one, where
-    a lowering that forgets them goes unnoticed. They also depend on the version of JAX. Hence only
-    the names and shapes are taken from Flax; it is not run.
+    Flax's own initializers set biases to zero, and normalization statistics to zero and one. Then a
+    lowering that ignores them would not be noticed. Their values also depend on the version of JAX.
+    Therefore only the names and shapes come from Flax, and its initializers are not run.
 
     Args:
       init: `init(key, *inputs)` returns a pytree of variables, as `flax.linen.Module.init` does.
@@ -33,9 +33,9 @@ def _draw(rng: np.random.Generator, path: tuple, spec: jax.ShapeDtypeStruct) -> 
     shape = spec.shape
     match names[-1]:
         case "kernel":
-            # The projections of attention have the shape [features, heads, head features].
-            projects = len(names) > 1 and names[-2] in ("query", "key", "value")
-            fan_in = shape[0] if projects else math.prod(shape[:-1])
+            # The projections of attention have the shape [features, heads, features per head].
+            is_projection = len(names) > 1 and names[-2] in ("query", "key", "value")
+            fan_in = shape[0] if is_projection else math.prod(shape[:-1])
             value = rng.normal(size=shape) / math.sqrt(fan_in)
         case "scale":
             value = 1 + 0.1 * rng.normal(size=shape)

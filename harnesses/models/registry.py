@@ -1,4 +1,4 @@
-"""What a model is, and how to find one by name."""
+"""The class `Model`, and `load`, which finds a model by its name."""
 
 import dataclasses
 import importlib
@@ -26,10 +26,10 @@ class Model:
 
     Attributes:
       name: the name of the model, and of its module.
-      init: `init(seed)` gives the parameters, a pytree of float32 numpy arrays. They come from
-        numpy alone, so they are the same under every version of JAX and Flax.
-      apply: `apply(params, inputs)`, a pure JAX function, gives a pytree of arrays.
-      make_inputs: `make_inputs(seed, batch)` gives a pytree of numpy arrays.
+      init: `init(seed)` returns the parameters, a pytree of float32 numpy arrays. Only numpy draws
+        them, so they are the same with every version of JAX and Flax.
+      apply: `apply(params, inputs)`, a pure JAX function, returns a pytree of arrays.
+      make_inputs: `make_inputs(seed, batch)` returns a pytree of numpy arrays.
       tolerance: the largest difference allowed between two compilers in one output, as a fraction
         of the largest magnitude in that output.
       differentiable: whether JAX has a gradient of the model with respect to the parameters.
@@ -44,10 +44,10 @@ class Model:
 
 
 def load(name: str) -> Model:
-    """Returns the model called `name`; its libraries are imported only now.
+    """Returns the model called `name`; imports the libraries that it needs.
 
     Raises:
-      ValueError: no model has this name.
+      ValueError: if no model has this name.
     """
     if name not in NAMES:
         raise ValueError(f"unknown model {name!r}; the models are {', '.join(NAMES)}")

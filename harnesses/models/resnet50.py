@@ -13,7 +13,7 @@ _SIZE = 96
 
 
 class Bottleneck(nn.Module):
-    """A residual block: 1x1, 3x3 and 1x1 convolutions, the stride in the second."""
+    """A residual block: 1x1, 3x3 and 1x1 convolutions, with the stride in the second one."""
 
     features: int
     stride: int

@@ -1,4 +1,4 @@
-"""An LSTM encoder and an LSTM decoder that feeds its own choices back."""
+"""An LSTM encoder, and an LSTM decoder whose next input is the token that it has chosen."""
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +9,11 @@ from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
 
 _VOCABULARY = 16
-_READ, _WRITTEN = 12, 8
+_SOURCE_LENGTH, _TARGET_LENGTH = 12, 8
 
 
 class DecoderStep(nn.Module):
-    """One step of the decoder: (state, last token) to (state, next token), logits."""
+    """One step of the decoder: maps (state, last token) to (state, next token) and logits."""
 
     hidden: int
 
@@ -26,7 +26,7 @@ class DecoderStep(nn.Module):
 
 
 class Seq2Seq(nn.Module):
-    """Returns the logits of the written tokens, [batch, written, vocabulary], and the tokens."""
+    """Returns the logits of the target tokens, [batch, length, vocabulary], and the tokens."""
 
     hidden: int = 64
 
@@ -38,7 +38,7 @@ class Seq2Seq(nn.Module):
             DecoderStep,
             variable_broadcast="params",
             split_rngs={"params": False},
-            length=_WRITTEN,
+            length=_TARGET_LENGTH,
             out_axes=1,
         )
         start = jnp.zeros(tokens.shape[0], jnp.int32)
@@ -60,11 +60,11 @@ def init(seed: int) -> dict:
 
 
 def make_inputs(seed: int, batch: int) -> dict[str, np.ndarray]:
-    """Returns "tokens", int32 [batch, 12], and how many of them count, "lengths", int32 [batch]."""
+    """Returns "tokens", int32 [batch, 12], and their valid "lengths", int32 [batch]."""
     rng = np.random.default_rng(seed)
     return {
-        "tokens": rng.integers(_VOCABULARY, size=(batch, _READ), dtype=np.int32),
-        "lengths": rng.integers(1, _READ + 1, size=batch, dtype=np.int32),
+        "tokens": rng.integers(_VOCABULARY, size=(batch, _SOURCE_LENGTH), dtype=np.int32),
+        "lengths": rng.integers(1, _SOURCE_LENGTH + 1, size=batch, dtype=np.int32),
     }
 
 

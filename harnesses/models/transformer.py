@@ -1,4 +1,4 @@
-"""A transformer encoder over padded sentences; the blocks of the other transformers."""
+"""A transformer encoder on padded sentences, and the blocks that the other transformers use."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ LENGTH = 64
 
 
 class MLP(nn.Module):
-    """The feed-forward half of a layer."""
+    """The feed-forward block of a layer."""
 
     hidden: int
 
@@ -24,7 +24,7 @@ class MLP(nn.Module):
 
 
 class Embed(nn.Module):
-    """Embeds tokens and their positions: int32 [batch, length] to [batch, length, features]."""
+    """Embeds tokens and positions: maps int32 [batch, length] to [batch, length, features]."""
 
     features: int
     vocabulary: int = VOCABULARY
@@ -37,7 +37,7 @@ class Embed(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and an MLP, each normalized before and added to its input."""
+    """Self-attention and an MLP, each with a layer norm before it and a residual connection."""
 
     heads: int
     hidden: int

@@ -13,7 +13,7 @@ _LENGTH = 16
 
 
 class LanguageModel(nn.Module):
-    """Logits of the next token, [batch, length, vocabulary], by the embedding of the tokens."""
+    """Returns logits of the next token, [batch, length, vocabulary]; shares the token embedding."""
 
     layers: int = 2
     features: int = 64

@@ -1,4 +1,4 @@
-"""A transformer that translates: an encoder, and a decoder that stops when all sentences end."""
+"""A transformer for translation: an encoder, and a decoder that stops when all sentences end."""
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,9 @@ from harnesses.models.registry import Model
 from harnesses.models.transformer import MLP, PADDING, VOCABULARY, Embed, Encoder, make_tokens
 
 _LENGTH = 12
-# Random parameters write any token equally often; were there one end, few sentences would reach it.
-_ENDS = 100
+# Tokens less than this end a sentence. With random parameters all tokens are equally likely, so
+# with one end token few sentences would end.
+_NUM_END_TOKENS = 100
 
 
 class Translator(nn.Module):
@@ -22,7 +23,7 @@ class Translator(nn.Module):
     heads: int = 4
 
     def setup(self) -> None:
-        """Creates the two halves, which are used apart."""
+        """Creates the encoder and the decoder, which are called separately."""
         self.encoder = Encoder(self.layers, self.features, self.heads, 4 * self.features)
         self.decoder = Decoder(self.layers, self.features, self.heads)
 
@@ -31,7 +32,7 @@ class Translator(nn.Module):
         return self.encoder(source)
 
     def decode(self, encoded: jax.Array, source: jax.Array, target: jax.Array) -> jax.Array:
-        """Returns the logits of the token after each, [batch, length, vocabulary]."""
+        """Returns the logits of the token after each token, [batch, length, vocabulary]."""
         return self.decoder(encoded, source, target)
 
     def __call__(self, source: jax.Array, target: jax.Array) -> jax.Array:
@@ -39,7 +40,7 @@ class Translator(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Causal attention to the target, then attention to the source."""
+    """A decoder with causal self-attention on the target, then cross-attention to the source."""
 
     layers: int
     features: int
@@ -62,7 +63,7 @@ _translator = Translator()
 
 
 def _apply(params: dict, source: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Translates greedily: the tokens, the logits they were chosen by, and the number of steps."""
+    """Translates greedily; returns the tokens, their logits, and the number of steps."""
     batch = source.shape[0]
     encoded = _translator.apply(params, source, method="encode")
 
@@ -79,7 +80,7 @@ def _apply(params: dict, source: jax.Array) -> tuple[jax.Array, jax.Array, jax.A
             step + 1,
             target.at[:, step + 1].set(token),
             scores.at[:, step].set(logits),
-            ended | (token < _ENDS),
+            ended | (token < _NUM_END_TOKENS),
         )
 
     start = (
@@ -99,9 +100,9 @@ def init(seed: int) -> dict:
 
 
 def make_inputs(seed: int, batch: int) -> np.ndarray:
-    """Returns tokens of the source, int32 [batch, 12], zero where a sentence has ended."""
+    """Returns the tokens of the source, int32 [batch, 12]; zero after the end of a sentence."""
     return make_tokens(seed, batch, _LENGTH)
 
 
-# A while loop cannot be differentiated in reverse.
+# JAX cannot differentiate a while loop in reverse mode.
 MODEL = Model("transformer_wmt", init, _apply, make_inputs, tolerance=1e-4, differentiable=False)

@@ -1,4 +1,4 @@
-"""A variational autoencoder of 28x28 images; it draws its noise inside the converted function."""
+"""A variational autoencoder of 28x28 images; the converted function draws the random noise."""
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ def init(seed: int) -> dict:
 
 
 def make_inputs(seed: int, batch: int) -> dict[str, np.ndarray]:
-    """Returns "images", float32 [batch, 784], and "key", the data of a key, uint32 [2]."""
+    """Returns "images", float32 [batch, 784], and "key", the data of a PRNG key, uint32 [2]."""
     rng = np.random.default_rng(seed)
     return {
         "images": rng.uniform(size=(batch, _PIXELS)).astype(np.float32),

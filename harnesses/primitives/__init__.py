@@ -1,1 +1,1 @@
-"""The harnesses, one module per primitive or family, named as the rules are."""
+"""The harnesses: a module for each primitive or family, named like the module of its rule."""

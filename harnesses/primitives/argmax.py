@@ -1,4 +1,4 @@
-"""The position of the greatest or least element."""
+"""The primitives argmax and argmin."""
 
 import numpy as np
 from jax import lax
@@ -15,7 +15,7 @@ def _arg(fun, axis, index_dtype):
 def argmax_and_argmin():
     for primitive, fun in {"argmax": lax.argmax, "argmin": lax.argmin}.items():
         for dtype in BOOL + INTEGER + FLOAT:
-            # Few different values, so that many are equal.
+            # Few different values, so that there are many ties.
             x = random((4, 9, 3), dtype, 0, 3)
             axis, index_dtype = (1, np.int64) if np.dtype(dtype).itemsize < 4 else (0, np.int32)
             yield Harness(
@@ -42,15 +42,19 @@ def argmax_and_argmin():
 
 
 def _rotations(dtype):
-    """The special values, NaNs twice, in every rotation; then without NaN, without infinities."""
+    """Returns rows that each hold the special values, starting with a different one.
+
+    Floats occur twice. For them there are further rows without NaN, without NaN and infinities, and
+    with all elements equal.
+    """
     values = specials(dtype)
     if dtype not in FLOAT:
         return np.stack([np.roll(values, i) for i in range(values.size)])
     values = np.concatenate([values, values])
     rows = [np.roll(values, i) for i in range(values.size)]
-    quiet = np.where(np.isnan(values), dtype(0), values)
-    rows += [np.roll(quiet, i) for i in range(values.size)]
-    finite = np.where(np.isinf(quiet), dtype(-0.0), quiet)
+    no_nan = np.where(np.isnan(values), dtype(0), values)
+    rows += [np.roll(no_nan, i) for i in range(values.size)]
+    finite = np.where(np.isinf(no_nan), dtype(-0.0), no_nan)
     rows += [np.roll(finite, i) for i in range(0, values.size, 3)]
     rows += [np.full_like(values, v) for v in (np.nan, np.inf, -np.inf, -0.0)]
     return np.stack(rows)

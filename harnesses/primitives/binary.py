@@ -27,14 +27,17 @@ _BROADCASTS = [((3, 1), (1, 4)), ((2, 3), ()), ((), (2, 3)), ((0, 3), (1, 3)), (
 
 
 def broadcast_binary(primitive, fun, dtype, comparer=exact):
-    """Operands of size one along a dimension, scalars and empty ones."""
+    """Yields harnesses with dimensions of size one, with scalars, and with empty operands."""
     for shapes in _BROADCASTS:
         args = tuple(random(shape, dtype, 1, 4) for shape in shapes)
         yield Harness(primitive, f"shapes={shapes[0]},{shapes[1]}", fun, args, comparer)
 
 
 def with_known(fun, known, first=False):
-    """`fun` with each of the second operands `known` at lowering time, or also as the first."""
+    """Returns `fun` with each of the constants `known` as the second operand.
+
+    If `first`, each constant is also used as the first operand.
+    """
 
     def apply(x):
         return [fun(x, y) for y in known] + [fun(y, x) for y in known if first]
@@ -43,36 +46,36 @@ def with_known(fun, known, first=False):
 
 
 def some_pairs(dtype):
-    """All pairs of special values; of complex ones a selection, as there are so many."""
+    """Returns all pairs of special values. Of complex pairs it returns only every 37th."""
     x, y = pairs(dtype)
     step = 37 if is_complex(dtype) else 1
     return x[::step], y[::step]
 
 
 def small_pairs(dtype):
-    """Pairs of complex values of which products and quotients do not overflow."""
+    """Returns pairs of complex values whose products and quotients do not overflow."""
     x, y = np.meshgrid(small(dtype), small(dtype))
     return x.ravel()[::7], y.ravel()[::7]
 
 
 def _add_any(x, y):
-    """The sum of two cotangents of the same value."""
+    """Binds `add_any`: the sum of two cotangents of the same value."""
     _, vjp = jax.vjp(lambda z: (z, z), x)
     return vjp((x, y))
 
 
 def _large_pairs(dtype, *parts):
-    """Pairs of complex values with these parts."""
+    """Returns all pairs of complex values whose real and imaginary parts are in `parts`."""
     values = np.array([complex(a, b) for a in parts for b in parts], dtype)
     x, y = np.meshgrid(values, values)
     return x.ravel(), y.ravel()
 
 
 def _fused_or_not(expected, actual, args):
-    """Close to JAX's product, or to that of the formula with each step rounded.
+    """Compares a complex product with JAX's, or with the formula where each step is rounded.
 
-    JAX adds two products in one fused operation, without an overflow of one of them, on processors
-    that have such, and gives the other results if told not to use it (`--xla_cpu_max_isa=AVX`).
+    On processors with fused multiply-add, JAX multiplies and adds in one operation, in which a
+    product does not overflow. Without it (`--xla_cpu_max_isa=AVX`) JAX gives the other results.
     """
     (fused,), (product,), (x, y) = expected, actual, args
     rounded = np.empty_like(fused)
@@ -84,6 +87,7 @@ def _fused_or_not(expected, actual, args):
 
 
 def _same(x, y):
+    """Returns where x and y are equal or both NaN."""
     return (x == y) | np.isnan(x) & np.isnan(y)
 
 
@@ -102,16 +106,16 @@ def arithmetic():
     for dtype in COMPLEX:
         args = _large_pairs(dtype, 0.0, float(np.finfo(dtype).max), np.inf)
         yield Harness("mul", f"overflow_{name(dtype)}", lax.mul, args, _fused_or_not)
-        # Without large divisors, with which JAX's own quotients overflow.
+        # There are no large divisors: JAX's own quotients overflow with them.
         args = _large_pairs(dtype, 0.0, -0.0, 1.0, -2.5, np.inf, np.nan)
         yield Harness("div", f"overflow_{name(dtype)}", lax.div, args, close())
 
 
 def extremum(dtype):
-    """How results of max, min and clamp compare.
+    """Returns the comparer of max, min and clamp.
 
-    Whether a subnormal result is flushed to zero is open, and the signs of zeros have a harness of
-    their own.
+    Implementations may flush a subnormal result to zero. Signs of zeros have harnesses of their
+    own.
     """
     return close(ulps=0, atol=tiny(dtype)) if is_float(dtype) else exact
 
@@ -125,7 +129,7 @@ def minmax():
         for dtype in FLOAT:
             args = tuple(zero.astype(dtype) for zero in zeros)
             yield Harness(primitive, f"zeros_{name(dtype)}", fun, args)
-            # Long enough for vectorized kernels; known zeros, of either sign and of both.
+            # Long enough for vectorized kernels.
             yield Harness(
                 primitive, f"many_zeros_{name(dtype)}", fun, tuple(np.tile(z, 9) for z in args)
             )
@@ -155,7 +159,7 @@ def div_and_rem():
         if is_complex(dtype):
             x, y = small_pairs(dtype)
             args = x[y != 0], y[y != 0]
-            # Quotients are computed from the parts of the divisor in different orders.
+            # Implementations compute a quotient from the parts of the divisor in different orders.
             yield Harness("div", name(dtype), lax.div, args, close(ulps=4, atol=tiny(dtype)))
         else:
             yield Harness("div", name(dtype), lax.div, pairs(dtype))
@@ -170,7 +174,7 @@ def div_and_rem():
         yield from broadcast_binary(primitive, fun, np.int32)
         yield from (
             Harness(primitive, f"float_{h.case}", h.fun, h.args, close(ulps=1))
-            # XLA may divide by a broadcast divisor by multiplying by its reciprocal.
+            # XLA may replace the division by a broadcast divisor by a product with its reciprocal.
             for h in broadcast_binary(primitive, fun, np.float32)
         )
 
@@ -193,7 +197,7 @@ def atan2():
         args = x.ravel(), y.ravel()
         yield Harness("atan2", name(dtype), lax.atan2, args, close(atol=tiny(dtype)))
     for dtype in COMPLEX:
-        # JAX takes the logarithm of a number near the unit circle, where the real part cancels.
+        # JAX computes the logarithm of a number near the unit circle, where the real part cancels.
         args = random((64,), dtype), random((64,), dtype)
         comparer = close(atol=16 * float(np.finfo(dtype).eps))
         yield Harness("atan2", name(dtype), lax.atan2, args, comparer)
@@ -222,7 +226,7 @@ def pow_():
             powers = small(dtype)[np.abs(small(dtype)) < 8]
             values = np.append(powers[::3], [dtype(np.inf), dtype(np.nan)])
             powers = powers[::5]
-        # The angle and the logarithm are multiplied by the exponent, and so are their errors.
+        # The exponent multiplies the errors of the angle and the logarithm.
         comparer = close(ulps=32 if is_complex(dtype) else 8, atol=tiny(dtype))
         x, y = np.meshgrid(values, powers)
         yield Harness("pow", name(dtype), lax.pow, (x.ravel(), y.ravel()), comparer)

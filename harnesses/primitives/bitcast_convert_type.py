@@ -1,4 +1,4 @@
-"""The bits of an array as another dtype."""
+"""Reinterpretation of the bits of an array as another dtype."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Calls back into Python."""
+"""Callbacks: primitives that call Python functions while the program runs."""
 
 import jax
 import jax.numpy as jnp

@@ -136,7 +136,7 @@ def remat_opt():
     x = random((3,), np.float32)
     value_and_grad = jax.value_and_grad(lambda x: f(x).sum())
     yield Harness("remat_opt", "grad", value_and_grad, (x,), close(atol=1e-6))
-    # Without the residuals, it becomes a call of the primal function.
+    # Where the residuals are not used, remat_opt becomes a closed_call of the primal function.
     yield Harness("closed_call", "grad", lambda x: jax.vjp(f, x)[0], (x,), close())
 
 

@@ -1,4 +1,4 @@
-"""Clamp."""
+"""The primitive clamp."""
 
 import numpy as np
 from jax import lax

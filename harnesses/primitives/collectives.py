@@ -1,4 +1,4 @@
-"""What the devices of a mesh do together."""
+"""Collectives: communication among the devices of a mesh."""
 
 import functools
 
@@ -18,26 +18,28 @@ BOTH = ("x", "y")
 WHOLE, BY_X, BY_BOTH = P(), P("x"), P("x", "y")
 GROUPS = [[0, 3], [2, 1]]
 
-# Where JAX tracks along which axes values differ, it has other primitives for it.
+# `shard_map` without tracking of the mesh axes along which values vary (varying manual axes). With
+# tracking JAX binds other primitives.
 untracked = functools.partial(on_mesh, check_vma=False)
 
 
 def positive(shape):
-    """Values whose sums lose nothing by cancellation."""
+    """Returns a maker of positive values, whose sums do not cancel."""
     return random(shape, np.float32, 1, 8)
 
 
 def arbitrary(shape, dtype):
+    """Returns a maker of integers of the full range, or of random values of another dtype."""
     return full_range(shape, dtype) if dtype in INTEGER else random(shape, dtype)
 
 
 def sum_of(dtype):
-    """How sums are compared: it is not said in which order devices add."""
+    """Returns the comparer of sums: the order in which devices add is not specified."""
     return exact if dtype in INTEGER else close(ulps=4, atol=8 * float(ml_dtypes.finfo(dtype).eps))
 
 
 def each(fun):
-    """A function of any number of arguments that applies `fun` to each."""
+    """Returns a function that applies `fun` to each of its arguments."""
     return lambda *args: [fun(x) for x in args]
 
 
@@ -59,7 +61,7 @@ def reductions():
 
 
 def _reductions(primitive, fun):
-    def some_and_all(x):
+    def over_one_and_both_axes(x):
         return fun(x, "y"), fun(x, BOTH)
 
     def in_groups(x):
@@ -73,11 +75,12 @@ def _reductions(primitive, fun):
     def comparer(dtype):
         return sum_of(dtype) if is_sum else exact
 
-    run = untracked(some_and_all, BY_BOTH, (BY_X, WHOLE))
+    run = untracked(over_one_and_both_axes, BY_BOTH, (BY_X, WHOLE))
     for dtype in NUMBER if is_sum else (np.int8, np.int64, np.uint32, *FLOAT, *BOOL):
         yield Harness(primitive, name(dtype), run, (arbitrary((4, 8), dtype),), comparer(dtype))
     yield Harness(primitive, "empty", run, (np.zeros((0, 8), np.float32),))
-    # With NaN, and with zeros of both signs, JAX's extrema depend on which device has them.
+    # There is no NaN, and no mix of zeros of both signs: with them JAX's result depends on which
+    # device has them.
     infinite = np.array([[np.inf, 1, -np.inf, -np.inf], [5, -3, np.inf, 0]], np.float32)
     yield Harness(primitive, "infinite", run, (infinite,))
     yield Harness(primitive, "groups", untracked(in_groups, BY_BOTH, BY_BOTH), (positive((4, 8)),))
@@ -87,10 +90,10 @@ def _reductions(primitive, fun):
 
 @harnesses
 def psum_invariant():
-    def some_and_all(x):
+    def over_one_and_both_axes(x):
         return lax.psum(x, "y"), lax.psum({"x": x, "constant": 2, "bool": x > 3}, BOTH)
 
-    run = on_mesh(some_and_all, BY_BOTH, (BY_X, WHOLE))
+    run = on_mesh(over_one_and_both_axes, BY_BOTH, (BY_X, WHOLE))
     for dtype in (np.int8, np.uint64, np.float16, np.float32):
         arg = arbitrary((4, 8), dtype)
         yield Harness("psum_invariant", name(dtype), run, (arg,), sum_of(dtype))
@@ -179,7 +182,8 @@ def ppermute():
     yield case("same_along_an_axis", ring[1:], in_specs=BY_X)
 
 
-# The rest are bound where JAX tracks along which axes values differ, most of them by its own code.
+# The primitives below are bound if JAX tracks the axes along which values vary. Most of them have
+# no public function.
 _REDUCE = {"axes": ("x",)}
 _GATHER = {"axis_name": ("x",), "all_gather_dimension": 0, "axis_size": 2, "tiled": True}
 _SCATTER = {"axis_name": ("x",), "scatter_dimension": 0, "axis_size": 2, "tiled": True}
@@ -201,7 +205,10 @@ def unreduced(x):
 
 
 def tracked(primitive, *steps, in_specs=BY_X, out_specs=BY_X, check_vma=True):
-    """The harness of a primitive that is bound by one of the functions `steps`, if there is one."""
+    """Yields the harness of a primitive that one of the functions `steps` binds.
+
+    Yields nothing if this version of JAX does not have the primitive.
+    """
     if primitive in jax_compat.cpu_primitives():
 
         def fun(x):
@@ -225,7 +232,7 @@ def casts():
 
 @harnesses
 def casting():
-    """Collectives whose results or operands are of another type than varying ones."""
+    """Yields harnesses of collectives whose operand or result is not of varying type."""
     scatter = bind("unreduced_reduce_scatter", **_SCATTER)
     yield from tracked("unreduced_reduce_scatter", unreduced, scatter)
     gather = bind("all_gather_reduced", **_GATHER)
@@ -236,12 +243,13 @@ def casting():
 
 @harnesses
 def asynchronous():
-    """Collectives that are started, and then done."""
+    """Yields harnesses of asynchronous collectives: pairs of a start and a done primitive."""
 
     def start_and_done(start, done, params, before=(), after=(), **specs):
         steps = *before, bind(start, **params), bind(done), *after
         yield from tracked(start, *steps, **specs)
-        # Each second half has one first half that all versions have.
+        # Several start primitives share a done primitive. Its harness is the one with the start
+        # primitive that all versions of JAX have.
         if start == done.replace("done", "start").replace("psum", "psum_invariant"):
             yield from tracked(done, *steps, **specs)
 
@@ -274,7 +282,7 @@ def unreduced_extrema():
 
 
 def _unreduced_extremum(kind, x):
-    """Reduces the shards of an array, and then what comes of them."""
+    """Reduces each shard of an array to an unreduced value, and then reduces that."""
     devices = mesh(jax.sharding.AxisType.Explicit, x=2)
     spec = P(None, unreduced={"x"}, unreduced_kind=jax.sharding.UnreducedKind[kind])
     x = jax.sharding.reshard(x, jax.NamedSharding(devices, BY_X))

@@ -20,7 +20,7 @@ def comparison():
 
 
 def _with_nans(dtype):
-    """Special values and NaNs of both signs and several payloads."""
+    """Returns the special values, and NaNs of both signs and several payloads."""
     if not is_float(dtype):
         return specials(dtype)
     size = 8 * np.dtype(dtype).itemsize

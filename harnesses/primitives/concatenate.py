@@ -1,4 +1,4 @@
-"""Primitives that join arrays, or take them apart."""
+"""Primitives that join or split arrays."""
 
 import numpy as np
 from jax import lax

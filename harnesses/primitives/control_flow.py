@@ -1,4 +1,4 @@
-"""Primitives that choose or repeat jaxprs."""
+"""Control flow: primitives that choose a jaxpr or run it repeatedly."""
 
 import functools
 
@@ -155,7 +155,8 @@ def while_():
 def scan():
     for dtype in ALL:
         for reverse in (False, True) if dtype == np.float32 else (False,):
-            # Long enough to be a loop, and to have an element after the last.
+            # Long enough to be lowered to a loop. The length is prime, so each step of the loop
+            # takes one element.
             fun = functools.partial(
                 lax.scan, lambda c, x: (x, (_swap(c), x[0])), reverse=reverse, length=23
             )
@@ -237,7 +238,7 @@ def scan():
         random((30, 2, 3), np.float32),
     )
     loss = lambda *args: (rnn(*args)[1] ** 2).sum()  # noqa: E731
-    # Sums of squares over 30 steps.
+    # The tolerances allow for sums of squares over 30 steps.
     yield Harness("scan", "rnn", rnn, args, close(atol=1e-5))
     yield Harness("scan", "rnn_grad", jax.grad(loss, (0, 1, 2)), args, close(rtol=1e-4, atol=1e-4))
     jvp = lambda *args: jax.jvp(rnn, args, args)  # noqa: E731

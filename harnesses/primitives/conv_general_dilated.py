@@ -18,7 +18,10 @@ _LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
 
 
 def _comparer(dtype, terms=64):
-    """Sums may be taken in any order: an error of some ulps of the largest partial sum."""
+    """Returns a comparer that allows any order of summation.
+
+    The tolerance is a few ulps of the largest partial sum.
+    """
     if not jnp.issubdtype(dtype, np.inexact):
         return exact
     return close(ulps=4, atol=4 * terms * float(ml_dtypes.finfo(dtype).eps))
@@ -60,7 +63,7 @@ def dtypes():
             (full_range((2, 3, 6), dtype), full_range((4, 3, 2), dtype)),
         )
     for dtype in (*_LOW_PRECISION, np.float32):
-        # Long enough that accumulation in low precision would show.
+        # So many terms that accumulation in low precision would fail the comparison.
         yield Harness(
             "conv_general_dilated",
             f"long_{name(dtype)}",
@@ -111,7 +114,8 @@ def windows():
             ((7, 0), (4, 9)),
         ),
     ):
-        # With padding of both signs JAX's float32 reads memory beyond the operand.
+        # float64, because with padding of both signs JAX's float32 convolution reads memory beyond
+        # the operand.
         dtype = np.float64 if padding == ((-1, 2), (0, 0)) else np.float32
         for kernel in ((3, 2), (1, 1)):
             yield _harness(
@@ -323,7 +327,7 @@ def ranks():
 
 @harnesses
 def few_positions():
-    """More weights than a cache holds, and few places to apply them to."""
+    """Yields harnesses with more weights than a cache holds, and few positions of the window."""
     square = (1, 3, 3, 512), (3, 3, 512, 128)
     for lhs, rhs, params in (
         (*square, dict(padding="SAME")),
@@ -380,7 +384,7 @@ def nonfinite():
 
 @harnesses
 def gradients():
-    """The convolutions that derivatives of convolutions are."""
+    """Yields harnesses of the derivatives of convolutions, which are convolutions too."""
     for lhs, rhs, strides, padding, params in (
         ((2, 7, 8, 4), (3, 2, 4, 6), (1, 1), "SAME", {}),
         ((2, 7, 8, 4), (3, 2, 4, 6), (2, 2), "SAME", {}),

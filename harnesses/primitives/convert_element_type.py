@@ -11,7 +11,7 @@ from harnesses.primitives.unary import normals
 
 
 def _values(dtype, to):
-    """The special values, the neighbourhood of the limits of integers, and random values."""
+    """Returns a maker of special values, values near the limits of integers, and random values."""
     kind = np.dtype(dtype)
     if kind == np.bool_:
         return lambda rng: specials(dtype)
@@ -21,7 +21,7 @@ def _values(dtype, to):
     def make(rng):
         values = specials(dtype)[:: 7 if is_complex(dtype) else 1]
         if to == np.bool_ and not is_complex(dtype):
-            # Versions of JAX differ on whether a subnormal bfloat16 is true.
+            # Versions of JAX differ in whether a subnormal bfloat16 is true.
             values = normals(dtype)
         limits = [2.0**n + d for n in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1.0, -0.5, 0, 1.0)]
         with np.errstate(over="ignore"):

@@ -24,7 +24,7 @@ _DIRECTIONS = [(0, False), (1, True), (2, False)]
 def _comparer(dtype):
     if dtype in INTEGER:
         return exact
-    # JAX rounds each partial result to the dtype, in the order of a tree.
+    # JAX combines the elements in a tree, and rounds each partial result to the dtype.
     return close(ulps=8, atol=8 * float(np.finfo(np.float32).eps) if dtype in COMPLEX else 0)
 
 
@@ -39,7 +39,7 @@ def cumulative():
     ):
         for dtype in INEXACT if primitive == "cumlogsumexp" else NUMBER:
             comparer = exact if primitive in ("cummax", "cummin") else _comparer(dtype)
-            # In both directions where most is at stake, in one of them otherwise.
+            # All of _DIRECTIONS for dtypes of four bytes, only one of them for the others.
             itemsize = np.dtype(dtype).itemsize
             start, stop = (0, 3) if itemsize == 4 else (0, 1) if itemsize < 4 else (1, 2)
             for axis, reverse in _DIRECTIONS[start:stop]:
@@ -82,7 +82,7 @@ def cumulative():
 
 
 def _infinite(dtype):
-    """Rows with infinities of one sign or both, and NaN, in several places."""
+    """Returns rows with infinities of one or both signs, NaN and zeros at several positions."""
     inf, nan = np.inf, np.nan
     return np.array(
         [

@@ -1,4 +1,4 @@
-"""The values of dimensions; tests have symbolic ones."""
+"""Primitives that return the size of a dimension. Symbolic sizes are tested in `tests/`."""
 
 import numpy as np
 

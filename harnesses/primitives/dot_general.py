@@ -11,7 +11,7 @@ from harnesses.arguments import ALL, COMPLEX, FLOAT, INTEGER, full_range, name, 
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
-# Operand shapes and (contracted axes, batch axes) of each.
+# The shapes of lhs and rhs, and the contracted axes and batch axes of both.
 _MATRICES = ((3, 4), (4, 5), ((1,), (0,)), ((), ()))
 _DIMENSIONS = (
     _MATRICES,
@@ -30,7 +30,7 @@ _DIMENSIONS = (
     ((2, 3, 4), (4, 3, 5), ((1, 2), (1, 0)), ((), ())),
     ((2, 3, 4), (4, 2, 3), ((2, 0, 1), (0, 1, 2)), ((), ())),
     ((2, 3, 4), (5, 3, 2), ((1,), (1,)), ((0,), (2,))),
-    # Batch axes, anywhere.
+    # Batch axes at any position.
     ((2, 3, 4), (2, 4, 5), ((2,), (1,)), ((0,), (0,))),
     ((2, 4, 3), (2, 5, 4), ((1,), (2,)), ((0,), (0,))),
     ((3, 2, 4), (4, 5, 2), ((2,), (0,)), ((1,), (2,))),
@@ -59,7 +59,10 @@ def _dot(contract, batch, **params):
 
 
 def _comparer(dtype, terms):
-    """Sums may be taken in any order: an error of some ulps of the largest partial sum."""
+    """Returns a comparer that allows any order of summation.
+
+    The tolerance is a few ulps of the largest partial sum.
+    """
     if not jnp.issubdtype(dtype, np.inexact):
         return exact
     return close(ulps=4, atol=4 * terms * float(ml_dtypes.finfo(dtype).eps))
@@ -104,7 +107,7 @@ def dtypes():
             (full_range((3, 4), dtype), full_range((4, 5), dtype)),
         )
     for dtype in (*FLOAT, *COMPLEX):
-        # Long enough that accumulation in low precision would show.
+        # So many terms that accumulation in low precision would fail the comparison.
         yield Harness(
             "dot_general",
             f"long_{name(dtype)}",
@@ -122,7 +125,7 @@ def nonfinite():
         ).astype(dtype)
         columns = np.array([[1, 0, np.inf], [1, -1, 0], [2, 3, 0]], np.float64).astype(dtype)
         if dtype == np.complex64:
-            # The parts of products of complex infinities depend on how they are computed.
+            # Implementations differ in the parts of products of complex infinities.
             rows, columns = (
                 np.where(np.isinf(rows), 3, rows),
                 np.where(np.isinf(columns), 3, columns),
@@ -138,48 +141,48 @@ def nonfinite():
 
 @harnesses
 def element_types():
-    """Operands of two dtypes, and results of a preferred one."""
+    """Yields harnesses with operands of two dtypes, or with a preferred dtype of the result."""
     int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
-    half, brain, single, double = np.float16, ml_dtypes.bfloat16, np.float32, np.float64
+    float16, bfloat16, float32, float64 = np.float16, ml_dtypes.bfloat16, np.float32, np.float64
     for dtype, preferred in (
         (int8, int32),
         (int8, int16),
         (int8, np.uint8),
         (int8, np.uint32),
-        (int8, single),
-        (int8, brain),
+        (int8, float32),
+        (int8, bfloat16),
         (np.uint8, np.int8),
         (np.uint8, np.int32),
-        (np.uint8, half),
+        (np.uint8, float16),
         (int16, int64),
-        (int32, single),
+        (int32, float32),
         (int32, int64),
         (np.uint32, int32),
-        (int64, double),
+        (int64, float64),
         (np.bool_, int32),
-        (np.bool_, single),
+        (np.bool_, float32),
         (np.bool_, int8),
-        (half, single),
-        (half, brain),
-        (half, double),
-        (brain, single),
-        (brain, half),
-        (brain, int32),
-        (single, double),
-        (single, half),
-        (single, brain),
-        (single, int32),
-        (single, np.uint8),
-        (single, np.bool_),
-        (double, single),
-        (double, int64),
-        (single, np.complex64),
-        (single, np.complex128),
+        (float16, float32),
+        (float16, bfloat16),
+        (float16, float64),
+        (bfloat16, float32),
+        (bfloat16, float16),
+        (bfloat16, int32),
+        (float32, float64),
+        (float32, float16),
+        (float32, bfloat16),
+        (float32, int32),
+        (float32, np.uint8),
+        (float32, np.bool_),
+        (float64, float32),
+        (float64, int64),
+        (float32, np.complex64),
+        (float32, np.complex128),
         (np.complex64, np.complex128),
-        (np.complex64, single),
+        (np.complex64, float32),
         (np.complex64, int32),
     ):
-        # Whole numbers, so that a conversion to integers has nothing to round.
+        # Whole numbers, so that a conversion to integers rounds nothing.
         whole = random((3, 4), np.int32, 0 if np.dtype(dtype).kind in "ub" else -9, 9)
         more = random((4, 5), np.int32, 0 if np.dtype(dtype).kind in "ub" else -9, 9)
         yield Harness(
@@ -192,17 +195,17 @@ def element_types():
     for lhs, rhs, preferred in (
         (int8, int32, None),
         (int8, np.uint8, None),
-        (int8, single, None),
-        (int8, single, int32),
-        (np.bool_, single, None),
+        (int8, float32, None),
+        (int8, float32, int32),
+        (np.bool_, float32, None),
         (np.bool_, int8, None),
-        (half, single, None),
-        (brain, single, None),
-        (single, brain, double),
-        (half, brain, single),
-        (single, double, None),
-        (single, double, single),
-        (single, np.complex64, None),
+        (float16, float32, None),
+        (bfloat16, float32, None),
+        (float32, bfloat16, float64),
+        (float16, bfloat16, float32),
+        (float32, float64, None),
+        (float32, float64, float32),
+        (float32, np.complex64, None),
         (int32, np.complex128, None),
         (np.uint16, int64, int64),
     ):
@@ -213,7 +216,7 @@ def element_types():
             _operands((3, 4), (4, 5), lhs, rhs),
             _comparer(preferred or np.promote_types(np.float16, lhs), 24)
             if preferred is int32
-            else close(ulps=8, atol=1e-2 if brain in (lhs, rhs) and not preferred else 1e-4),
+            else close(ulps=8, atol=1e-2 if bfloat16 in (lhs, rhs) and not preferred else 1e-4),
         )
 
 
@@ -223,7 +226,7 @@ def _cast(make, dtype):
 
 @harnesses
 def precisions():
-    """Hints, and dot algorithms, which name the dtypes to compute in."""
+    """Yields harnesses of precision hints and of dot algorithms, which name compute dtypes."""
     presets = lax.DotAlgorithmPreset
     for precision, dtype in (
         (lax.Precision.DEFAULT, np.float32),

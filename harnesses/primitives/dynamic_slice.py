@@ -1,4 +1,4 @@
-"""Slices whose start is computed."""
+"""Slices whose start is an operand."""
 
 import jax.numpy as jnp
 import numpy as np

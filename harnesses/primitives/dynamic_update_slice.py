@@ -1,4 +1,4 @@
-"""Writes of a block whose place is computed."""
+"""Updates of a block of an array whose start is an operand."""
 
 import numpy as np
 from jax import lax
@@ -14,8 +14,8 @@ def dynamic_update_slice():
     for index_dtype in INTEGER:
         info = np.iinfo(index_dtype)
         starts = (2, 200, info.max, info.min, info.max - 1)
-        # Where the dtype does not hold the size of the array, XLA's bound of the start wraps around
-        # in some programs and not in others.
+        # The size fits the index dtype. If it did not, XLA's upper bound of the start would wrap
+        # around in some programs and not in others.
         size = 100 if info.bits == 8 else 300
         yield Harness(
             "dynamic_update_slice",

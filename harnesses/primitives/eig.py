@@ -22,28 +22,29 @@ def _eig(case, a, dtype, left=False, right=True, condition=100):
 
 
 def _regular(dtype):
-    """Matrices whose eigenvalues are well conditioned, two of them not finite."""
+    """Returns three matrices with well-conditioned eigenvalues; two have a NaN or infinity."""
     regular = random((5, 5), dtype)
-    return regular, linalg.poisoned(regular), linalg.poisoned(regular, np.inf)
+    return regular, linalg.with_nonfinite(regular), linalg.with_nonfinite(regular, np.inf)
 
 
 def _hard(dtype):
-    """Normal, singular and badly scaled matrices that are hard for the QR algorithm."""
+    """Returns normal, singular and badly scaled matrices, difficult for the QR algorithm."""
     return (
         np.zeros((5, 5), dtype),
         np.ones((5, 5), dtype),
         np.roll(np.eye(5, dtype=dtype), 1, axis=0),
         linalg.with_eigenvalues([1, 1, 2, 2, 2], dtype),
         linalg.with_eigenvalues(np.logspace(0, -12, 5), dtype),
-        # Beyond 1e12 JAX's eigenvalues of float32 matrices are wrong: not scaled back by LAPACK.
+        # Not larger: beyond 1e12 JAX's eigenvalues of float32 matrices are wrong, because LAPACK
+        # does not scale them back.
         linalg.matrix(lambda rng: rng.normal(size=(5, 5)) * 1e10, dtype),
     )
 
 
 def _defective(dtype):
-    """A Jordan block of size 5, and the condition of its eigenvalue.
+    """Returns a Jordan block of size 5, and the condition number of its eigenvalue.
 
-    The eigenvalue of a Jordan block of size n moves by the n-th root of the error.
+    An error e of the matrix changes the eigenvalue of a Jordan block of size n by e^(1/n).
     """
     eps = float(np.finfo(dtype).eps)
     return (2 * np.eye(5) + np.eye(5, k=1)).astype(dtype), 4 * eps ** (1 / 5) / (5 * eps)

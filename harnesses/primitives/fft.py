@@ -11,7 +11,7 @@ from harnesses.harness import Harness, harnesses
 
 
 def _close(expected, actual, args):
-    """Close relative to the norm of the result, which is what an FFT promises."""
+    """Compares relative to the norm of the result: that is the error bound of an FFT."""
     (e,), (a,) = expected, actual
     if not np.all(np.isfinite(e)):
         same = np.all(np.isnan(e) <= np.isnan(a))
@@ -53,16 +53,16 @@ def fft():
             for batch, lengths in cases:
                 x = random(_input_shape(kind, batch, lengths), dtype)
                 yield _harness(kind, x, lengths, f"{batch=}_{lengths=}_{name(dtype)}")
-            # JAX has no real transforms of length zero.
+            # JAX has no real transforms whose last length is zero.
             for lengths in ((0,), (2, 0), (0, 2)) if "R" not in kind else ((0, 2),):
                 x = np.zeros(_input_shape(kind, (2,), lengths), dtype)
                 yield _harness(kind, x, lengths, f"empty_{lengths=}_{name(dtype)}")
             nan = random(_input_shape(kind, (2,), (4,)), dtype)
             yield _harness(
-                kind, lambda rng, nan=nan: _poisoned(nan(rng)), (4,), f"nan_{name(dtype)}"
+                kind, lambda rng, nan=nan: _with_nan(nan(rng)), (4,), f"nan_{name(dtype)}"
             )
 
 
-def _poisoned(x):
+def _with_nan(x):
     x[0, 1] = np.nan
     return x

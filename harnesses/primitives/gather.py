@@ -1,4 +1,4 @@
-"""Gather: windows of an array at computed places."""
+"""Gather: reads windows of an array at positions given by indices."""
 
 import itertools
 
@@ -18,8 +18,10 @@ CLIP, FILL, PROMISE = (
 MODES = (CLIP, FILL, PROMISE)
 
 
-def _numbers(offset=(), collapsed=(), starts=(), operand_batching=(), indices_batching=()):
-    return lax.GatherDimensionNumbers(offset, collapsed, starts, operand_batching, indices_batching)
+def _numbers(offset=(), collapsed=(), start_map=(), operand_batching=(), indices_batching=()):
+    return lax.GatherDimensionNumbers(
+        offset, collapsed, start_map, operand_batching, indices_batching
+    )
 
 
 # Shape of the operand, shape of the indices, dimension numbers, sizes of the windows.
@@ -99,7 +101,7 @@ FORMS = {
 
 
 def _indices(shape, dtype=np.int32):
-    """Mostly inside, sometimes before or after."""
+    """Returns a maker of indices: most are in bounds, some are negative or too large."""
     return random(shape, dtype, -2 if np.dtype(dtype).kind == "i" else 0, 7)
 
 
@@ -118,15 +120,15 @@ def _gather(case, operand, indices, numbers, sizes, mode, fill_value=None, const
 
 @harnesses
 def gather_forms():
-    for form, (shape, places, numbers, sizes) in FORMS.items():
-        operand, indices = random(shape, np.float32), _indices(places)
+    for form, (shape, indices_shape, numbers, sizes) in FORMS.items():
+        operand, indices = random(shape, np.float32), _indices(indices_shape)
         for mode in (CLIP, FILL):
             yield _gather(f"{form}_{mode.name.lower()}", operand, indices, numbers, sizes, mode)
         case = f"{form}_fill_constant"
         yield _gather(case, operand, indices, numbers, sizes, FILL, constant=True)
     for form in ("element", "row_scalar", "block", "batched"):
-        shape, places, numbers, sizes = FORMS[form]
-        operand, indices = random(shape, np.float32), _indices(places)
+        shape, indices_shape, numbers, sizes = FORMS[form]
+        operand, indices = random(shape, np.float32), _indices(indices_shape)
         case = f"{form}_promise_in_bounds"
         yield _gather(case, operand, indices, numbers, sizes, PROMISE)
         case = f"{form}_clip_constant"
@@ -134,8 +136,8 @@ def gather_forms():
 
 
 @harnesses
-def gather_inside():
-    """Known indices that are all inside need no clamping."""
+def gather_known_in_bounds():
+    """Yields harnesses with constant indices that are in bounds, and so need no clamping."""
     shape, _, numbers, sizes = FORMS["block"]
     indices = np.array([[0, 0], [3, 2], [1, 1]], np.int32)
     for mode in MODES:
@@ -145,7 +147,7 @@ def gather_inside():
 
 @harnesses
 def gather_in_order():
-    """All places along an axis, each once and in order."""
+    """Yields harnesses with constant indices that are all positions along an axis, in order."""
     one, grid = np.arange(6, dtype=np.int32)[:, None], np.arange(6, dtype=np.int32).reshape(2, 3, 1)
     pair = np.concatenate([np.zeros_like(one), one], 1)
     operand = random((6, 6), np.float32)
@@ -167,26 +169,26 @@ def gather_in_order():
 @harnesses
 def gather_dtypes():
     for dtype, form in itertools.product(ALL, ("row", "block_scalar")):
-        shape, places, numbers, sizes = FORMS[form]
+        shape, indices_shape, numbers, sizes = FORMS[form]
         case = f"{form}_{name(dtype)}_fill"
-        yield _gather(case, random(shape, dtype), _indices(places), numbers, sizes, FILL)
+        yield _gather(case, random(shape, dtype), _indices(indices_shape), numbers, sizes, FILL)
     for dtype in ALL:
-        shape, places, numbers, sizes = FORMS["window"]
+        shape, indices_shape, numbers, sizes = FORMS["window"]
         case = f"window_{name(dtype)}_clip"
-        yield _gather(case, random(shape, dtype), _indices(places), numbers, sizes, CLIP)
+        yield _gather(case, random(shape, dtype), _indices(indices_shape), numbers, sizes, CLIP)
         values = [0, 1]
         if is_float(dtype) or is_complex(dtype):
             values = [1, -0.0, np.inf, np.nan]
         elif np.dtype(dtype).kind in "iu":
             values = [1, np.iinfo(dtype).min, np.iinfo(dtype).max]
-        shape, places, numbers, sizes = FORMS["element"]
+        shape, indices_shape, numbers, sizes = FORMS["element"]
         yield Harness(
             "gather",
             f"element_{name(dtype)}_fill_values",
             lambda x, i, values=values, numbers=numbers, sizes=sizes: [
                 lax.gather(x, i, numbers, sizes, mode=FILL, fill_value=value) for value in values
             ],
-            (random(shape, dtype), _indices(places)),
+            (random(shape, dtype), _indices(indices_shape)),
         )
 
 
@@ -218,7 +220,7 @@ def gather_index_dtypes():
 
 @harnesses
 def gather_from_numpy_api():
-    """What users write."""
+    """Yields harnesses of the functions by which users bind gather."""
     x, i, j = random((6, 4, 5), np.float32), _indices((3,)), _indices((3,))
     k = _indices((2, 3))
     for case, fun, args in [

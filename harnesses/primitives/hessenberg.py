@@ -1,4 +1,4 @@
-"""Reductions of matrices to Hessenberg and to tridiagonal form."""
+"""Reduction of matrices to Hessenberg form and to tridiagonal form."""
 
 import functools
 
@@ -25,7 +25,7 @@ def hessenberg():
         yield Harness(
             "hessenberg", f"already_{name(dtype)}", lax.linalg.hessenberg, already, _close
         )
-        nan = (linalg.poisoned(random((2, 4, 4), dtype)),)
+        nan = (linalg.with_nonfinite(random((2, 4, 4), dtype)),)
         yield Harness(
             "hessenberg", f"nan_{name(dtype)}", lax.linalg.hessenberg, nan, linalg.nan_reaches
         )

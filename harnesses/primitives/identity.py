@@ -1,4 +1,4 @@
-"""Primitives that return their operands, or nothing."""
+"""Primitives that return their operands unchanged, and primitives without results."""
 
 import functools
 
@@ -28,18 +28,24 @@ def identity():
 
 
 @harnesses
-def unseen():
-    """Primitives without a public function, and those without a result."""
+def without_public_function_or_result():
+    """Yields harnesses of primitives without a public function, and of some without a result."""
     x = specials(np.float32)
     bind = lambda primitive: jax_compat.cpu_primitive(primitive).bind  # noqa: E731
     yield Harness("tie", "float32", lambda x: bind("tie")(x + 1, x), (x,))
     yield Harness("stage", "float32", lambda x: bind("stage")(x) + 1, (x,))
     extended = primal_tangent_dtype(np.dtype(np.float32), np.dtype(np.float16))
-    there = lambda x: lax.convert_element_type(x, extended)  # noqa: E731
-    back = lambda x: lax.convert_element_type(x, np.float32)  # noqa: E731
-    yield Harness("to_edtype", "primal_tangent", lambda x: back(there(x)[::-1]) + 1, (x,))
-    yield Harness("from_edtype", "primal_tangent", lambda x: back(there(x + 1)), (x,))
-    yield Harness("from_edtype", "known", lambda x: back(there(np.float32(2))) * x, (x,))
+    to_extended = lambda x: lax.convert_element_type(x, extended)  # noqa: E731
+    from_extended = lambda x: lax.convert_element_type(x, np.float32)  # noqa: E731
+    yield Harness(
+        "to_edtype", "primal_tangent", lambda x: from_extended(to_extended(x)[::-1]) + 1, (x,)
+    )
+    yield Harness(
+        "from_edtype", "primal_tangent", lambda x: from_extended(to_extended(x + 1)), (x,)
+    )
+    yield Harness(
+        "from_edtype", "known", lambda x: from_extended(to_extended(np.float32(2))) * x, (x,)
+    )
 
     def sink(x):
         lax.dce_sink(x)

@@ -1,4 +1,4 @@
-"""Arrays made from nothing."""
+"""Primitives that make an array without an operand."""
 
 import functools
 
@@ -15,7 +15,7 @@ from lowering import jax_compat
 def iota():
     for dtype in (*INTEGER, *FLOAT, *COMPLEX):
         yield _iota((2, 3, 4), 1, dtype)
-        # Beyond what narrow types hold, and beyond what is folded.
+        # Values that narrow dtypes cannot hold, and an array too large to be folded to a constant.
         yield _iota((300, 1000), 1, dtype)
         if np.dtype(dtype).itemsize == 2:
             yield _iota((70000, 5), 0, dtype)

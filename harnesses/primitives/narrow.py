@@ -1,8 +1,8 @@
-"""Primitives on numbers of eight bits or fewer.
+"""Primitives on narrow dtypes: numbers of eight bits or fewer.
 
-Few of them can be arguments of a TensorFlow program in every mode. So the arguments are wider
-numbers, which the harness converts, and so are its results. There is more of the formats that
-hardware has; the others differ in how they are rounded.
+TensorFlow programs can take few of these dtypes as arguments in every mode. Therefore arguments and
+results are of wider dtypes, and the function of the harness converts them. Most harnesses are for
+the formats that hardware supports (`MAIN`). The others differ from them in rounding.
 """
 
 import functools
@@ -39,12 +39,12 @@ def _is_float(dtype):
 
 
 def _wide(dtype):
-    """The dtype of arguments."""
+    """Returns the dtype of arguments that hold values of the narrow `dtype`."""
     return np.float32 if _is_float(dtype) else np.int32
 
 
-def _within(fun, dtype):
-    """`fun` with arguments that are converted to `dtype`, and results that are converted back."""
+def _in_dtype(fun, dtype):
+    """Returns `fun` with arguments converted to `dtype`, and results converted to a wide dtype."""
 
     def converted(*args):
         results = fun(*(lax.convert_element_type(x, dtype) for x in args))
@@ -56,45 +56,46 @@ def _within(fun, dtype):
 
 
 def _widened(x):
-    # XLA takes the rounding of an e8m0 for nothing if it is converted to float32.
+    # E8M0 is converted to float64: before a conversion to float32, XLA removes the rounding to
+    # e8m0.
     wide = {np.dtype(E8M0): np.float64, **{np.dtype(d): np.float32 for d in FLOAT if d != E8M0}}
     wide |= {np.dtype(d): np.int32 for d in INTEGER}
     return lax.convert_element_type(x, wide[x.dtype]) if x.dtype in wide else x
 
 
-def _all(dtype):
-    """All values of a dtype, as a vector of wider numbers."""
+def _all_values(dtype):
+    """Returns all values of a dtype, as a vector of a wider dtype."""
     info = ml_dtypes.finfo(dtype) if _is_float(dtype) else ml_dtypes.iinfo(dtype)
     if not _is_float(dtype):
         return np.arange(info.min, int(info.max) + 1, dtype=np.int32)
     return np.arange(1 << info.bits, dtype=np.uint8).view(dtype).astype(np.float32)
 
 
-def _some(dtype):
-    """The values of a dtype on which implementations differ."""
+def _special_values(dtype):
+    """Returns the values of a dtype on which implementations differ."""
     if not _is_float(dtype):
-        return _all(dtype)
+        return _all_values(dtype)
     info = ml_dtypes.finfo(dtype)
     values = [0.0, -0.0, 0.5, 1.0, -1.0, 1.5, -2.5, 3.0, -7.25, np.inf, -np.inf, np.nan]
     values += map(float, [info.max, info.min, info.tiny, -info.tiny, info.smallest_subnormal])
-    if dtype == E8M0:  # JAX takes the least power of two, 2**-127, for zero where it computes.
+    if dtype == E8M0:  # In computations JAX treats the least power of two, 2**-127, as zero.
         values = [0.5, 1.0, 2.0, 8.0, 2.0**-20, 2.0**-126, 2.0**100, 2.0**127, np.nan]
     return np.array(values).astype(dtype).astype(np.float32)
 
 
 def _pairs(dtype):
-    return tuple(map(np.ravel, np.meshgrid(_some(dtype), _some(dtype))))
+    return tuple(map(np.ravel, np.meshgrid(_special_values(dtype), _special_values(dtype))))
 
 
 def _ulp(dtype):
-    """One unit in the last place: JAX rounds a function twice, to float16 first."""
+    """Returns a comparer that allows one ulp: JAX rounds twice, first to float16."""
     info = ml_dtypes.finfo(dtype)
     return close(rtol=float(info.eps), atol=float(info.smallest_subnormal))
 
 
 def _between(dtype):
-    """Numbers at, between and beyond those of a dtype."""
-    values = np.unique(_all(dtype)[np.isfinite(_all(dtype))].astype(np.float64))
+    """Returns the values of a dtype, values between them, and values beyond the largest."""
+    values = np.unique(_all_values(dtype)[np.isfinite(_all_values(dtype))].astype(np.float64))
     middle = (values[1:] + values[:-1]) / 2
     largest = values[-1]
     beyond = [*(largest * np.array([1.02, 1.06, 1.1, 1.24, 1.25, 2, -2])), np.inf, -np.inf, np.nan]
@@ -111,9 +112,9 @@ _FROM_INTEGER = (np.bool_, np.int8, np.uint8, np.int32, np.int64, np.uint64)
 
 
 def _targets(dtype):
-    """The dtypes that values of a dtype are converted to."""
+    """Yields the dtypes to which values of a dtype are converted."""
     yield from (np.bool_, np.float16, np.float32, np.float64, np.complex128, *MAIN_FLOAT)
-    if dtype != ml_dtypes.float4_e2m1fn:  # XLA takes 6, its greatest number, for too large.
+    if dtype != ml_dtypes.float4_e2m1fn:  # XLA treats 6, its largest value, as out of range.
         yield from (np.int8, np.uint32, np.int64, *MAIN_INTEGER)
 
 
@@ -138,17 +139,19 @@ def convert_element_type():
         x = np.array([0, 1, 2, 3, 5, 7, 9, 15, 16, 17, 30, 100, 127, -1, -8, -9, -100])
         yield harness("integers", round_trip, [x.astype(s) for s in _FROM_INTEGER])
         if dtype in MAIN:
-            yield harness("complex64", round_trip, [(_some(dtype) + 1j).astype(np.complex64)])
-        yield harness("to", _within(to_targets, dtype), [_all(dtype)])
+            yield harness(
+                "complex64", round_trip, [(_special_values(dtype) + 1j).astype(np.complex64)]
+            )
+        yield harness("to", _in_dtype(to_targets, dtype), [_all_values(dtype)])
 
 
 @harnesses
 def arguments_and_results():
-    """What crosses the boundary of a program."""
+    """Yields harnesses of programs whose argument or result is of a narrow dtype."""
     for dtype in (*FLOAT, *INTEGER):
         widen = jax.jit(functools.partial(lax.convert_element_type, new_dtype=_wide(dtype)))
         narrow = jax.jit(functools.partial(lax.convert_element_type, new_dtype=dtype))
-        wide = _some(dtype)
+        wide = _special_values(dtype)
         yield Harness("jit", f"result_{name(dtype)}", narrow, (wide,), dtype=np.dtype(dtype))
         if dtype not in (ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3, E8M0):
             yield Harness("jit", f"argument_{name(dtype)}", widen, (wide.astype(dtype),))
@@ -170,11 +173,11 @@ def bitcast_convert_type():
                 lax.bitcast_convert_type(by_two, np.int16),
             )
 
-        x = _all(dtype)
+        x = _all_values(dtype)
         if dtype in OTHER_INTEGER:
             x = np.tile(x, 8)
         elif _is_float(dtype):
-            # TensorFlow gives NaNs other bits.
+            # TensorFlow changes the bits of NaNs.
             x = x[~np.isnan(x)]
             x = x[: len(x) // 4 * 4]
         codes = np.arange(256, dtype=np.uint8)
@@ -182,7 +185,7 @@ def bitcast_convert_type():
         case = name(dtype)
         args = (codes, wider)
         yield Harness("bitcast_convert_type", f"to_{case}", from_bits, args, dtype=dtype)
-        fun = _within(to_bits, dtype)
+        fun = _in_dtype(to_bits, dtype)
         yield Harness("bitcast_convert_type", f"from_{case}", fun, (x,), dtype=dtype)
 
 
@@ -223,17 +226,19 @@ _ROUNDED_UNARY = {
 def unary_float():
     for dtype in MAIN_FLOAT:
         for primitive, fun in _EXACT_UNARY.items():
-            yield Harness(primitive, name(dtype), _within(fun, dtype), (_all(dtype),), dtype=dtype)
+            yield Harness(
+                primitive, name(dtype), _in_dtype(fun, dtype), (_all_values(dtype),), dtype=dtype
+            )
         for primitive, fun in _ROUNDED_UNARY.items():
             if dtype != MAIN_FLOAT[0] and primitive not in ("exp2", "log", "logistic", "tanh"):
                 continue
-            args = (_all(dtype),)
-            fun = _within(fun, dtype)
+            args = (_all_values(dtype),)
+            fun = _in_dtype(fun, dtype)
             yield Harness(primitive, name(dtype), fun, args, _ulp(dtype), dtype=dtype)
     for dtype in OTHER_FLOAT:
-        args = (_all(dtype),)
-        yield Harness("neg", name(dtype), _within(lax.neg, dtype), args, dtype=dtype)
-        fun = _within(lax.sqrt, dtype)
+        args = (_all_values(dtype),)
+        yield Harness("neg", name(dtype), _in_dtype(lax.neg, dtype), args, dtype=dtype)
+        fun = _in_dtype(lax.sqrt, dtype)
         yield Harness("sqrt", name(dtype), fun, args, _ulp(dtype), dtype=dtype)
 
 
@@ -243,8 +248,8 @@ def reduce_precision():
         return [lax.reduce_precision(x, e, m) for e, m in ((3, 2), (5, 2), (4, 1), (2, 10))]
 
     for dtype in (*MAIN_FLOAT, *OTHER_FLOAT):
-        args = (_all(dtype),)
-        yield Harness("reduce_precision", name(dtype), _within(fun, dtype), args, dtype=dtype)
+        args = (_all_values(dtype),)
+        yield Harness("reduce_precision", name(dtype), _in_dtype(fun, dtype), args, dtype=dtype)
 
 
 _BINARY_FLOAT = {
@@ -272,12 +277,12 @@ def binary_float():
             if dtype not in MAIN_FLOAT and primitive not in ("add", "div", "max", "nextafter"):
                 continue
             if dtype == E8M0 and primitive == "nextafter":
-                continue  # It takes the highest bit of the exponent for a sign.
-            fun = _within(fun, dtype)
+                continue  # JAX takes the highest bit of the exponent for a sign bit.
+            fun = _in_dtype(fun, dtype)
             yield Harness(primitive, name(dtype), fun, _pairs(dtype), dtype=dtype)
     for dtype in MAIN_FLOAT:
         for primitive, fun in {"pow": lax.pow, "atan2": lax.atan2}.items():
-            fun = _within(fun, dtype)
+            fun = _in_dtype(fun, dtype)
             yield Harness(primitive, name(dtype), fun, _pairs(dtype), _ulp(dtype), dtype=dtype)
 
 
@@ -317,7 +322,7 @@ def on_integers():
         for primitive, fun in _ON_INTEGERS.items():
             if dtype not in MAIN_INTEGER and primitive not in _ON_TWO_BITS:
                 continue
-            fun = _within(fun, dtype)
+            fun = _in_dtype(fun, dtype)
             yield Harness(primitive, name(dtype), fun, _pairs(dtype), dtype=dtype)
 
 
@@ -332,7 +337,7 @@ def _dot(x, preferred=None):
 
 
 def _rounded_steps(x):
-    """A reduction that is no sum or the like, and of which the order does not matter."""
+    """A reduction with a function that has no primitive of its own; its order does not matter."""
     zero = jnp.zeros((), x.dtype)
     return lax.reduce(x, zero, lambda a, b: lax.max(lax.max(a, b), a), (0,))
 
@@ -358,7 +363,7 @@ def _while(x):
     ]
 
 
-# Of the numbers 0, 1 and 2 all of this is exact, in any order.
+# For operands with the values 0, 1 and 2 all results are exact, in any order of computation.
 _ON_ARRAYS = {
     "argmax": lambda x: lax.argmax(x, 1, np.int32),
     "argmin": lambda x: lax.argmin(x, 0, np.int64),
@@ -400,7 +405,8 @@ _ON_ARRAYS = {
 }
 
 
-# Formats with infinities, with a NaN but without, and with neither; what depends on that.
+# A format with infinities, one with NaN but without infinities, and one with neither; and the
+# primitives for which that makes a difference.
 _FORMATS = (ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float4_e2m1fn)
 _OF_FORMAT = ("reduce_max", "reduce_min", "dot_general")
 
@@ -413,31 +419,31 @@ def on_arrays():
         for primitive, fun in _ON_ARRAYS.items():
             if dtype in (MAIN_FLOAT[0], MAIN_INTEGER[0]) or primitive in _OF_FORMAT:
                 case = f"arrays_{name(dtype)}"
-                yield Harness(primitive, case, _within(fun, dtype), args, dtype=dtype)
-        fun = _within(_gather("fill"), dtype)
+                yield Harness(primitive, case, _in_dtype(fun, dtype), args, dtype=dtype)
+        fun = _in_dtype(_gather("fill"), dtype)
         yield Harness("gather", f"fill_{name(dtype)}", fun, args, dtype=dtype)
 
 
 @harnesses
 def ordered():
-    """Sorted, with NaN, infinities and zeros of both signs."""
+    """Yields harnesses of sort and top_k, with NaN, infinities and zeros of both signs."""
     for dtype in (*MAIN_FLOAT, *OTHER_FLOAT, *MAIN_INTEGER):
-        x = np.random.default_rng(0).permutation(_some(dtype))
+        x = np.random.default_rng(0).permutation(_special_values(dtype))
         yield Harness(
-            "sort", f"specials_{name(dtype)}", _within(lax.sort, dtype), (x,), dtype=dtype
+            "sort", f"specials_{name(dtype)}", _in_dtype(lax.sort, dtype), (x,), dtype=dtype
         )
         if dtype in (*MAIN_FLOAT, ml_dtypes.float8_e4m3fnuz):
-            fun = _within(lambda x: lax.top_k(x, 5), dtype)
+            fun = _in_dtype(lambda x: lax.top_k(x, 5), dtype)
             yield Harness("top_k", f"specials_{name(dtype)}", fun, (x,), dtype=dtype)
 
 
 @harnesses
 def contractions():
-    """Products that are accumulated in a wider dtype."""
+    """Yields harnesses of dot_general with accumulation in a wider dtype."""
     x = np.array([[1, 0, 2, 1], [0, 2, 1, 1], [1, 1, 0, 2]], np.float32)
     for dtype in (*MAIN_FLOAT, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e3m4):
         for preferred in (np.float32, ml_dtypes.bfloat16):
-            fun = _within(functools.partial(_dot, preferred=preferred), dtype)
+            fun = _in_dtype(functools.partial(_dot, preferred=preferred), dtype)
             case = f"preferred={name(preferred)}_{name(dtype)}"
             yield Harness("dot_general", case, fun, (x,), dtype=dtype)
 
@@ -452,7 +458,7 @@ def contractions():
 
 @harnesses
 def scaled():
-    """Blocks of narrow numbers with scales that are narrow too, as in the formats of OCP."""
+    """Yields harnesses of scaled_dot with narrow blocks and scales, as in the OCP formats."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 3, 64)).astype(np.float32)
     scales = np.exp2(rng.integers(-3, 3, (2, 3, 2))).astype(np.float32)
@@ -473,14 +479,14 @@ def scaled():
                 preferred_element_type=np.float32,
             )
 
-        # Sums of 64 products of a magnitude up to 1000, in any order.
+        # Sums, in any order, of 64 products with absolute values up to 1000.
         comparer = close(atol=64 * 1000 * 2.0**-24)
         yield Harness("scaled_dot", name(dtype), fun, (x, scales), comparer, dtype)
 
 
 @harnesses
 def known():
-    """Constants, which are folded."""
+    """Yields harnesses with a constant of a narrow dtype, which is folded."""
     for dtype in (MAIN_FLOAT[0], OTHER_FLOAT[0], E8M0, *MAIN_INTEGER):
         value = np.array([1, 2, 1]).astype(dtype)
 

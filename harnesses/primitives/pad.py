@@ -1,4 +1,4 @@
-"""Padding: before, after and between elements, or less than none."""
+"""Padding: low, high and interior padding, and negative padding."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Contractions of groups of different sizes."""
+"""Contractions of groups of different sizes (ragged dots)."""
 
 import itertools
 
@@ -12,7 +12,8 @@ from harnesses.harness import Harness, harnesses
 
 _SIZES = np.array([[1, 2, 3], [0, 4, 1]], np.int32)
 
-# Operand shapes, contracted and batch axes, ragged axis, axis of groups and sizes of groups.
+# The shapes of lhs and rhs, the contracted and batch axes of both, the ragged axis of lhs, the
+# group axis of rhs and the sizes of the groups.
 _CASES = {
     "rows": ((6, 4), (3, 4, 5), ((1,), (1,)), ((), ()), 0, (0,), np.array([2, 0, 4], np.int32)),
     "rest": ((6, 4), (3, 4, 5), ((1,), (1,)), ((), ()), 0, (0,), np.array([2, 0, 3], np.int32)),

@@ -1,4 +1,4 @@
-"""Primitives that JAX refuses to compile, where it does not."""
+"""Primitives that JAX normally refuses to compile, in cases in which it compiles them."""
 
 import numpy as np
 from jax.experimental import checkify
@@ -12,5 +12,5 @@ def check():
         checkify.debug_check(x.sum() > 0, "negative")
         return x + 1
 
-    # Without checkify such a check is left out, and one that is not for debugging is an error.
+    # Outside of checkify, JAX removes a debug check. Other checks are an error there.
     yield Harness("check", "debug", fun, (-np.ones(3, np.float32),))

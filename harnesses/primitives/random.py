@@ -1,4 +1,4 @@
-"""PRNG keys and random bits: the same bits as JAX, whatever the implementation."""
+"""PRNG keys and random bits, which must equal JAX's for every key implementation."""
 
 import functools
 
@@ -30,7 +30,7 @@ def _words(shape=(), impl=_THREEFRY):
 
 
 def _on_key(fun, impl=_THREEFRY):
-    """`fun`, a function of a key (or keys) and of other arguments, on words."""
+    """Returns `fun`, whose first argument is a key or keys, as a function of the key data."""
 
     def on_words(words, *args):
         return fun(jax.random.wrap_key_data(words, impl=impl), *args)
@@ -92,7 +92,7 @@ def random_bits():
         fun = jax.vmap(functools.partial(jax.random.bits, shape=(2,)))
         yield _harness("random_bits", "vmap", fun, impl=impl, shape=(3,))
 
-    def in_one_piece(fun):
+    def not_partitionable(fun):
         def traced(*args):
             with jax.threefry_partitionable(False):
                 return fun(*args)
@@ -103,8 +103,8 @@ def random_bits():
         for shape in ((), (5,), (2, 3)):
             fun = functools.partial(jax.random.bits, shape=shape, dtype=f"uint{width}")
             case = f"not_partitionable_{width=}_{shape=}"
-            yield _harness("random_bits", case, in_one_piece(fun))
-    yield _harness("random_split", "not_partitionable", in_one_piece(jax.random.split))
+            yield _harness("random_bits", case, not_partitionable(fun))
+    yield _harness("random_split", "not_partitionable", not_partitionable(jax.random.split))
 
 
 @harnesses
@@ -129,7 +129,7 @@ def random_clone():
 
 @harnesses
 def keys():
-    """Primitives that move elements, and control flow, on keys."""
+    """Yields harnesses of control flow, and of primitives that only move elements, on keys."""
     index, n = np.array([[2], [0], [7], [-1]], np.int32), np.int32(3)
 
     def carry(step, k):
@@ -205,7 +205,7 @@ def rng_bit_generator():
                 case = f"{algorithm.name}_{shape=}_{name(dtype)}"
                 yield Harness("rng_bit_generator", case, fun, (_words((), "rbg"),), dtype=dtype)
         fun = functools.partial(lax.rng_bit_generator, shape=(7,), algorithm=algorithm)
-        # The counter overflows its low 64 bits.
+        # The low 64 bits of the counter overflow.
         full = np.array([5, 7, 2**32 - 1, 2**32 - 1], np.uint32)
         yield Harness("rng_bit_generator", f"{algorithm.name}_overflow", fun, (full,))
         args = (full_range((2,), np.uint64),)
@@ -227,25 +227,26 @@ def rng_uniform():
     def in_range(expected, actual, args):
         (x,) = actual
         low, high = args
-        # XLA rounds to floats, upwards too.
+        # XLA may round a float up to the upper limit.
         below = x < high if x.dtype.kind in "iu" else x <= high
         return Comparison(bool(((low <= x) & below).all()), message="out of range")
 
     for dtype in (np.int32, np.int64, np.uint32, np.uint64, *FLOAT):
         fun = functools.partial(lax.rng_uniform, shape=(5, 4))
         args = (np.array(2, dtype), np.array(50, dtype))
-        # XLA does not say which numbers, nor are they the same in each compilation.
+        # Only the range is compared: XLA does not specify the numbers, and they differ between
+        # compilations.
         yield Harness("rng_uniform", name(dtype), fun, args, in_range)
 
 
 def _sampler(function, **options):
-    """A function of `jax.random` as a function of a key."""
+    """Returns a function of `jax.random` as a function of a key."""
     return functools.partial(getattr(jax.random, function), **options)
 
 
 @harnesses
 def distributions():
-    """`jax.random` functions, each as a case of `random_bits`."""
+    """Yields harnesses of `jax.random` functions, each as a case of `random_bits`."""
     shape = (3, 4)
     probabilities = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
     exact = {
@@ -291,5 +292,5 @@ def distributions():
     for case, sample in exact.items():
         yield _harness("random_bits", case, sample)
     for case, sample in approximate.items():
-        # Inverse error functions, logarithms and their differences.
+        # They compute inverse error functions, logarithms and differences of these.
         yield _harness("random_bits", case, sample, comparer=close(ulps=32, atol=1e-6))

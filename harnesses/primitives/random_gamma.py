@@ -15,7 +15,7 @@ def _sample(seed, alpha, *, sampler=jax.random.gamma, shape=(3, 4), impl="threef
 
 
 def _case(case, dtype, **params):
-    # The logarithm of a uniform sample near one loses digits.
+    # The logarithm of a uniform sample near 1 loses digits.
     comparer = close(ulps=64 if np.dtype(dtype).itemsize >= 4 else 8)
     args = np.uint32(42), random((4,) if "shape" not in params else (), dtype, 0.1, 5)
     fun = functools.partial(_sample, **params)

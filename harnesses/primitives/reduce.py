@@ -1,4 +1,4 @@
-"""Reductions by an arbitrary computation."""
+"""Reductions with an arbitrary function."""
 
 import numpy as np
 from jax import lax
@@ -23,7 +23,7 @@ def reduce_one_operand():
         return (x + y + x * y,)
 
     for dtype in ALL:
-        # Associative, but not commutative.
+        # The function is associative, but not commutative.
         x = random((3, 11, 2), dtype, -1, 3)
         init = (np.zeros((), dtype),)
         dimensions = (1,) if np.dtype(dtype).itemsize < 4 else (0, 2)
@@ -63,7 +63,7 @@ def reduce_one_operand():
 
 @harnesses
 def reduce_with_an_init():
-    """One primitive, but an initial value that is not neutral."""
+    """Yields harnesses with a function that has a primitive, and an init that is not neutral."""
     for fun, dtype, init in (
         (lax.add, np.float32, 5),
         (lax.add, np.int8, 100),
@@ -101,7 +101,7 @@ def reduce_several_operands():
         )
 
     def matmul(x, y):
-        """The product of 2x2 matrices, an element in each operand."""
+        """Returns the product of 2x2 matrices, each given as its four elements."""
         (a, b, c, d), (e, f, g, h) = x, y
         return a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h
 

@@ -1,4 +1,4 @@
-"""Rounding to fewer bits."""
+"""Rounding to fewer bits of exponent and mantissa."""
 
 import functools
 
@@ -25,7 +25,7 @@ _BITS = [
 
 
 def _values(dtype):
-    """Special values, random bits, and values around one whose rounding is a tie."""
+    """Returns a maker of special values, random bits, powers of two, and ties of rounding."""
 
     def make(rng):
         bits = full_range((256,), np.dtype(f"i{np.dtype(dtype).itemsize}"))(rng).view(dtype)

@@ -25,7 +25,7 @@ _LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
 
 
 def _neutral(reducer, dtype):
-    """The initial value with which `lax.reduce_window` has a primitive of its own."""
+    """Returns the neutral init, for which `lax.reduce_window` binds a primitive of the reducer."""
     if reducer is lax.add:
         return np.array(0, dtype)
     is_max = reducer is lax.max
@@ -67,7 +67,7 @@ def _harness(reducer, case, x, dtype, size, strides=None, padding="VALID", base=
 
 @harnesses
 def rectified():
-    """Windows over values without a sign, some of them wholly in the padding."""
+    """Yields harnesses of max-pooling after abs or relu; some windows are only padding."""
     for dtype in (*_LOW_PRECISION, np.float32, np.float64):
         x = np.array([0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf, 3, -2, 0.5, 7], dtype)
         for fun in (jnp.abs, lambda x: lax.max(x, x.dtype.type(0))):
@@ -118,7 +118,7 @@ def special_values():
                         x, _neutral(f, x.dtype.type), f, size
                     ),
                     (np.stack(np.meshgrid(small, small)).reshape(12, 6),),
-                    # Whether subnormals are flushed to zero is open.
+                    # Implementations may flush subnormals to zero.
                     close(ulps=0, atol=float(tiny)),
                 )
                 magnitude = np.abs(values.astype(np.float64))
@@ -178,7 +178,11 @@ def windows():
 
 @harnesses
 def any_function():
-    """Functions that are neither associative nor commutative tell the order of the elements."""
+    """Yields harnesses of `reduce_window` with arbitrary functions.
+
+    The result of a function that is neither associative nor commutative shows in which order the
+    elements are combined.
+    """
 
     def horner(x, y):
         return x * 3 + y
@@ -219,7 +223,7 @@ def any_function():
             exact if operation is lax.bitwise_xor else close(ulps=12),
         )
     for reducer, dtype in itertools.product(_PRIMITIVES, (np.float32, np.int8)):
-        # An initial value that is not neutral, and one that is not known.
+        # The initial value is an operand, and not neutral.
         yield Harness(
             "reduce_window",
             f"{reducer.__name__}_init=2_{name(dtype)}",
@@ -236,7 +240,7 @@ def several_operands():
         return tuple(lax.select(keep, old, new) for old, new in zip(x, y, strict=True))
 
     for dtype in (np.float32, np.int16, ml_dtypes.bfloat16):
-        # With ties, and with windows in which all is padding.
+        # The values have ties, and some windows are only padding.
         for padding in ("VALID", "SAME", ((3, 0), (0, 3))):
             yield Harness(
                 "reduce_window",

@@ -1,4 +1,4 @@
-"""Reductions by one associative operation."""
+"""Reductions with one associative operation."""
 
 import functools
 
@@ -27,12 +27,14 @@ _AXES = [(0,), (1, 2)]
 
 
 def _sum_comparer(dtype, count, largest):
-    """JAX rounds partial sums to `dtype`; other orders of summation round others.
+    """Returns a comparer of sums; it allows any order of summation.
+
+    JAX rounds its partial sums to `dtype`, and in another order the partial sums are different.
 
     Args:
       dtype: the dtype of the sum.
       count: how many numbers are added.
-      largest: the magnitude of the numbers.
+      largest: the largest absolute value of the numbers.
     """
     if not (is_float(dtype) or is_complex(dtype)):
         return exact
@@ -60,12 +62,12 @@ def sum_and_prod():
                 else random((3, 4, 5), dtype, 0.5, 1.6)
             )
             fun = functools.partial(lax.reduce_prod, axes=axes)
-            # Each of up to 60 factors may round once.
+            # The product with each of up to 60 factors may round once.
             yield Harness("reduce_prod", case, fun, (x,), close(ulps=30))
     for primitive, fun in {"reduce_sum": lax.reduce_sum, "reduce_prod": lax.reduce_prod}.items():
         for dtype in INEXACT:
-            # Infinities of both signs, NaN and overflow. Parts of complex products of infinities
-            # are as arbitrary as their order.
+            # Infinities of both signs, NaN and overflow. Complex values are finite: the parts of
+            # products of complex infinities depend on the order of the factors.
             x, y = pairs(dtype)
             if is_complex(dtype):
                 x = x[np.isfinite(x)][::7] / 2
@@ -90,7 +92,7 @@ def sum_and_prod():
 
 
 def _tiny(dtype):
-    """The least normal number: whether results below are flushed to zero is left open."""
+    """Returns the least normal number: implementations may flush smaller results to zero."""
     return {"float16": 2**-14, "float64": 2**-1022, "complex128": 2**-1022}.get(
         np.dtype(dtype).name, 2**-126
     )
@@ -115,7 +117,7 @@ def _shapes(primitive, fun, dtypes=(np.float32,)):
 
 
 def _with_nans(shape, dtype):
-    """Random numbers with NaNs, infinities and zeros of both signs among them."""
+    """Returns a maker of random numbers, some replaced by NaN, infinities and zeros."""
 
     def make(rng):
         x = random(shape, dtype)(rng).reshape(-1)
@@ -129,7 +131,7 @@ def _with_nans(shape, dtype):
     return make
 
 
-# JAX itself gives a zero of either sign for zeros of both signs, depending on the shape.
+# For zeros of both signs the sign of JAX's own result depends on the shape.
 _EITHER_ZERO = close(ulps=0)
 
 
@@ -168,7 +170,7 @@ def max_and_min():
                     (_with_nans(shape, dtype),),
                     _EITHER_ZERO,
                 )
-        # Equal real parts are told apart by the imaginary ones.
+        # Complex numbers with equal real parts are compared by their imaginary parts.
         for dtype in COMPLEX:
             ties = np.array([[1 + 2j, 1 + 3j, 1 - 5j], [2 - 1j, -3j, 2 - 2j]], dtype)
             yield Harness(

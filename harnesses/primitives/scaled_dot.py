@@ -1,4 +1,4 @@
-"""Contractions of operands with scales for blocks of elements."""
+"""Contractions of operands that have a scale for each block of elements."""
 
 import ml_dtypes
 import numpy as np
@@ -34,6 +34,6 @@ def scaled_dots():
                     f"batched={batched}_preferred={preferred and name(preferred)}_{name(dtype)}",
                     dot,
                     tuple(random(shape, dtype, -2, 2) for shape in shapes),
-                    # Sums may be taken in any order, and be rounded to bfloat16 after that.
+                    # Any order of summation is allowed, and a rounding to bfloat16 after it.
                     close(ulps=8, atol=1e-4) if is_single else close(ulps=2, atol=1e-4),
                 )

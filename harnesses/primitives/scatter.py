@@ -1,4 +1,4 @@
-"""Scatter: updates of windows of an array at computed places."""
+"""Scatter: updates windows of an array at positions given by indices."""
 
 import functools
 import itertools
@@ -19,8 +19,10 @@ CLIP, DROP, PROMISE = (
 )
 
 
-def _numbers(window=(), inserted=(), places=(), operand_batching=(), indices_batching=()):
-    return lax.ScatterDimensionNumbers(window, inserted, places, operand_batching, indices_batching)
+def _numbers(window=(), inserted=(), index_map=(), operand_batching=(), indices_batching=()):
+    return lax.ScatterDimensionNumbers(
+        window, inserted, index_map, operand_batching, indices_batching
+    )
 
 
 # Shapes of the operand, the indices and the updates; dimension numbers.
@@ -89,12 +91,12 @@ FUNCTIONS = {
 
 
 def _indices(shape, dtype=np.int32):
-    """Mostly inside, sometimes before or after; many twice."""
+    """Returns a maker of indices, with duplicates and with some that are out of bounds."""
     return random(shape, dtype, -2 if np.dtype(dtype).kind == "i" else 0, 7)
 
 
 def _scatter(primitive, case, form, mode, dtype=np.float32, indices=None, unique=False, **kwargs):
-    shape, places, updates, numbers = FORMS[form]
+    shape, indices_shape, updates, numbers = FORMS[form]
 
     def fun(operand, indices, updates):
         return FUNCTIONS[primitive](
@@ -107,7 +109,7 @@ def _scatter(primitive, case, form, mode, dtype=np.float32, indices=None, unique
         fun,
         (
             random(shape, dtype),
-            _indices(places) if indices is None else indices,
+            _indices(indices_shape) if indices is None else indices,
             random(updates, dtype),
         ),
         _comparer(primitive, dtype),
@@ -117,7 +119,7 @@ def _scatter(primitive, case, form, mode, dtype=np.float32, indices=None, unique
 
 
 def _comparer(primitive, dtype):
-    # XLA contracts the operations of a complex product; TensorFlow does not.
+    # XLA uses fused multiply-add in a complex product; TensorFlow does not.
     return close() if primitive == "scatter-mul" and np.dtype(dtype).kind == "c" else exact
 
 
@@ -182,8 +184,8 @@ def scatter_unique():
 def scatter_known_indices():
     forms = ("element", "row", "block", "pair_scalar", "batched", "window_first")
     for form, mode in [("element", CLIP), *((form, DROP) for form in forms)]:
-        shape, places, updates, numbers = FORMS[form]
-        indices = _indices(places)(np.random.default_rng(0))
+        shape, indices_shape, updates, numbers = FORMS[form]
+        indices = _indices(indices_shape)(np.random.default_rng(0))
         for primitive in ("scatter", "scatter-add", "scatter-mul"):
             fun = functools.partial(FUNCTIONS[primitive], dimension_numbers=numbers, mode=mode)
             yield Harness(
@@ -196,7 +198,7 @@ def scatter_known_indices():
 
 @harnesses
 def scatter_special_values():
-    """NaN and zeros of both signs, met in every order."""
+    """Yields harnesses that combine NaN, infinities and zeros of both signs in every order."""
     special = [np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, -1.0]
     triples = np.array(list(itertools.product(special, special, special)))
     for primitive, dtype in itertools.product(FUNCTIONS, FLOAT):
@@ -216,32 +218,32 @@ def scatter_special_values():
 
 @harnesses
 def scatter_apply():
-    """Update computations other than those that have a primitive."""
+    """Yields harnesses with update functions that have no primitive of their own."""
     for form, mode in itertools.product(("element", "row", "block", "pair_scalar"), (CLIP, DROP)):
-        shape, places, updates, numbers = FORMS[form]
+        shape, indices_shape, updates, numbers = FORMS[form]
         yield Harness(
             "scatter",
             f"apply_{form}_{mode.name.lower()}",
             lambda x, i, numbers=numbers, updates=updates, mode=mode: lax.scatter_apply(
                 x, i, lambda y: 2 * y + 1, numbers, update_shape=updates, mode=mode
             ),
-            (random(shape, np.float32), _indices(places)),
+            (random(shape, np.float32), _indices(indices_shape)),
         )
     for dtype in (*INEXACT, np.int32):
-        shape, places, updates, numbers = FORMS["element"]
+        shape, indices_shape, updates, numbers = FORMS["element"]
         yield Harness(
             "scatter",
             f"apply_{name(dtype)}",
             lambda x, i, numbers=numbers: lax.scatter_apply(
                 x, i, lambda y: -y, numbers, update_shape=(9,), mode=DROP
             ),
-            (random(shape, dtype), _indices(places)),
+            (random(shape, dtype), _indices(indices_shape)),
         )
 
 
 @harnesses
 def scatter_from_numpy_api():
-    """What users write."""
+    """Yields harnesses of the functions by which users bind scatter."""
     x, i, j = random((6, 4, 5), np.float32), _indices((3,)), _indices((3,))
     for case, primitive, fun, args in [
         ("x.at[i].set", "scatter", lambda x, i: x.at[i].set(1), (x, i)),

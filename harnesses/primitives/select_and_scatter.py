@@ -1,4 +1,4 @@
-"""Primitives that select one element of each window: the derivatives of pooling."""
+"""Primitives that select one element of each window, used in the derivatives of pooling."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from harnesses.harness import Harness, harnesses
 _LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
 _FLOAT = (*_LOW_PRECISION, np.float32, np.float64)
 
-# Shape, window, strides and padding. XLA aborts the process where JAX selects from a scalar.
+# Shape, window, strides and padding. There is no scalar: XLA in JAX aborts the process for it.
 _WINDOWS = (
     ((1, 6, 7, 2), (1, 3, 2, 1), (1, 2, 2, 1), "SAME"),
     ((2, 6, 6, 2), (1, 3, 3, 1), (1, 2, 2, 1), "VALID"),
@@ -49,24 +49,24 @@ def _pool(reducer, size, strides, padding, base=None, window=None):
 
 
 def _comparer(dtype):
-    # JAX rounds sums of low precision after each term, of which an element has a few.
+    # In low precision JAX rounds after each term, and the sum of an element has a few terms.
     return close(ulps=32 if dtype in _LOW_PRECISION else 4)
 
 
 @harnesses
 def gradients():
-    """Reverse mode binds `select_and_scatter_add`."""
+    """Yields harnesses of `select_and_scatter_add`, which reverse mode binds."""
     for reducer, (shape, *window), dtype in itertools.product(
         (lax.max, lax.min), _WINDOWS, (np.float32, ml_dtypes.bfloat16)
     ):
         pool = _pool(reducer, *window)
         out = jax.eval_shape(pool, jax.ShapeDtypeStruct(shape, dtype)).shape
-        for makes in (whole, _with_nonfinite):
+        for make_values in (whole, _with_nonfinite):
             yield Harness(
                 "select_and_scatter_add",
-                f"{reducer.__name__}_{shape}_{window}_{makes.__name__.lstrip('_')}_{name(dtype)}",
+                f"{reducer.__name__}_{shape}_{window}_{make_values.__name__.lstrip('_')}_{name(dtype)}",
                 lambda x, y, pool=pool: jax.vjp(pool, x)[1](y)[0],
-                (makes(shape, dtype), whole(out, dtype)),
+                (make_values(shape, dtype), whole(out, dtype)),
                 _comparer(dtype),
             )
     for dtype in _FLOAT:
@@ -90,17 +90,17 @@ def gradients():
 
 @harnesses
 def tangents():
-    """Forward mode binds `select_and_gather_add`."""
+    """Yields harnesses of `select_and_gather_add`, which forward mode binds."""
     for reducer, (shape, *window), dtype in itertools.product(
         (lax.max, lax.min), _WINDOWS, (np.float32, ml_dtypes.bfloat16)
     ):
         pool = _pool(reducer, *window)
-        for makes in (whole, _with_nonfinite):
+        for make_values in (whole, _with_nonfinite):
             yield Harness(
                 "select_and_gather_add",
-                f"{reducer.__name__}_{shape}_{window}_{makes.__name__.lstrip('_')}_{name(dtype)}",
+                f"{reducer.__name__}_{shape}_{window}_{make_values.__name__.lstrip('_')}_{name(dtype)}",
                 lambda x, y, pool=pool: jax.jvp(pool, (x,), (y,))[1],
-                (makes(shape, dtype), random(shape, dtype)),
+                (make_values(shape, dtype), random(shape, dtype)),
             )
     for dtype in _FLOAT:
         yield Harness(
@@ -114,14 +114,14 @@ def tangents():
 
 
 def _select_and_scatter(select, scatter, size, strides, padding):
-    """Binds the primitive, which no function of JAX's API binds."""
+    """Returns a function that binds the primitive; JAX has no public function for it."""
 
-    def closed(fun, dtype):
+    def closed_jaxpr(fun, dtype):
         scalar = jax.ShapeDtypeStruct((), dtype)
         return jax.make_jaxpr(fun)(scalar, scalar)
 
     def call(operand, source, init):
-        select_jaxpr, scatter_jaxpr = (closed(f, operand.dtype) for f in (select, scatter))
+        select_jaxpr, scatter_jaxpr = (closed_jaxpr(f, operand.dtype) for f in (select, scatter))
         return primitives.select_and_scatter_p.bind(
             operand,
             source,

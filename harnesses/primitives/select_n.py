@@ -1,4 +1,4 @@
-"""Selection among cases."""
+"""Elementwise selection among several operands."""
 
 import numpy as np
 from jax import lax

@@ -1,4 +1,4 @@
-"""Primitives that give the same elements another shape or order."""
+"""Primitives that change the shape or the order of elements, but not their values."""
 
 import functools
 
@@ -9,7 +9,7 @@ from harnesses.arguments import ALL, FLOAT, name, random, specials
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
 
-# Eager kernels end at eight dimensions.
+# TensorFlow's eager kernels support at most eight dimensions.
 MANY = (2, 1, 2, 1, 2, 2, 1, 2, 2, 2)
 
 
@@ -47,7 +47,7 @@ def reshape():
 
 
 def _reshape(shape, sizes, dimensions=None, dtype=np.float32):
-    # The primitive is bound by hand, as `lax.reshape` transposes first.
+    # Binds the primitive directly: `lax.reshape` with `dimensions` would transpose first.
     case = f"shape={shape}_new_sizes={sizes}_dimensions={dimensions}_{name(dtype)}"
     return Harness(
         "reshape",

@@ -1,4 +1,4 @@
-"""Programs for the devices of a mesh."""
+"""Programs that run on the devices of a mesh."""
 
 import functools
 
@@ -19,7 +19,7 @@ WHOLE, BY_X, BY_BOTH = P(), P("x"), P("x", "y")
 MATRIX = random((8, 16), np.float32)
 WEIGHTS = random((16, 3), np.float32, -1, 1)
 
-# Products of small matrices and sums of few rows.
+# The tolerance is enough for products of small matrices and sums of few rows.
 CLOSE = close(ulps=16, atol=1e-5)
 
 untracked = functools.partial(on_mesh, check_vma=False)
@@ -31,13 +31,13 @@ def case(name, fun, *args, comparer=CLOSE):
 
 @harnesses
 def specs():
-    """How arrays are split, and put together again."""
+    """Yields harnesses of specs that split arguments and combine results."""
 
     def mark(*shards):
         is_marked = lax.axis_index(BOTH) % 3 == 0
         return [jnp.where(is_marked, jnp.zeros_like(x), x) for x in shards]
 
-    # Where a result is not split, it is that of the first device.
+    # A result that is not split is that of the first device.
     for name, spec in (
         ("rows", P("x")),
         ("columns", P(None, "y")),
@@ -84,7 +84,7 @@ def control_flow():
     yield case("while", on_mesh(while_loop, BY_BOTH, BY_BOTH))
 
     def while_each(x):
-        """Each device takes its own number of steps."""
+        """Runs a loop whose number of steps differs from device to device."""
         return lax.while_loop(lambda x: x.sum() < 100, lambda x: x + jnp.abs(x) + 1, x)
 
     yield case("while_each", on_mesh(while_each, BY_BOTH, BY_BOTH))
@@ -186,7 +186,7 @@ def gradients():
 
 @harnesses
 def keys():
-    """Each device has its own random bits, for every implementation of keys."""
+    """Yields harnesses in which each device draws its own random bits, for each key type."""
     for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
 
         def bits(keys):
@@ -212,7 +212,7 @@ def keys():
 
 @harnesses
 def explicit():
-    """Meshes whose axes are part of the types of arrays."""
+    """Yields harnesses of meshes with explicit axes, which are part of the types of arrays."""
 
     def run(x, w):
         devices = mesh(AxisType.Explicit, x=2, y=4)
@@ -225,7 +225,7 @@ def explicit():
     yield case("explicit_gradient", jax.grad(run, (0, 1)), MATRIX, WEIGHTS)
 
     def reduced(x, w):
-        """The gradient of what is reduced is a sum whose parts the devices hold."""
+        """Has a reduced operand, whose gradient is unreduced: each device has a part of the sum."""
         devices = mesh(AxisType.Explicit, x=2)
         spec = P(None, None, reduced={"x"})
         x = jax.sharding.reshard(x, NamedSharding(devices, BY_X))

@@ -1,4 +1,4 @@
-"""Shifts, by any amount."""
+"""Bit shifts, also by negative amounts and by the bit width or more."""
 
 import numpy as np
 from jax import lax

@@ -1,4 +1,4 @@
-"""Slices whose bounds are parameters."""
+"""Slices with static bounds."""
 
 import numpy as np
 from jax import lax

@@ -17,7 +17,7 @@ from harnesses.arguments import (
 )
 from harnesses.harness import Harness, harnesses
 
-# Dtypes of two keys: pairs that fit into 64 bits together and pairs that do not.
+# Pairs of dtypes of two keys. Some fit into 64 bits together and some do not.
 _PAIRS = [
     (np.bool_, np.int8),
     (np.uint8, np.float32),
@@ -38,7 +38,7 @@ def _sort(dimension, num_keys=1, is_stable=True):
 
 
 def _shuffled(values):
-    """The special values, all of them thrice."""
+    """Returns a maker of a random permutation of the values, each of which occurs three times."""
     return lambda rng: rng.permutation(np.tile(values, 3))
 
 
@@ -54,7 +54,7 @@ def sort():
         yield Harness("sort", f"specials_{name(dtype)}", _sort(0), (_shuffled(values),))
         # The positions show that the order is stable.
         yield Harness("sort", f"positions_{name(dtype)}", _sort(0), (_shuffled(values), position))
-        # As a payload.
+        # The second operand, of this dtype, is not a key.
         yield Harness(
             "sort",
             f"carried_{name(dtype)}",

@@ -11,7 +11,7 @@ from harnesses.primitives.unary import normal_and_random, tiny
 
 
 def _grid(dtype, *axes):
-    """All combinations of the values of several axes, as vectors."""
+    """Returns all combinations of the values of several axes, as vectors."""
     return tuple(x.ravel().astype(dtype) for x in np.meshgrid(*axes))
 
 
@@ -29,7 +29,7 @@ _UNARY = {
 def _values(primitive, dtype, low, high):
     def make(rng):
         x = normal_and_random(dtype, low, high)(rng)
-        # Versions of JAX differ on whether the pole of digamma at zero is NaN or infinite.
+        # digamma(0), a pole, is NaN in some versions of JAX and infinite in others.
         return x[x != 0] if primitive == "digamma" else x
 
     return make
@@ -38,7 +38,7 @@ def _values(primitive, dtype, low, high):
 def _comparer(primitive, dtype):
     eps = float(ml_dtypes.finfo(dtype).eps)
     if primitive in ("lgamma", "digamma"):
-        # Near the zeros of the function terms of size one or so cancel.
+        # Near the zeros of the function, terms of magnitude about 1 cancel.
         return close(ulps=16, atol=32 * eps)
     # JAX loses bits of the logarithm in erf_inv, and of the square in the tail of erfc.
     return close(ulps={"erf_inv": 32, "erfc": 64}.get(primitive, 8), atol=2 * tiny(dtype))
@@ -61,10 +61,10 @@ _POINTS = [0.0, 0.01, 0.3, 1.0, 2.5, 9.0, 11.0, 45.0, 260.0, -0.5, np.inf, -np.i
 
 
 def _loose(dtype):
-    """For functions that are the exponential of a difference of large logarithms.
+    """Returns a comparer for functions computed as exp of a difference of large logarithms.
 
     In float32 and float64 JAX itself loses a dozen bits of small results, such as
-    igamma(250, 9) = 1e-258, and those of one minus a result.
+    igamma(250, 9) = 1e-258, and of one minus such a result.
     """
     eps = float(ml_dtypes.finfo(dtype).eps)
     return close() if eps > 1e-4 else close(rtol=8192 * eps, atol=32 * eps)
@@ -75,7 +75,7 @@ def incomplete_gamma():
     for primitive in ("igamma", "igammac", "igamma_grad_a"):
         fun = getattr(lax, primitive)
         for dtype in FLOAT:
-            # Versions of JAX differ where the shape is infinite.
+            # Versions of JAX differ where the first operand is infinite.
             args = _grid(dtype, [a for a in _SHAPES if a != np.inf], _POINTS)
             yield Harness(primitive, name(dtype), fun, args, _loose(dtype))
 
@@ -95,7 +95,7 @@ def zeta():
     for dtype in FLOAT:
         yield Harness("zeta", name(dtype), lax.zeta, _grid(dtype, exponents, points), _loose(dtype))
         orders = [0.0, 1.0, 2.0, 3.0, 5.0, 10.0, -1.0, 0.5, np.inf, -np.inf, np.nan]
-        # Without the pole of digamma, as above.
+        # Without the pole of digamma at zero, as in `_values`.
         order, x = _grid(dtype, orders, points)
         args = order[(order != 0) | (x != 0)], x[(order != 0) | (x != 0)]
         yield Harness("polygamma", name(dtype), lax.polygamma, args, _loose(dtype))

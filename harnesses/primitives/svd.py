@@ -14,7 +14,7 @@ def _harness(case, a, dtype, **params):
     params = {"full_matrices": True, "compute_uv": True, **params}
 
     def svd(a):
-        # As the primitive orders its results.
+        # The primitive returns the singular values first.
         results = lax.linalg.svd(a, **params)
         return (results[1], results[0], results[2]) if params["compute_uv"] else results
 
@@ -34,8 +34,8 @@ def svd():
             yield _harness(f"{shape=}_values", random(shape, dtype), dtype, compute_uv=False)
         regular = random((5, 4), dtype)
         hard = linalg.stacked(
-            linalg.poisoned(regular),
-            linalg.poisoned(regular, np.inf),
+            linalg.with_nonfinite(regular),
+            linalg.with_nonfinite(regular, np.inf),
             linalg.with_singular_values((5, 4), [2, 2, 1, 1], dtype),
             linalg.with_singular_values((5, 4), [3, 2], dtype),
             linalg.with_singular_values((5, 4), np.logspace(0, -12, 4), dtype),

@@ -1,4 +1,4 @@
-"""Tokens, by which JAX orders effects."""
+"""Tokens, which JAX uses to order side effects."""
 
 import numpy as np
 from jax import lax

@@ -1,4 +1,4 @@
-"""The greatest elements along an axis."""
+"""The k largest (or smallest) elements along an axis."""
 
 import inspect
 
@@ -45,9 +45,9 @@ def top_k():
 
 
 def _same_selection(axis):
-    """The same values, from other positions perhaps: JAX's sort of them is not stable.
+    """Returns a comparer that accepts equal values from other positions.
 
-    Subnormals and zeros are equal in it.
+    JAX's sort in approx_top_k is not stable, and treats subnormals and zeros as equal.
     """
 
     def compare(expected, actual, args):
@@ -79,7 +79,7 @@ def approx_top_k():
             )
             values = specials(dtype)
             if jax.__version_info__ < (0, 11):
-                # There, NaN makes the comparison inconsistent and the order arbitrary.
+                # In these versions NaN makes the comparison inconsistent and the order arbitrary.
                 values = values[~np.isnan(values)]
             yield Harness(
                 "approx_top_k",

@@ -14,7 +14,7 @@ DTYPES = (np.float32, np.float64, *COMPLEX)
 
 
 def _system(n, dtype, batch=()):
-    """A well-conditioned matrix, whose triangles are too; unit triangles included."""
+    """Returns a maker of matrices whose triangles, and unit triangles, are well conditioned."""
 
     def make(rng):
         return random((*batch, n, n), dtype, -0.3, 0.3)(rng) + 2 * np.eye(n, dtype=dtype)
@@ -54,7 +54,7 @@ def triangular_solve():
         singular = np.array([[1, 0, 0], [2, 0, 0], [3, 4, 5]], dtype)
         b = np.array([[1, 0], [1, 0], [1, 0]], dtype)
         yield _harness("singular", dtype, (singular, b), left_side=True, lower=True)
-        nan = linalg.poisoned(_system(4, dtype, (2,)))
+        nan = linalg.with_nonfinite(_system(4, dtype, (2,)))
         args = (nan, random((2, 4, 2), dtype))
         yield _harness("nan", dtype, args, left_side=True, lower=True)
         yield _harness("nan_ignored", dtype, args, left_side=True, lower=False)

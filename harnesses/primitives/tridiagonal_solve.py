@@ -14,7 +14,7 @@ DTYPES = (np.float32, np.float64, *COMPLEX)
 
 
 def _diagonal(shape, dtype):
-    """Large enough that the system is well conditioned."""
+    """Returns a maker of diagonals so large that the system is well conditioned."""
     return lambda rng: 3 + random(shape, dtype, -0.5, 0.5)(rng)
 
 
@@ -27,7 +27,7 @@ def tridiagonal_solve():
             args = (off, d, off, random((*shape, k), dtype))
             case = f"{shape=}_{k=}_{name(dtype)}"
             yield Harness("tridiagonal_solve", case, solve, args, linalg.relative_to_norm(8))
-        # Pivots stand below the diagonal.
+        # The diagonal is zero, so the pivots are below it.
         zeros, ones = np.zeros(4, dtype), np.ones(4, dtype)
         b = random((4, 2), dtype)
         args = (2 * ones, zeros, ones, b)

@@ -24,20 +24,20 @@ from harnesses.harness import Harness, harnesses
 
 
 def tiny(dtype) -> float:
-    """The smallest normal number of a dtype.
+    """Returns the smallest normal number of a dtype.
 
-    As an absolute tolerance it leaves open whether subnormal results are flushed to zero, which
-    compilers and kernels choose as they like.
+    As an absolute tolerance it accepts subnormal results and zero alike: compilers and kernels
+    differ in whether they flush subnormal results to zero.
     """
     return float(ml_dtypes.finfo(np.zeros(0, dtype).real.dtype).tiny)
 
 
 def normals(dtype) -> np.ndarray:
-    """The special values of a floating-point dtype without those whose handling is arbitrary.
+    """Returns the special values of an inexact dtype, except those with arbitrary results in JAX.
 
-    JAX takes subnormal operands for zero, except where its approximation of a function works on
-    the bits: then its results are arbitrary, such as cbrt(1e-45) = -5.6e-16. Its complex functions
-    also lose the smallest normal numbers: log1p(-1 + 1e-38j) = -inf.
+    JAX treats subnormal operands as zero, except where it computes a function from the bits. There
+    its results are arbitrary, such as cbrt(1e-45) = -5.6e-16. Its complex functions also treat the
+    smallest normal numbers as zero: log1p(-1 + 1e-38j) = -inf.
     """
     x = specials(dtype)
     limit = tiny(dtype) * (2 if is_complex(dtype) else 1)
@@ -46,7 +46,7 @@ def normals(dtype) -> np.ndarray:
 
 
 def normal_and_random(dtype, low=-4, high=4, count=64) -> Maker:
-    """Special values, and random ones in [low, high)."""
+    """Returns a maker of the values of `normals` and of random values in [low, high)."""
 
     def make(rng):
         return np.concatenate([normals(dtype), random((count,), dtype, low, high)(rng)])
@@ -54,7 +54,7 @@ def normal_and_random(dtype, low=-4, high=4, count=64) -> Maker:
     return make
 
 
-# Primitives of real and complex numbers, with the range of interest of the operand.
+# Primitives of real and complex numbers, with the range of the random operands.
 _TRANSCENDENTAL = {
     "exp": (lax.exp, -80, 80),
     "exp2": (lax.exp2, -120, 120),
@@ -85,10 +85,10 @@ if hasattr(lax, "log2"):
 def _comparer(primitive, dtype):
     ulps = 8
     if primitive in ("sinh", "cosh"):
-        # JAX adds log(1/2) to the exponent, which loses the digits of large ones.
+        # JAX adds log(1/2) to the exponent, and a large exponent loses digits by that.
         ulps = 16
     if primitive in ("log1p", "atanh") and np.dtype(dtype) == np.float64:
-        # JAX's log1p is off by as much between sqrt(1/2) - 1 and sqrt(2) - 1.
+        # Between sqrt(1/2) - 1 and sqrt(2) - 1 the error of JAX's log1p is that large.
         ulps = 128
     return close(ulps=ulps, atol=2 * tiny(dtype))
 
@@ -105,7 +105,7 @@ def transcendental():
 
 
 def _rounding_values(dtype):
-    """Special values, halves, and the neighbourhood of where the spacing becomes one."""
+    """Returns a maker of special values, halves, and values near those whose ulp is 1."""
 
     def make(rng):
         halves = np.arange(-4, 4.5, 0.5)
@@ -122,7 +122,6 @@ def _rounding_values(dtype):
 def rounding():
     methods = lax.RoundingMethod
     for dtype in FLOAT:
-        # TensorFlow and XLA may or may not flush subnormals to zero, before rounding them up.
         values = _rounding_values(dtype)
         yield Harness("floor", name(dtype), lax.floor, (values,))
         yield Harness("ceil", name(dtype), lax.ceil, (values,))
@@ -140,7 +139,7 @@ def signs():
         yield Harness("sign", name(dtype), lax.sign, (specials(dtype),), comparer)
         if dtype in SIGNED + INEXACT:
             x = specials(dtype)
-            # Versions of JAX differ on the size of an infinity with a NaN part.
+            # Versions of JAX differ in the absolute value of an infinity with a NaN part.
             values = (
                 x[~(np.isnan(x) & (np.isinf(x.real) | np.isinf(x.imag)))]
                 if is_complex(dtype)
@@ -171,7 +170,7 @@ def powers():
         yield Harness("square", name(dtype), lax.square, (values,), product(dtype))
         exponents = (0, 1, 2, 3, 4, 7, 13, *([] if dtype in INTEGER else [-1, -2, -5]))
         fun = functools.partial(_integer_powers, exponents=exponents)
-        # The order of the products is open to compilers.
+        # Compilers may choose the order of the products.
         comparer = exact if dtype in INTEGER else close(atol=tiny(dtype), ulps=16)
         yield Harness("integer_pow", name(dtype), fun, (values,), comparer)
 
@@ -181,7 +180,7 @@ def _integer_powers(x, *, exponents):
 
 
 def small(dtype) -> np.ndarray:
-    """The special values of a complex dtype whose products and quotients do not overflow."""
+    """Returns special values of a complex dtype whose products and quotients do not overflow."""
     x = specials(dtype)
     parts = np.abs(np.stack([x.real, x.imag]).astype(np.float64))
     with np.errstate(invalid="ignore"):
@@ -189,7 +188,10 @@ def small(dtype) -> np.ndarray:
 
 
 def product(dtype):
-    """How products compare: exactly, but for the order of operations in complex ones."""
+    """Returns the comparer of products: exact, but within 2 ulps for complex numbers.
+
+    The order of operations in a complex product is not specified.
+    """
     return close(ulps=2, atol=tiny(dtype)) if is_complex(dtype) else exact
 
 
@@ -205,7 +207,7 @@ def polynomials():
             fun = lambda x, *c: lax.polynomial(x, c)  # noqa: E731
             coefficients = tuple(random((), dtype) for _ in range(count))
             x = random((3, 4), dtype, -1, 1)
-            # Sums of terms below ten, which may cancel.
+            # The terms are less than 10, and may cancel.
             eps = 0 if dtype in INTEGER else float(ml_dtypes.finfo(dtype).eps)
             yield Harness(
                 "polynomial",

@@ -1,4 +1,4 @@
-"""Limitations of calls back into Python."""
+"""Limitations of callbacks into Python."""
 
 from limitations.limitation import Limitation
 

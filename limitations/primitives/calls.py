@@ -1,4 +1,4 @@
-"""Limitations of calls: narrow dtypes as arguments and results of a program."""
+"""Limitations of narrow dtypes as arguments and results of a program."""
 
 from limitations.limitation import Limitation
 

@@ -1,4 +1,4 @@
-"""What of cholesky is known not to equal JAX."""
+"""Limitations of cholesky."""
 
 from limitations.limitation import Limitation
 

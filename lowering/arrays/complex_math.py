@@ -1,7 +1,7 @@
-"""Functions of complex numbers, in JAX, in terms of functions of their parts.
+"""Functions of complex numbers, written in JAX as functions of the real and imaginary parts.
 
-The complex kernels of TensorFlow overflow early, or take a zero part on a branch cut by its sign
-where JAX does not. Infinities and signs of zeros are JAX's here.
+TensorFlow's own complex kernels differ from JAX: they overflow early, or respect the sign of a zero
+part on a branch cut where JAX does not. The functions here give JAX's infinities and signs of zero.
 """
 
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jax import lax
 
 
 def exp(z):
-    """No overflow before the parts overflow; a real result for a real argument."""
+    """Returns exp(z); it overflows only where a part does, and is real if z is real."""
     a, b = lax.real(z), lax.imag(z)
     size, root, zero = lax.exp(a), lax.exp(a * 0.5), jnp.zeros((), a.dtype)
 
@@ -20,7 +20,7 @@ def exp(z):
 
 
 def expm1(z):
-    """exp(z) - 1, of which the real part does not cancel near zero."""
+    """Returns exp(z) - 1; the real part does not cancel near zero."""
     a, b = lax.real(z), lax.imag(z)
     half_sine = lax.sin(b * 0.5)
     real = lax.expm1(a) * lax.cos(b) - 2 * half_sine * half_sine
@@ -28,7 +28,7 @@ def expm1(z):
 
 
 def log(z):
-    """Accurate near the unit circle, where the logarithm of the absolute value cancels."""
+    """Returns log(z), accurate also near the unit circle, where log(|z|) would cancel."""
     a, b = lax.real(z), lax.imag(z)
     large, small = _sorted_sizes(a, b)
     near_one = 0.5 * lax.log1p((large - 1) * (large + 1) + small * small)
@@ -38,7 +38,7 @@ def log(z):
 
 
 def log1p(z):
-    """log(1 + z), accurate near zero."""
+    """Returns log(1 + z), accurate near zero."""
     a, b = lax.real(z), lax.imag(z)
     near_zero = 0.5 * lax.log1p(a * (a + 2) + b * b)
     is_near_zero = (lax.abs(b) < 1) & (lax.abs(a + 0.25) < 0.5)
@@ -47,10 +47,14 @@ def log1p(z):
 
 
 def sqrt(z):
-    """The principal root; on the negative real axis the upper one, whatever the zero's sign."""
+    """Returns the principal square root.
+
+    On the negative real axis the root with a positive imaginary part is taken, whatever the sign of
+    the zero imaginary part of z.
+    """
     a, b = lax.real(z), lax.imag(z)
     size_a, size_b = lax.abs(a), lax.abs(b)
-    # Scaled where the absolute value would overflow.
+    # Scales z where its absolute value would overflow.
     limit, one = jnp.finfo(a.dtype).max / 4, jnp.ones((), a.dtype)
     is_huge = (size_a > limit) | (size_b > limit)
     scale, unscale = jnp.where(is_huge, one / 16, one), jnp.where(is_huge, 4 * one, one)
@@ -64,12 +68,12 @@ def sqrt(z):
 
 
 def rsqrt(z):
-    """In polar form."""
+    """Returns 1 / sqrt(z), computed in polar form."""
     a, b = lax.real(z), lax.imag(z)
     large, small = _sorted_sizes(a, b)
     ratio = small / large
     size = lax.rsqrt(large) * lax.rsqrt(lax.sqrt(1 + ratio * ratio))
-    # Zero, or infinite parts.
+    # The ratio is NaN if z is zero or both parts are infinite.
     size = jnp.where(size != size, jnp.where(large != large, large, lax.rsqrt(small)), size)
     angle = -0.5 * lax.atan2(b, a)
     root = lax.complex(size * lax.cos(angle), size * lax.sin(angle))
@@ -79,7 +83,7 @@ def rsqrt(z):
 
 
 def pow(z, w):
-    """In polar form; anything to the power of zero is one."""
+    """Returns z to the power of w, computed in polar form; z to the power of 0 is 1 for every z."""
     a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
     size, angle = lax.abs(z), lax.atan2(b, a)
     power = lax.pow(size, c) * lax.exp(-d * angle)
@@ -93,9 +97,9 @@ def pow(z, w):
 
 
 def atan2(y, x):
-    """The angle of the vector (x, y), continued to the complex numbers.
+    """Returns the angle of the vector (x, y), extended analytically to complex x and y.
 
-    It is -i log((x + iy) / sqrt(x^2 + y^2)), with a root that heeds the sign of zero.
+    It is -i log((x + iy) / sqrt(x^2 + y^2)), with a square root that respects the sign of zero.
     """
     square = x * x + y * y
     size = lax.sqrt(lax.abs(square))
@@ -108,7 +112,7 @@ def atan2(y, x):
 
 
 def sin(z):
-    """Zero times an infinite hyperbolic function is zero on the imaginary axis."""
+    """Returns sin(z). On the imaginary axis the real part is zero, also where cosh is infinite."""
     a, b = lax.real(z), lax.imag(z)
     cosh, sinh = _hyperbolic(b)
     real = jnp.where(a == 0, jnp.zeros((), a.dtype), lax.sin(a) * cosh)
@@ -116,7 +120,7 @@ def sin(z):
 
 
 def cos(z):
-    """As `sin`."""
+    """Returns cos(z). On the imaginary axis the imaginary part is zero, as in `sin`."""
     a, b = lax.real(z), lax.imag(z)
     cosh, sinh = _hyperbolic(b)
     imag = jnp.where(a == 0, jnp.zeros((), a.dtype), -lax.sin(a) * sinh)
@@ -124,14 +128,14 @@ def cos(z):
 
 
 def logistic(z):
-    """Zero where the exponential overflows."""
+    """Returns 1 / (1 + exp(-z)), which is zero where the exponential overflows."""
     divisor = 1 + lax.exp(-z)
     is_infinite = (lax.abs(lax.real(divisor)) == jnp.inf) | (lax.abs(lax.imag(divisor)) == jnp.inf)
     return jnp.where(is_infinite, jnp.zeros((), z.dtype), 1 / divisor)
 
 
 def without_negative_zero(z, part):
-    """`z` with a negative zero in its "real" or "imag" part made positive."""
+    """Returns `z` with a negative zero in `part`, "real" or "imag", replaced by a positive one."""
     a, b = lax.real(z), lax.imag(z)
     zero = jnp.zeros((), a.dtype)
     if part == "real":
@@ -140,19 +144,26 @@ def without_negative_zero(z, part):
 
 
 def atan_argument(z):
-    """`z` with what decides the sign of atan(z) on its branch cut as JAX takes it."""
+    """Returns the argument for which TensorFlow's Atan gives JAX's atan(z) on the branch cut.
+
+    On the branch cut, the imaginary axis, the sign of a zero or NaN real part decides the sign of
+    the result.
+    """
     a, b = _far_along_cut(lax.real(z), lax.imag(z))
     return lax.complex(a, b)
 
 
 def atanh_argument(z):
-    """As `atan_argument`; the branch cut is on the real axis."""
+    """Returns the same as `atan_argument` for Atanh, whose branch cut is on the real axis."""
     b, a = _far_along_cut(lax.imag(z), lax.real(z))
     return lax.complex(a, b)
 
 
 def _far_along_cut(across, along):
-    """Far along the cut zeros count as positive and NaN as negative."""
+    """Returns the part across a branch cut and the part along it, with JAX's sign of the former.
+
+    Far along the cut, JAX takes a zero as positive. At infinity, it takes NaN as negative.
+    """
     far = 2.0 ** (2 * jnp.finfo(along.dtype).nmant + 3)
     is_zero = (across == 0) & (lax.abs(along) >= far)
     across = jnp.where(is_zero, jnp.zeros((), across.dtype), across)
@@ -166,18 +177,19 @@ def _sorted_sizes(a, b):
 
 
 def _log_size(large, small):
-    """The logarithm of the length of a vector, from the sizes of its components."""
+    """Returns the logarithm of the length of a vector, from the sizes of its components."""
     ratio = jnp.where(large == small, jnp.ones((), large.dtype), small / large)
     return lax.log(large) + 0.5 * lax.log1p(ratio * ratio)
 
 
 def _hyperbolic(x):
-    """The hyperbolic cosine and sine; the sine does not cancel near zero."""
+    """Returns cosh(x) and sinh(x); the sine does not cancel near zero."""
     up, down = lax.expm1(x), lax.expm1(-x)
     return (up + down) * 0.5 + 1, (up - down) * 0.5
 
 
 def _nan_if_nan(x, *parts):
+    """Returns x, with NaN wherever one of `parts` is NaN."""
     for part in parts:
         x = jnp.where(part != part, part, x)
     return x

@@ -1,5 +1,7 @@
-"""Matrix decompositions written in JAX, for where TensorFlow has no op or a worse one.
+"""Matrix decompositions written in JAX, used where TensorFlow has no op or a worse one.
 
-They are loops of whole-matrix operations with masks in place of slices whose sizes change, and are
-applied to batches by `batched`. None of them raises: NaN comes out where NaN goes in.
+Each is a loop of operations on the whole matrix. Masks select the part that a step works on,
+because a slice whose size changes from step to step has no static shape. `batched` applies a
+decomposition to a batch of matrices. None of them raises an error: if an operand has NaN, the
+results have NaN.
 """

@@ -1,4 +1,4 @@
-"""Functions of matrices applied to batches of matrices."""
+"""Applies functions of matrices to batches of matrices."""
 
 import functools
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 
 def batched(fun: Callable[..., Any], num_batch_dims: int, **params: Any) -> Callable[..., Any]:
-    """`fun` over the leading dimensions of its arguments.
+    """Returns `fun`, mapped over the leading dimensions of its arguments.
 
     Args:
       fun: a function of unbatched arrays and of `params`.
@@ -23,8 +23,9 @@ def batched(fun: Callable[..., Any], num_batch_dims: int, **params: Any) -> Call
     def apply(*args: jax.Array) -> Any:
         if all(size != 0 for size in args[0].shape[:num_batch_dims]):
             return fun(*args)
-        # Grappler's constant folding, with its arithmetic optimization, divides by the size of an
-        # empty batch in some of these functions, which ends the process.
+        # An empty batch needs no computation. In some of these functions Grappler's constant
+        # folding, together with its arithmetic optimization, would divide by the batch size, zero,
+        # and crash the process.
         results = jax.eval_shape(fun, *args)
         return jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), results)
 

@@ -1,10 +1,10 @@
-"""Elementary reflectors and the reductions made of them, in the conventions of LAPACK.
+"""Householder reflectors, and the matrix reductions built from them, as in LAPACK.
 
-A reflector is H = I - tau v v^H with v[k] = 1 and v[i] = 0 for i < k. References: G. Golub and
-C. Van Loan, Matrix Computations, 4th edition, sections 5.1, 5.2, 7.4 and 8.3; the storage of
-factors and the signs of results are those of LAPACK's xGEQRF, xGEQP3, xORGQR, xGEHRD and xSYTRD.
-All of them are backward stable: results are exact for a matrix that differs from the given one by
-a modest multiple of n eps in norm.
+A reflector is H = I - tau v v^H with v[k] = 1 and v[i] = 0 for i < k. References: G. Golub and C.
+Van Loan, Matrix Computations, 4th edition, sections 5.1, 5.2, 7.4 and 8.3; the storage of factors
+and the signs of results are those of LAPACK's xGEQRF, xGEQP3, xORGQR, xGEHRD and xSYTRD. All
+reductions are backward stable: the result is the exact result for a matrix that differs from the
+given one by a small multiple of n eps in norm.
 """
 
 import jax
@@ -18,23 +18,24 @@ Array = jax.Array
 
 
 def norm(x: Array) -> Array:
-    """The Euclidean norm of a vector, without overflow or underflow of the squares."""
+    """Returns the Euclidean norm of a vector; the squares neither overflow nor underflow."""
     largest = jnp.max(abs(x), initial=0)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
-    # A complex division by a real scalar would be done as a complex one.
+    # Takes the absolute value first: JAX would divide a complex x by `scale` as by a complex
+    # number.
     scaled = abs(x) / scale
     return scale * jnp.sqrt(jnp.sum(scaled * scaled))
 
 
 def reflector(x: Array, k: Array) -> tuple[Array, Array, Array]:
-    """The reflector that maps x[k:] to a multiple of the first unit vector.
+    """Returns the reflector that maps x[k:] to a multiple of the first unit vector.
 
     Args:
       x: a vector; its elements before k are ignored.
       k: a position in it.
 
     Returns:
-      v, tau and beta, with H^H x = beta e_k and beta real; tau is zero if x has that form already.
+      v, tau and beta, with H^H x = beta e_k and beta real; tau is zero if x already is beta e_k.
     """
     positions = masked.positions(x.shape[0])
     alpha = masked.element(x, k)
@@ -50,22 +51,22 @@ def reflector(x: Array, k: Array) -> tuple[Array, Array, Array]:
 
 
 def apply_left(a: Array, v: Array, tau: Array) -> Array:
-    """H a, for the reflector of v and tau."""
+    """Returns H a, where H is the reflector of v and tau."""
     return a - (tau * v)[:, None] * matmul(v.conj(), a)[None, :]
 
 
 def apply_right(a: Array, v: Array, tau: Array) -> Array:
-    """a H, for the reflector of v and tau."""
+    """Returns a H, where H is the reflector of v and tau."""
     return a - matmul(a, v)[:, None] * (tau * v.conj())[None, :]
 
 
 def matmul(x: Array, y: Array) -> Array:
-    """The product of matrices or vectors in full precision."""
+    """Returns the product of matrices or vectors, computed in full precision."""
     return jnp.matmul(x, y, precision=lax.Precision.HIGHEST)
 
 
 def _factor_column(a: Array, taus: Array, k: Array) -> tuple[Array, Array]:
-    """One step of the QR decomposition: reflects column k and what is right of it."""
+    """Does one step of the QR decomposition: reflects column k and all columns right of it."""
     m, n = a.shape
     rows, columns = masked.positions(m), masked.positions(n)
     column = masked.column(a, k)
@@ -76,7 +77,12 @@ def _factor_column(a: Array, taus: Array, k: Array) -> tuple[Array, Array]:
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
-    """The QR decomposition of an m x n matrix as R above reflectors, and their factors tau."""
+    """Returns the QR decomposition of an m x n matrix in LAPACK's packed form.
+
+    Returns:
+      A matrix with R on and above the diagonal and the vectors v of the reflectors below it; the
+      factors tau of the reflectors.
+    """
     steps = min(a.shape)
 
     def step(k, state):
@@ -86,10 +92,14 @@ def geqrf(a: Array) -> tuple[Array, Array]:
 
 
 def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
-    """Like `geqrf`, of a with columns permuted so that the diagonal of R does not increase.
+    """Returns the QR decomposition of `a` with pivoting of columns.
 
-    Columns with a nonzero entry in `jpvt` are moved to the front and left there. The permutation
-    that is returned counts from one.
+    The columns are permuted so that the diagonal of R does not increase. Columns with a nonzero
+    entry in `jpvt` are moved to the front and stay there.
+
+    Returns:
+      The packed matrix, as of `geqrf`; the permutation of the columns, counted from one; the
+      factors tau.
     """
     m, n = a.shape
     steps = min(m, n)
@@ -116,33 +126,38 @@ def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
     return a, order + 1, taus
 
 
-def _stored(a: Array, k: Array) -> Array:
-    """The vector of the reflector that is stored in column k below the diagonal."""
+def _stored_vector(a: Array, k: Array) -> Array:
+    """Returns the vector v of the reflector that is stored in column k below the diagonal."""
     positions = masked.positions(a.shape[0])
     column = masked.column(a, k)
     return jnp.where(positions < k, 0, jnp.where(positions == k, 1, column)).astype(a.dtype)
 
 
 def product(a: Array, taus: Array) -> Array:
-    """The first columns, as many as `a` has, of the product of its reflectors."""
+    """Returns the product of the reflectors of `a`: as many of its first columns as `a` has."""
     return multiply(a, taus, jnp.eye(*a.shape, dtype=a.dtype), left=True, transpose=False)
 
 
 def multiply(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) -> Array:
-    """Q c, Q^H c, c Q or c Q^H, where Q is the product of the reflectors of `a`."""
+    """Returns Q c, Q^H c, c Q or c Q^H, where Q is the product of the reflectors of `a`."""
     steps = taus.shape[0]
     taus = taus.conj() if transpose else taus
     apply = apply_left if left else apply_right
 
     def step(i, c):
         k = steps - 1 - i if left != transpose else i
-        return apply(c, _stored(a, k), masked.element(taus, k))
+        return apply(c, _stored_vector(a, k), masked.element(taus, k))
 
     return lax.fori_loop(0, steps, step, c)
 
 
 def hessenberg(a: Array) -> tuple[Array, Array]:
-    """A Hessenberg matrix similar to `a` above reflectors, and their factors tau."""
+    """Reduces `a` to a similar Hessenberg matrix.
+
+    Returns:
+      The Hessenberg matrix, with the vectors v of the reflectors below its subdiagonal; the factors
+      tau of the reflectors.
+    """
     n = a.shape[0]
     positions = masked.positions(n)
 
@@ -161,14 +176,14 @@ def hessenberg(a: Array) -> tuple[Array, Array]:
 
 
 def tridiagonal(a: Array, *, lower: bool) -> tuple[Array, Array, Array, Array]:
-    """A real tridiagonal matrix similar to a Hermitian one, of which one triangle is read.
+    """Reduces a Hermitian matrix, of which one triangle is read, to a similar real tridiagonal one.
 
     Returns:
-      The matrix with the tridiagonal part and, beyond it, the reflectors in the triangle that was
-      read; the diagonal; the off-diagonal; the factors tau.
+      The matrix with the tridiagonal part and, in the rest of the triangle that was read, the
+      vectors v of the reflectors; the diagonal; the off-diagonal; the factors tau.
     """
     if not lower:
-        # From the other end, the upper triangle is a lower one.
+        # With rows and columns reversed, the upper triangle becomes the lower one.
         a, d, e, taus = tridiagonal(a[::-1, ::-1], lower=True)
         return a[::-1, ::-1], d[::-1], e[::-1], taus[::-1]
     n = a.shape[0]

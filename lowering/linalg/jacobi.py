@@ -1,13 +1,13 @@
-"""Eigenvalues of Hermitian matrices and singular values by Jacobi rotations.
+"""Eigenvalues of Hermitian matrices, and singular values, by Jacobi rotations.
 
-One round rotates n/2 disjoint pairs of columns at once, and n - 1 rounds, a sweep, meet every pair:
-R. Brent and F. Luk, The solution of singular-value and symmetric eigenvalue problems on
-multiprocessor arrays, SIAM J. Sci. Stat. Comput. 6 (1985). Convergence is quadratic; five to ten
-sweeps are usual. The rotations are those of G. Golub and C. Van Loan, Matrix Computations, 4th
-edition, sections 8.5 and 8.6.3.
+One round rotates n/2 disjoint pairs of columns at once. A sweep is n - 1 rounds, in which every
+pair is rotated once: R. Brent and F. Luk, The solution of singular-value and symmetric eigenvalue
+problems on multiprocessor arrays, SIAM J. Sci. Stat. Comput. 6 (1985). Convergence is quadratic;
+five to ten sweeps are usual. The rotations are those of G. Golub and C. Van Loan, Matrix
+Computations, 4th edition, sections 8.5 and 8.6.3.
 
-Errors are at most a modest multiple of n eps relative to the norm of the matrix, for eigenvalues,
-singular values, orthogonality and reconstruction alike.
+Errors of eigenvalues, singular values, orthogonality and reconstruction are at most a small
+multiple of n eps, relative to the norm of the matrix.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ _MAX_SWEEPS = 40
 
 
 def eigh(a: Array) -> tuple[Array, Array]:
-    """The eigenvalues in ascending order and the eigenvectors of a Hermitian matrix.
+    """Returns the eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix.
 
     Args:
       a: an n x n matrix of which the lower triangle is read.
 
     Returns:
-      The real eigenvalues and a unitary matrix, whose columns are the eigenvectors; all NaN if the
-      matrix has an element that is not finite.
+      The real eigenvalues, and a unitary matrix whose columns are the eigenvectors. All are NaN if
+      an element of the matrix is not finite.
     """
     n = a.shape[0]
     real = jnp.real(a).dtype
@@ -47,7 +47,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
     a, off_diagonal = _even(a), ~masked.on_diagonal(n + n % 2)
     tolerance = jnp.finfo(real).eps * jnp.sqrt(jnp.sum(_square(a)))
 
-    def is_rotated(state):
+    def is_unfinished(state):
         a, _, sweep = state
         rest = jnp.sqrt(jnp.sum(jnp.where(off_diagonal, _square(a), 0)))
         return (rest > tolerance) & (sweep < _MAX_SWEEPS)
@@ -57,7 +57,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
         return *_repeat(len(a) - 1, _rotate_hermitian, a, v), sweep + 1
 
     state = (a, jnp.eye(len(a), dtype=a.dtype), jnp.zeros((), jnp.int32))
-    a, v, _ = lax.while_loop(is_rotated, sweep, state)
+    a, v, _ = lax.while_loop(is_unfinished, sweep, state)
     w, v = jnp.real(masked.diagonal(a))[:n], v[:n, :n]
     order = jnp.argsort(w)
     nan = jnp.where(jnp.isfinite(scale), 0, jnp.nan).astype(real)
@@ -65,14 +65,15 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
 
 def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]:
-    """The singular value decomposition of an m x n matrix, neither dimension zero.
+    """Returns the singular value decomposition of an m x n matrix with m > 0 and n > 0.
 
-    One-sided rotations of the rows of R, from A = Q R: Z. Drmac and K. Veselic, New fast and
-    accurate Jacobi SVD algorithm, SIAM J. Matrix Anal. Appl. 29 (2008), without its pivoting.
+    The method factors A = Q R and rotates the rows of R from one side: Z. Drmac and K. Veselic, New
+    fast and accurate Jacobi SVD algorithm, SIAM J. Matrix Anal. Appl. 29 (2008). It omits their
+    pivoting.
 
     Returns:
       The singular values in descending order and, if `compute_uv`, the left singular vectors and
-      the conjugate transpose of the right ones; all NaN if an element is not finite.
+      the conjugate transpose of the right ones. All are NaN if an element is not finite.
     """
     m, n = a.shape
     if m < n:
@@ -85,7 +86,7 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
     w = _even(r[:n].conj().T)
     tolerance = jnp.finfo(real).eps * max(m, 8)
 
-    def is_rotated(state):
+    def is_unfinished(state):
         *_, largest, sweep = state
         return (largest > tolerance) & (sweep < _MAX_SWEEPS)
 
@@ -94,17 +95,17 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
         none = jnp.zeros((), real)
         return *_repeat(len(w) - 1, _rotate_columns, w, v, none), sweep + 1
 
-    # Without vectors the rotations need not be accumulated.
+    # The rotations are accumulated in v only if vectors are wanted: else v has no rows.
     v = jnp.eye(len(w) if compute_uv else 0, len(w), dtype=a.dtype)
     state = (w, v, jnp.full((), jnp.inf, real), jnp.zeros((), jnp.int32))
-    w, v, *_ = lax.while_loop(is_rotated, sweep, state)
+    w, v, *_ = lax.while_loop(is_unfinished, sweep, state)
     w, v = w[:n, :n], v[:n, :n]
     s = jnp.sqrt(jnp.sum(_square(w), axis=0))
     order = jnp.argsort(-s)
     s = jnp.take(s, order)
     if not compute_uv:
         return (s * scale + nan,)
-    # The columns of w are orthogonal; where they are zero they are completed to a basis.
+    # The columns of w are orthogonal. QR completes them to a basis where they are zero.
     w, v = jnp.take(w, order, axis=1), jnp.take(v, order, axis=1)
     basis, diagonal = lax.linalg.qr(w / jnp.where(s > 0, s, 1))
     diagonal = masked.diagonal(diagonal)
@@ -114,22 +115,26 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
 
 
 def _repeat(times: int, step: Callable[..., tuple[Array, ...]], *state: Array) -> tuple[Array, ...]:
-    """The state after a number of steps that need not be counted."""
+    """Returns the state after `times` steps."""
     return lax.scan(lambda state, _: (step(*state), None), state, length=times)[0]
 
 
 def _even(a: Array) -> Array:
-    """A square matrix, extended by a row and column of zeros if its size is odd."""
+    """Returns a square matrix of even size: adds a row and column of zeros if the size is odd."""
     extra = len(a) % 2
     return jnp.pad(a, ((0, extra), (0, extra)))
 
 
 def _square(x: Array) -> Array:
+    """Returns |x|^2."""
     return jnp.real(x) * jnp.real(x) + jnp.imag(x) * jnp.imag(x)
 
 
 def _next_pairs(n: int) -> np.ndarray:
-    """The order of columns that pairs i and i + n/2 anew, as in a round-robin tournament."""
+    """Returns the order of columns in which columns i and i + n/2 are the pairs of the next round.
+
+    The pairs of all rounds are those of a round-robin tournament.
+    """
     half = n // 2
     if half == 1:
         return np.arange(2, dtype=np.int32)
@@ -138,11 +143,11 @@ def _next_pairs(n: int) -> np.ndarray:
 
 
 def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Array]:
-    """The rotations that make [[alpha, gamma], [conj(gamma), beta]] diagonal.
+    """Returns the rotations that make [[alpha, gamma], [conj(gamma), beta]] diagonal.
 
     Returns:
       t, c and s: columns p and q become c p - conj(s) q and s p + c q, up to a phase of q that is
-      part of s; the eigenvalues are alpha - t |gamma| and beta + t |gamma|.
+      part of s. The eigenvalues are alpha - t |gamma| and beta + t |gamma|.
     """
     size = abs(gamma)
     is_zero = size == 0
@@ -161,7 +166,7 @@ def _rotate(x: Array, c: Array, s: Array) -> Array:
 
 
 def _rotate_hermitian(a: Array, v: Array) -> tuple[Array, Array]:
-    """One round of two-sided rotations; the pairs of the next round come into place."""
+    """Does one round of two-sided rotations, and brings the pairs of the next round into place."""
     n = len(a)
     diagonal = jnp.real(masked.diagonal(a))
     alpha, beta = jnp.split(diagonal, 2)
@@ -179,7 +184,12 @@ def _rotate_hermitian(a: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _rotate_columns(w: Array, v: Array, largest: Array) -> tuple[Array, Array, Array]:
-    """One round of one-sided rotations, and the largest cosine of an angle between columns."""
+    """Does one round of one-sided rotations.
+
+    Returns:
+      The rotated w and v, with the pairs of the next round in place; the maximum of `largest` and
+      the cosines of the angles between the columns that were rotated.
+    """
     n = len(w)
     p, q = jnp.split(w, 2, axis=1)
     alpha, beta = jnp.sum(_square(p), axis=0), jnp.sum(_square(q), axis=0)

@@ -9,20 +9,21 @@ from lowering.linalg.householder import matmul
 
 Array = jax.Array
 
-# Columns that are eliminated one at a time before the rest of the matrix is updated.
+# The number of columns that are eliminated one by one before the rest of the matrix is updated.
 _PANEL = 64
 
 
 def lu(a: Array) -> tuple[Array, Array, Array]:
-    """The LU decomposition of an m x n matrix, right-looking in panels of columns.
+    """Returns the LU decomposition of an m x n matrix.
 
-    G. Golub and C. Van Loan, Matrix Computations, 4th edition, sections 3.4 and 3.6. As in LAPACK
-    the pivot of a complex column is the largest by |re| + |im|, the first of equals, and a column
-    of zeros is left as it is.
+    The algorithm is right-looking and works on panels of columns: G. Golub and C. Van Loan, Matrix
+    Computations, 4th edition, sections 3.4 and 3.6. As in LAPACK, the pivot of a complex column is
+    the element with the largest |re| + |im|, the first one if several are equal. A column of zeros
+    is left as it is.
 
     Returns:
-      L below and U on and above the diagonal; the row swapped with row i at step i; the permutation
-      of the rows that all swaps make.
+      A matrix with L below the diagonal and U on and above it; the row that was swapped with row i
+      at step i; the permutation of the rows that results from all swaps.
     """
     m, n = a.shape
     steps = min(m, n)
@@ -48,7 +49,7 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
 
 
 def _panel(a: Array) -> tuple[Array, Array, Array]:
-    """Like `lu`, one column at a time."""
+    """Returns the same as `lu`; eliminates one column at a time."""
     m, n = a.shape
     rows, columns = masked.positions(m), masked.positions(n)
 
@@ -77,7 +78,7 @@ def _is_complex(x: Array) -> bool:
 
 
 def permutation(pivots: Array, *, permutation_size: int) -> Array:
-    """The order of the rows after row i has been swapped with row pivots[i], for each i in turn."""
+    """Returns the order of the rows after swapping row i with row pivots[i], for each i in turn."""
 
     def swap(i, order):
         return masked.swap_elements(order, i, masked.element(pivots, i))
@@ -87,10 +88,11 @@ def permutation(pivots: Array, *, permutation_size: int) -> Array:
 
 
 def pivots(permutation: Array) -> Array:
-    """The swaps that make a permutation of n rows; the inverse of `permutation`.
+    """Returns the swaps that result in a permutation of n rows; the inverse of `permutation`.
 
-    Step k swaps in row permutation[k], which stands at its own place unless an earlier step moved
-    it away: then it stands where that step's row came from, and so on.
+    Step k moves the original row p = permutation[k] to place k. If p >= k, that row is still in
+    place p. If p < k, step p has exchanged it with row permutation[p], so it is where that row was.
+    The same rule says where that was, and so on.
     """
     steps = lax.iota(jnp.int32, permutation.shape[0])
 

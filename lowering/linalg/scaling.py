@@ -1,4 +1,4 @@
-"""Matrices scaled into the range where squares neither overflow nor underflow."""
+"""Scales matrices into the range in which squares neither overflow nor underflow."""
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +8,9 @@ Array = jax.Array
 
 
 def moderate(a: Array) -> tuple[Array, Array]:
-    """A real factor, one for most matrices, and the matrix divided by it.
+    """Returns a real factor, and the matrix divided by it.
 
-    The factor of a matrix with an element that is not finite is one.
+    The factor is 1 if the largest element is in the safe range or is not finite.
     """
     largest = jnp.max(jnp.maximum(abs(jnp.real(a)), abs(jnp.imag(a))), initial=0)
     info = jnp.finfo(a.dtype)
@@ -23,12 +23,12 @@ def moderate(a: Array) -> tuple[Array, Array]:
 
 
 def hypot(x: Array, y: Array) -> Array:
-    """The Euclidean norm of two real numbers, without overflow or underflow of the squares."""
+    """Returns sqrt(x^2 + y^2) of real numbers; the squares neither overflow nor underflow."""
     return lax.abs(lax.complex(x, y))
 
 
 def scaled(a: Array) -> tuple[Array, Array]:
-    """Like `moderate`, but of a matrix with an element that is not finite NaN and zeros."""
+    """Returns the same as `moderate`, or NaN and zeros if an element of `a` is not finite."""
     is_finite = jnp.all(jnp.isfinite(a))
     factor, a = moderate(jnp.where(is_finite, a, 0))
     return jnp.where(is_finite, factor, jnp.nan), a

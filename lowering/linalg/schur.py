@@ -1,12 +1,13 @@
 """Schur decompositions, and eigenvalues and eigenvectors from them.
 
-The QR algorithm on a Hessenberg matrix, with double shifts if it is real and single shifts if it
-is complex: G. Golub and C. Van Loan, Matrix Computations, 4th edition, sections 7.4 to 7.6;
-exceptional shifts and the standard form of blocks as in LAPACK's xHSEQR and xLANV2 (Z. Bai and
-J. Demmel, On swapping diagonal blocks in real Schur form, Linear Algebra Appl. 186 (1993)).
+The QR algorithm on a Hessenberg matrix computes them, with double shifts for a real matrix and
+single shifts for a complex one: G. Golub and C. Van Loan, Matrix Computations, 4th edition,
+sections 7.4 to 7.6. Exceptional shifts and the standard form of blocks are those of LAPACK's xHSEQR
+and xLANV2 (Z. Bai and J. Demmel, On swapping diagonal blocks in real Schur form, Linear Algebra
+Appl. 186 (1993)).
 
-Schur forms are exact for a matrix that differs from the given one by a modest multiple of n eps in
-norm. Matrices are not balanced first.
+The result is the exact Schur form of a matrix that differs from the given one by a small multiple
+of n eps in norm. Matrices are not balanced first.
 """
 
 import jax
@@ -19,16 +20,17 @@ from lowering.linalg.scaling import hypot, scaled
 
 Array = jax.Array
 
-# Steps per eigenvalue before the iteration counts as failed, as in LAPACK.
+# The number of steps per eigenvalue after which the iteration has failed, as in LAPACK.
 _MAX_STEPS = 30
 
 
 def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
-    """The Schur form T and, if `compute_vectors`, the unitary Z with a = Z T Z^H.
+    """Returns the Schur form T and, if `compute_vectors`, the unitary Z with a = Z T Z^H.
 
-    T is upper triangular; if `a` is real, with 2 x 2 blocks on the diagonal for complex pairs,
-    whose diagonal elements are equal and whose off-diagonal elements have opposite signs. All
-    results are NaN if `a` has an element that is not finite. Without vectors Z has no rows.
+    T is upper triangular. If `a` is real, T has a 2 x 2 block on the diagonal for each pair of
+    complex eigenvalues. The diagonal elements of a block are equal, and its off-diagonal elements
+    have opposite signs. All results are NaN if an element of `a` is not finite, or if the iteration
+    fails to converge. Without vectors Z has no rows.
     """
     n = a.shape[0]
     is_complex = jnp.issubdtype(a.dtype, jnp.complexfloating)
@@ -37,7 +39,7 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     rows, columns = masked.positions(n)[:, None], masked.positions(n)
     t = jnp.where(rows > columns + 1, 0, reflectors)
     if compute_vectors:
-        # The reflectors act on all but the first coordinate.
+        # The reflectors act on all coordinates but the first.
         z = jnp.eye(n, dtype=a.dtype)
         if n > 1:
             z = z.at[1:, 1:].set(householder.product(reflectors[1:, :-1], taus))
@@ -55,12 +57,12 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     def step(state):
         t, z, last, since, steps = state
         t, below = _deflated(t, last, norm)
-        # The block that has not yet come apart ends at `last` and starts here.
+        # The active block, which no zero below the diagonal divides yet, is first ... last.
         first = jnp.max(jnp.where((columns <= last) & (below == 0), columns, 0))
         size = last - first + 1
         is_done = size < width
         start = _first_column(t, first, last, since + 1)
-        # A finished block is not swept: the sweep is empty.
+        # For a finished block the range of the sweep is empty.
         stop = jnp.where(is_done, first, last)
         t, z = lax.fori_loop(
             first, stop, lambda k, tz: _chase(*tz, k, first, last, start, width), (t, z)
@@ -80,13 +82,16 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
 
 
 def _size(x: Array) -> Array:
+    """Returns |re| + |im|, by which LAPACK measures complex numbers."""
     return abs(jnp.real(x)) + abs(jnp.imag(x))
 
 
 def _deflated(t: Array, last: Array, norm: Array) -> tuple[Array, Array]:
-    """T with negligible elements below the diagonal set to zero, and those elements.
+    """Sets negligible elements below the diagonal of T to zero.
 
-    The element of row i is the i-th; the first row has none, which is zero.
+    Returns:
+      T, and the vector of its elements just below the diagonal: the i-th is that of row i, and the
+      first, for which there is none, is zero.
     """
     n = t.shape[0]
     diagonal = _size(masked.diagonal(t))
@@ -99,7 +104,11 @@ def _deflated(t: Array, last: Array, norm: Array) -> tuple[Array, Array]:
 
 
 def _first_column(t: Array, first: Array, last: Array, step: Array) -> Array:
-    """The first column of the shifted block, or of the product of two, at rows from `first`."""
+    """Returns the vector with which the sweep of the block first ... last starts.
+
+    It is the first column of the shifted block (complex), or of the product of two shifted blocks
+    (real). The elements of the block start at position `first`; all others are zero.
+    """
     n = t.shape[0]
     positions = masked.positions(n)
     row, row_above = masked.row(t, last), masked.row(t, last - 1)
@@ -132,7 +141,7 @@ def _first_column(t: Array, first: Array, last: Array, step: Array) -> Array:
 def _chase(
     t: Array, z: Array, k: Array, first: Array, last: Array, start: Array, width: int
 ) -> tuple[Array, Array]:
-    """Reflects rows and columns k to k + width - 1: moves the bulge down by one row."""
+    """Reflects rows and columns k to k + width - 1, which moves the bulge down by one row."""
     n = t.shape[0]
     rows, columns = masked.positions(n), masked.positions(n)
     x = jnp.where(k == first, start, masked.column(t, k - 1))
@@ -145,7 +154,10 @@ def _chase(
 
 
 def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
-    """Rotates the real 2 x 2 block at k into standard form; makes it triangular if it can be."""
+    """Rotates the real 2 x 2 block at k into standard form.
+
+    The block becomes triangular if its eigenvalues are real.
+    """
     n = t.shape[0]
     row, next_row = masked.row(t, k), masked.row(t, k + 1)
     a, b = masked.element(row, k), masked.element(row, k + 1)
@@ -176,7 +188,7 @@ def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
     cc, dd = c * cs + d * sn, -c * sn + d * cs
     a1, b1, c1, d1 = aa * cs + cc * sn, bb * cs + dd * sn, -aa * sn + cc * cs, -bb * sn + dd * cs
     middle = (a1 + d1) / 2
-    # They may turn out to be real after all.
+    # With rounding, the eigenvalues can still turn out to be real.
     turns_real = (b1 != 0) & (c1 != 0) & (sign(b1) == sign(c1))
     root_b, root_c = jnp.sqrt(abs(b1)), jnp.sqrt(abs(c1))
     half_gap = root_b * root_c * sign(c1)
@@ -215,18 +227,18 @@ def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
 
 
 def _rotate_columns(x: Array, k: Array, cs: Array, sn: Array) -> Array:
-    """Columns k and k + 1 become cs p + sn q and cs q - conj(sn) p."""
+    """Replaces columns k and k + 1, p and q, by cs p + sn q and cs q - conj(sn) p."""
     p, q = masked.column(x, k), masked.column(x, k + 1)
     x = masked.set_column(x, k, cs * p + sn * q)
     return masked.set_column(x, k + 1, cs * q - jnp.conj(sn) * p)
 
 
 def eig(a: Array, *, left: bool, right: bool) -> list[Array]:
-    """The eigenvalues of a matrix and, if asked for, its left and right eigenvectors.
+    """Returns the eigenvalues of a matrix and, if requested, its left and right eigenvectors.
 
-    The vectors have Euclidean norm one and a largest component that is real. Of a real matrix
-    complex eigenvalues and their vectors come in exact pairs, that with positive imaginary part
-    first.
+    Each vector has Euclidean norm 1, and its largest component is real. The complex eigenvalues of
+    a real matrix, and their vectors, come in exactly conjugate pairs; the eigenvalue with the
+    positive imaginary part comes first.
     """
     t, z = schur(a, compute_vectors=left or right)
     is_real = not jnp.issubdtype(a.dtype, jnp.complexfloating)
@@ -241,7 +253,7 @@ def eig(a: Array, *, left: bool, right: bool) -> list[Array]:
 
 
 def _triangular(t: Array, z: Array) -> tuple[Array, Array, Array]:
-    """The eigenvalues of a real Schur form, and the complex Schur form and vectors."""
+    """Returns the eigenvalues of a real Schur form, the complex Schur form and its vectors."""
     n = t.shape[0]
     dtype = jnp.result_type(t.dtype, jnp.complex64)
     if n < 2:
@@ -276,10 +288,11 @@ def _triangular(t: Array, z: Array) -> tuple[Array, Array, Array]:
 
 
 def _triangular_vectors(t: Array, w: Array) -> Array:
-    """The eigenvectors of an upper triangular matrix with the diagonal w, as columns.
+    """Returns the eigenvectors of an upper triangular matrix with the diagonal w, as columns.
 
-    All are found at once, from the last row up. A column is scaled down when it grows; differences
-    of eigenvalues are kept away from zero, as in LAPACK's xTREVC.
+    Back substitution computes all of them at once, from the last row to the first. A column that
+    grows is scaled down. Differences of eigenvalues that are too small are replaced by a small
+    number, as in LAPACK's xTREVC.
     """
     n = t.shape[0]
     if n == 0:
@@ -301,11 +314,11 @@ def _triangular_vectors(t: Array, w: Array) -> Array:
 
 
 def normalized(v: Array, w: Array | None) -> Array:
-    """Columns scaled to norm one, with a largest component that is real.
+    """Returns the columns of v scaled to norm 1, with a real largest component.
 
     Args:
       v: a complex matrix.
-      w: the eigenvalues that the columns belong to if the matrix is real, else None.
+      w: the eigenvalues of the columns if the matrix is real, else None.
     """
     n = v.shape[0]
     if n == 0:

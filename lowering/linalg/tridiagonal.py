@@ -1,4 +1,4 @@
-"""Tridiagonal systems."""
+"""Solves tridiagonal systems of equations."""
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +10,16 @@ Array = jax.Array
 def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -> Array:
     """Solves a tridiagonal system by Gaussian elimination with partial pivoting.
 
-    As LAPACK's xGTSV, or as xLAGTF and xLAGTS if `perturb_singular`: these weigh pivots by their
-    rows, and move pivots that would overflow by eps times the largest element of U. Backward
-    stable.
+    The algorithm is LAPACK's xGTSV or, if `perturb_singular`, its xLAGTF and xLAGTS. The latter
+    compare pivots relative to the size of their rows. They also perturb pivots for which a quotient
+    would overflow, by eps times the largest element of U. Both are backward stable.
 
     Args:
       dl, d, du: the diagonals, m elements each; the first of dl and the last of du are not read.
       b: m x k right-hand sides.
 
     Returns:
-      The m x k solution; all NaN if a pivot is zero, unless `perturb_singular`.
+      The m x k solution. It is all NaN if a pivot is zero, unless `perturb_singular`.
     """
     m = d.shape[0]
     if m == 0:
@@ -67,7 +67,11 @@ def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -
 
 
 def _perturbed(pivot: Array, dividend: Array, largest: Array) -> Array:
-    """A pivot moved away from zero, by a tolerance doubled until a quotient does not overflow."""
+    """Returns a pivot by which `dividend` can be divided without overflow.
+
+    A pivot that is too small is moved away from zero, by a tolerance that is doubled until the
+    quotient does not overflow.
+    """
     info = jnp.finfo(largest.dtype)
     tolerance = jnp.maximum(info.eps * largest, info.tiny)
     size = abs(pivot)
