@@ -10,8 +10,8 @@ import jax.extend.core as jex_core
 import tensorflow as tf
 
 from lowering import avals, jax_compat, registry
+from lowering.context import Context, Lowering, describe
 from lowering.core import outlining
-from lowering.core.context import Context, Lowering, describe
 from lowering.core.folding import Folder
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
@@ -24,9 +24,11 @@ from lowering.passes.flattening import Flattened
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours_once
-from lowering.registry import Trait, has_trait
+from lowering.registry import Trait
 from lowering.targets import Mode, Target
 from lowering.tensors import movement
+
+_MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
 
 _NOT_IN_SCOPE = r"[^A-Za-z0-9_.\\/-]"
 
@@ -115,7 +117,7 @@ class Interpreter(Lowering):
         if not eqn.primitive.multiple_results:
             results = [results]
         return [
-            self._checked(eqn, result, var.aval)
+            self._checked(ctx, result, var.aval)
             for result, var in zip(results, eqn.outvars, strict=True)
         ]
 
@@ -132,7 +134,7 @@ class Interpreter(Lowering):
             raise UnsupportedError(reason)
         return rule
 
-    def _checked(self, eqn: jex_core.JaxprEqn, result: Value, aval: Any) -> Value:
+    def _checked(self, ctx: Context, result: Value, aval: Any) -> Value:
         """Holds a rule to its abstract value, and tells TensorFlow the shape that JAX knows.
 
         A result that may be left to be broadcast is wrapped if it is smaller.
@@ -144,13 +146,11 @@ class Interpreter(Lowering):
         shape = avals.physical_shape(aval)
         static = avals.static_shape(shape)
         if result.shape.rank is None or result.shape.as_list() != static:
-            may_be_smaller = has_trait(eqn.primitive.name, Trait.ELEMENTWISE) or has_trait(
-                eqn.primitive.name, Trait.BROADCASTS
-            )
-            if may_be_smaller and values.is_partial(result, static):
-                return Broadcastable(
-                    result, lambda x: movement.broadcast(self.dimensions, x, shape)
-                )
+            if (
+                values.is_partial(result, static)
+                and _MAY_BE_PARTIAL & registry.facts(ctx.eqn.primitive.name).traits
+            ):
+                return Broadcastable(result, lambda x: movement.broadcast(ctx, x, shape))
             result.set_shape(static)
         return result
 

@@ -7,7 +7,7 @@ how operands are represented lower an equation on the changed operands, which ot
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from lowering.core.context import Context
+from lowering.context import Context
 from lowering.formats import keys, narrow
 from lowering.ops import values
 from lowering.ops.values import Value

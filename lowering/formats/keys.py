@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.avals import is_key
+from lowering.context import Context
 from lowering.ops import bitcast, constant, integers
-from lowering.ops.scope import Scope
 from lowering.ops.values import Value
 
 
@@ -26,7 +26,7 @@ def has_keys(eqn: jex_core.JaxprEqn) -> bool:
     return any(is_key_aval(var.aval) for var in (*eqn.invars, *eqn.outvars))
 
 
-def apply_to_integers(ctx: Scope, *operands: Value) -> Any:
+def apply_to_integers(ctx: Context, *operands: Value) -> Any:
     """The results of an equation whose rule does not know of keys, on keys.
 
     Args:

@@ -23,9 +23,9 @@ from jax import lax
 
 from lowering import jax_compat
 from lowering.arrays import computations
+from lowering.context import Context
 from lowering.formats.rounding import HAS_CAST, has_negative_nan, narrow_to, to_bits
 from lowering.ops import constant, dtypes, emit, modes, values
-from lowering.ops.scope import Scope
 from lowering.ops.values import Value
 from lowering.registry import Trait, has_trait
 from lowering.targets import Mode
@@ -55,7 +55,7 @@ def known(value: Value, dtype: Any) -> Value:
     return values.held(value, dtype)
 
 
-def apply(ctx: Scope, *operands: Value) -> Any:
+def apply(ctx: Context, *operands: Value) -> Any:
     """The results of an equation on narrow dtypes, from operands as they are held."""
     results = run_on_held(ctx, *operands)
     if not has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
@@ -66,7 +66,7 @@ def apply(ctx: Scope, *operands: Value) -> Any:
     return results if ctx.eqn.primitive.multiple_results else results[0]
 
 
-def run_on_held(ctx: Scope, *operands: Value, **params: Any) -> list[tf.Tensor]:
+def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor]:
     """The results of an equation on what holds its operands, not rounded yet.
 
     Args:
@@ -80,7 +80,7 @@ def run_on_held(ctx: Scope, *operands: Value, **params: Any) -> list[tf.Tensor]:
     return ctx.equation(held, *operands)
 
 
-def run_on_bits(ctx: Scope, *operands: tf.Tensor) -> tf.Tensor:
+def run_on_bits(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
     """The result of an equation on unsigned integers of eight bits that have the same low bits."""
     dtype = ctx.in_avals[0].dtype
     operands = [to_bits(x, dtype) for x in operands]
@@ -95,7 +95,7 @@ def is_narrow(var: Any) -> bool:
     return dtypes.is_narrow(getattr(var.aval, "dtype", None))
 
 
-def run_on_order(ctx: Scope, *operands: tf.Tensor) -> list[tf.Tensor]:
+def run_on_order(ctx: Context, *operands: tf.Tensor) -> list[tf.Tensor]:
     """The results of an equation that orders its operands.
 
     The NaN of a format without negative zero has the bits of that, and is the least number.
@@ -112,7 +112,7 @@ def run_on_order(ctx: Scope, *operands: tf.Tensor) -> list[tf.Tensor]:
     ]
 
 
-def from_infinity(ctx: Scope, *operands: tf.Tensor) -> tf.Tensor:
+def from_infinity(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
     """The result of a reduction that XLA starts from an infinity.
 
     In a format in which that is NaN, nothing else comes out.

@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from lowering import avals
-from lowering.ops.scope import Scope
-from lowering.targets import Mode
+from lowering.ops import modes
+from lowering.targets import Mode, Target
 
 # The most elements that an Einsum transposes faster, unless the last axis stays the last.
 _EINSUM_ELEMENTS = 1 << 12
@@ -30,49 +30,49 @@ _MANY_WEIGHTS = 1 << 19
 _LONG_FEATURES = 16
 
 
-def _permits(ctx: Scope) -> bool:
-    return ctx.target.has_tensorflow_kernels and ctx.mode is not Mode.COMPILED
+def _permits(target: Target) -> bool:
+    return target.has_tensorflow_kernels and modes.current() is not Mode.COMPILED
 
 
-def transposes_by_einsum(ctx: Scope, x: tf.Tensor, permutation: Sequence[int]) -> bool:
+def transposes_by_einsum(target: Target, x: tf.Tensor, permutation: Sequence[int]) -> bool:
     """Whether an Einsum transposes `x` faster than Transpose.
 
     TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start; an
     Einsum takes one.
     """
     last = x.shape.rank - 1
-    if not _permits(ctx) or x.dtype != tf.float32 or last >= len(string.ascii_lowercase):
+    if not _permits(target) or x.dtype != tf.float32 or last >= len(string.ascii_lowercase):
         return False
     size = x.shape.num_elements()
     return permutation[-1] == last or (size is not None and size <= _EINSUM_ELEMENTS)
 
 
-def multiplies_by_eigen(ctx: Scope, x: tf.Tensor, y: tf.Tensor, adj_y: bool) -> bool:
+def multiplies_by_eigen(target: Target, x: tf.Tensor, y: tf.Tensor, adj_y: bool) -> bool:
     """Whether BatchMatMulV3 multiplies batches of matrices faster than BatchMatMulV2.
 
     TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
     BatchMatMulV3 by Eigen, which takes one. TF Lite and tf2onnx take both; TF.js only the former.
     """
     sizes = (*x.shape, y.shape[-2 if adj_y else -1])
-    if not _permits(ctx) or x.dtype != tf.float32 or None in sizes:
+    if not _permits(target) or x.dtype != tf.float32 or None in sizes:
         return False
     return math.prod(sizes) <= _EIGEN_MULTIPLICATIONS
 
 
-def convolves_by_matmul(ctx: Scope, lhs: Any, rhs: Any, out: Any, numbers: Any) -> bool:
+def convolves_by_matmul(target: Target, lhs: Any, rhs: Any, out: Any, numbers: Any) -> bool:
     """Whether a convolution is faster as a product of its windows and its weights.
 
     TensorFlow's kernels bring weights into another layout at each call. For few positions that
     takes longer than to multiply. Windows have to take less room than the weights.
 
     Args:
-      ctx: the context of the rule.
+      target: who runs the ops.
       lhs: the abstract value of the images.
       rhs: that of the weights.
       out: that of the result.
       numbers: the dimension numbers of the convolution.
     """
-    if not _permits(ctx) or not avals.is_static((*lhs.shape, *out.shape)):
+    if not _permits(target) or not avals.is_static((*lhs.shape, *out.shape)):
         return False
     features = out.shape[numbers.out_spec[1]]
     positions = math.prod(out.shape) // features

@@ -9,9 +9,9 @@ from jax import lax
 
 from lowering import avals
 from lowering.arrays.windows import Window, windows
+from lowering.context import Context
 from lowering.ops import cast, constant, integers, move, tuning
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
-from lowering.ops.scope import Scope
 from lowering.registry import Trait, rule
 from lowering.targets import XLA
 from lowering.tensors import movement
@@ -64,7 +64,7 @@ def _kernel(ctx, *, dimension_numbers, feature_group_count, batch_group_count, *
     if any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
     is_grouped = feature_group_count > 1
-    if not is_grouped and tuning.convolves_by_matmul(ctx, lhs, rhs, out, dimension_numbers):
+    if not is_grouped and tuning.convolves_by_matmul(ctx.target, lhs, rhs, out, dimension_numbers):
         return _matmul
     if any(window.base_dilation > 1 for window in axes):
         lhs_sizes = [lhs.shape[axis] for axis in dimension_numbers.lhs_spec[2:]]
@@ -87,7 +87,7 @@ def _kernel(ctx, *, dimension_numbers, feature_group_count, batch_group_count, *
     return _conv2d
 
 
-def is_conv2d(ctx: Scope) -> bool:
+def is_conv2d(ctx: Context) -> bool:
     """Whether a convolution becomes a Conv2D, and nothing else after it."""
     out_spec = ctx.eqn.params["dimension_numbers"].out_spec
     is_nhwc = _channels_last(out_spec) == (0, 1, 2, 3)

@@ -215,7 +215,7 @@ def _matmul(ctx, x, y, adj_x, adj_y):
         # The flags of BatchMatMulV2 take the conjugate too.
         x, y = (_swapped(ctx, z) if adj else z for z, adj in ((x, adj_x), (y, adj_y)))
         adj_x = adj_y = False
-    if tuning.multiplies_by_eigen(ctx, x, y, adj_y):
+    if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
     return tf.raw_ops.BatchMatMulV2(x=x, y=y, adj_x=adj_x, adj_y=adj_y)
 

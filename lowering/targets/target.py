@@ -15,7 +15,7 @@ class Target:
       name: what `convert(target=...)` takes.
       parent: the name of the target whose rules this one inherits, or None for the base.
       has_tensorflow_kernels: whether TensorFlow's own kernels run what is not compiled; see
-        `ops/tuning.py`.
+        `lowering.ops.tuning`.
     """
 
     name: str

@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from lowering.context import Context
 from lowering.ops import cast, constant, move
-from lowering.ops.scope import Scope
 from lowering.targets import Mode, target
 from lowering.tensors import indexing, movement
 
 
-def start(ctx: Scope, index: indexing.Index, last: Any) -> int | tf.Tensor:
+def start(ctx: Context, index: indexing.Index, last: Any) -> int | tf.Tensor:
     """Where a block begins along an axis, moved so that it fits.
 
     Args:
@@ -36,7 +36,7 @@ def start(ctx: Scope, index: indexing.Index, last: Any) -> int | tf.Tensor:
 
 
 def read(
-    ctx: Scope,
+    ctx: Context,
     x: tf.Tensor,
     shape: Sequence[Any],
     starts: Sequence[int | tf.Tensor],
@@ -69,7 +69,7 @@ def read(
 
 
 def write(
-    ctx: Scope,
+    ctx: Context,
     x: tf.Tensor,
     shape: Sequence[Any],
     block: tf.Tensor,

@@ -8,12 +8,12 @@ it is looked for first.
 import numpy as np
 import tensorflow as tf
 
+from lowering.context import Context
 from lowering.ops import bitcast, emit, functions, modes
-from lowering.ops.scope import Scope
 from lowering.targets import Mode
 
 
-def divide(ctx: Scope, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def divide(ctx: Context, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """`x / y` of complex tensors, which broadcast."""
     if ctx.mode is Mode.COMPILED:
         return _textbook(x, y)

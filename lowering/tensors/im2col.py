@@ -7,12 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.arrays.windows import Window
+from lowering.context import Context
 from lowering.ops import constant, integers
-from lowering.ops.scope import Scope
 from lowering.tensors import movement
 
 
-def im2col(ctx: Scope, x: tf.Tensor, axes: Sequence[Window]) -> tf.Tensor:
+def im2col(ctx: Context, x: tf.Tensor, axes: Sequence[Window]) -> tf.Tensor:
     """The elements of each window of `x` side by side.
 
     Args:

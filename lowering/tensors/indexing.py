@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals
+from lowering.context import Context
 from lowering.ops import cast, constant, integers
-from lowering.ops.scope import Scope
 from lowering.ops.values import tensor
 from lowering.tensors import movement
 
@@ -50,7 +50,7 @@ def vectors(parts: Sequence[Index]) -> Index:
     return tf.raw_ops.Pack(values=parts, axis=-1)
 
 
-def clamp(ctx: Scope, index: Index, last: Any) -> Index:
+def clamp(ctx: Context, index: Index, last: Any) -> Index:
     """Indices along one axis, moved into its range.
 
     Args:
@@ -114,7 +114,9 @@ def _both(x: Index, y: Index) -> Index:
     return tf.raw_ops.LogicalAnd(x=tensor(x), y=tensor(y))
 
 
-def linear(ctx: Scope, parts: Sequence[Index], shape: Sequence[Any], axes: Sequence[int]) -> Index:
+def linear(
+    ctx: Context, parts: Sequence[Index], shape: Sequence[Any], axes: Sequence[int]
+) -> Index:
     """Positions in row-major order.
 
     Args:
@@ -132,7 +134,7 @@ def linear(ctx: Scope, parts: Sequence[Index], shape: Sequence[Any], axes: Seque
     return position
 
 
-def _multiply(ctx: Scope, index: Index, stride: Any) -> Index:
+def _multiply(ctx: Context, index: Index, stride: Any) -> Index:
     if isinstance(stride, int) and (stride == 1 or isinstance(index, np.ndarray)):
         return index * stride if isinstance(index, np.ndarray) else index
     index, stride = index_tensor(index), ctx.size(stride)
@@ -141,7 +143,7 @@ def _multiply(ctx: Scope, index: Index, stride: Any) -> Index:
     return tf.raw_ops.Mul(x=index, y=stride)
 
 
-def starts(ctx: Scope, parts: Mapping[int, Index], rank: int) -> list[int | tf.Tensor]:
+def starts(ctx: Context, parts: Mapping[int, Index], rank: int) -> list[int | tf.Tensor]:
     """Where a single window begins along each of `rank` axes.
 
     Args:
@@ -156,7 +158,7 @@ def starts(ctx: Scope, parts: Mapping[int, Index], rank: int) -> list[int | tf.T
     return result
 
 
-def steps(ctx: Scope, shape: Sequence[Any], axis: int, size: Any) -> Index:
+def steps(ctx: Context, shape: Sequence[Any], axis: int, size: Any) -> Index:
     """The positions of the first elements along an axis.
 
     Args:
@@ -178,7 +180,7 @@ def steps(ctx: Scope, shape: Sequence[Any], axis: int, size: Any) -> Index:
     return tf.raw_ops.Reshape(tensor=places * stride, shape=integers(expanded))
 
 
-def window(ctx: Scope, shape: Sequence[Any], sizes: Sequence[Any]) -> Index:
+def window(ctx: Context, shape: Sequence[Any], sizes: Sequence[Any]) -> Index:
     """The positions of the elements of a window at the origin.
 
     Args:
@@ -208,20 +210,20 @@ def add(x: Index, y: Index) -> Index:
     return tf.raw_ops.AddV2(x=cast(x, dtype), y=cast(y, dtype))
 
 
-def reshape(ctx: Scope, index: Index, shape: Sequence[Any]) -> Index:
+def reshape(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
     """`index` with the dimensions `shape`."""
     if isinstance(index, np.ndarray) and avals.is_static(shape):
         return index.reshape(shape)
     return movement.reshape(ctx, index_tensor(index), shape)
 
 
-def broadcast(ctx: Scope, index: Index, shape: Sequence[Any]) -> Index:
+def broadcast(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
     """`index` broadcast to the dimensions `shape`."""
     if isinstance(index, np.ndarray) and avals.is_static(shape):
         return np.broadcast_to(index, shape)
     return movement.broadcast(ctx, index_tensor(index), shape)
 
 
-def transpose(ctx: Scope, x: Index, order: Sequence[int]) -> Index:
+def transpose(ctx: Context, x: Index, order: Sequence[int]) -> Index:
     """`x` with its axes in another order."""
     return x.transpose(order) if isinstance(x, np.ndarray) else movement.transpose(ctx, x, order)

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals
+from lowering.context import Context
 from lowering.ops import constant, dtypes, integers
-from lowering.ops.scope import Scope
 from lowering.ops.values import Value, tensor
 
 
@@ -101,7 +101,7 @@ Body = Callable[..., Sequence[tf.Tensor]]
 
 
 def scan(
-    ctx: Scope,
+    ctx: Context,
     body: Body,
     carried: Carried,
     xs: Sequence[Value],
@@ -168,7 +168,7 @@ def scan(
 
 
 def unrolled_scan(
-    ctx: Scope,
+    ctx: Context,
     body: Body,
     carried: Carried,
     xs: Sequence[Value],
@@ -191,7 +191,7 @@ def unrolled_scan(
     return [*carry, *(tf.stack(ys) for ys in zip(*outputs, strict=True))]
 
 
-def empty_scan(ctx: Scope, carried: Carried, ys_avals: Sequence[Any]) -> list[tf.Tensor]:
+def empty_scan(ctx: Context, carried: Carried, ys_avals: Sequence[Any]) -> list[tf.Tensor]:
     """What `scan` returns for arrays without elements."""
     shapes = [(0, *avals.physical_shape(aval)[1:]) for aval in ys_avals]
     return [
@@ -209,7 +209,7 @@ class _Stack:
     TensorFlow's kernels share the elements with the array; XLA makes slices of an array of them.
     """
 
-    def __init__(self, ctx: Scope, aval: Any, handle: tf.Tensor | None):
+    def __init__(self, ctx: Context, aval: Any, handle: tf.Tensor | None):
         shape = avals.physical_shape(aval)[1:]
         self.handle = handle
         self._size = ctx.size(aval.shape[0])
@@ -218,7 +218,7 @@ class _Stack:
         self._shape = lambda: ctx.shape(shape)
 
     @classmethod
-    def of(cls, ctx: Scope, x: Value, aval: Any) -> "_Stack":
+    def of(cls, ctx: Context, x: Value, aval: Any) -> "_Stack":
         """The elements of `x`."""
         stack = cls(ctx, aval, None)
         stack.handle = tf.raw_ops.TensorListFromTensor(
@@ -227,7 +227,7 @@ class _Stack:
         return stack
 
     @classmethod
-    def empty(cls, ctx: Scope, aval: Any) -> "_Stack":
+    def empty(cls, ctx: Context, aval: Any) -> "_Stack":
         """Room for the elements of an array of the abstract value `aval`."""
         stack = cls(ctx, aval, None)
         size = stack._size

@@ -12,8 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from lowering import avals
+from lowering.context import Context
 from lowering.ops import constant, integers, memo, modes, move, tuning
-from lowering.ops.scope import Scope, Sizes
 from lowering.targets import Mode
 
 # The highest rank that the kernels of Slice, StridedSlice, ReverseV2 and Tile take.
@@ -24,7 +24,7 @@ _MAX_PAD_RANK = 6
 MAX_GROUPS = 5
 
 
-def reshape(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
+def reshape(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     """`x` with the dimensions `shape`; a shape that it has been given before costs nothing."""
     if avals.is_static(shape):
         return x if x.shape.as_list() == list(shape) else _reshape(x, integers(shape))
@@ -40,18 +40,18 @@ def _reshape(x: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
     return memo.once(("reshape", id(x), id(shape)), lambda: move("Reshape", x, shape), x, shape)
 
 
-def transpose(ctx: Scope, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
+def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
         return x
-    if not tuning.transposes_by_einsum(ctx, x, permutation):
+    if not tuning.transposes_by_einsum(ctx.target, x, permutation):
         return move("Transpose", x, integers(permutation))
     axes = string.ascii_lowercase[: x.shape.rank]
     equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
     return tf.raw_ops.Einsum(inputs=[x], equation=equation)
 
 
-def broadcast(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
+def broadcast(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     """`x` broadcast to the dimensions `shape`, aligned at the last one."""
     added = len(shape) - x.shape.rank
     if x.shape.as_list() == list(shape[added:]) and set(shape[:added]) <= {1}:
@@ -61,7 +61,7 @@ def broadcast(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     return move("BroadcastTo", x, ctx.shape(shape))
 
 
-def _broadcast_trailing(ctx: Sizes, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
+def _broadcast_trailing(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     """Broadcasts the last axes, until few enough groups are left for one op to do the others.
 
     A group is a run of axes that are all broadcast, or all not.
@@ -90,7 +90,7 @@ def vector(values: Sequence[Any]) -> tf.Tensor:
 
 
 def slice_(
-    ctx: Scope, x: tf.Tensor, shape: Sequence[Any], starts: Sequence[Any], sizes: Sequence[Any]
+    ctx: Context, x: tf.Tensor, shape: Sequence[Any], starts: Sequence[Any], sizes: Sequence[Any]
 ) -> tf.Tensor:
     """The block of `x` that begins at `starts` and has the dimensions `sizes`.
 
@@ -124,7 +124,7 @@ def slice_(
 
 
 def pad(
-    ctx: Scope,
+    ctx: Context,
     x: tf.Tensor,
     shape: Sequence[Any],
     value: tf.Tensor,
@@ -164,7 +164,7 @@ def _is_nonzero(dim: Any) -> bool:
 
 
 def along_axes(
-    ctx: Scope,
+    ctx: Context,
     x: tf.Tensor,
     shape: Sequence[Any],
     axes: Sequence[int],

@@ -14,14 +14,14 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays.windows import Window
-from lowering.ops.scope import Scope
+from lowering.context import Context
 from lowering.tensors import movement
 
 Pool = Callable[[tf.Tensor, list[int], list[int]], tf.Tensor]
 
 
 def pool(
-    ctx: Scope,
+    ctx: Context,
     x: tf.Tensor,
     shape: Sequence[Any],
     axes: Sequence[Window],

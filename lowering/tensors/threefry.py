@@ -15,8 +15,8 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from lowering.context import Context
 from lowering.ops import constant, functions
-from lowering.ops.scope import Scope
 
 # Rotation distances, from Table 4 of the paper.
 _DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
@@ -31,7 +31,7 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry2x32(
-    ctx: Scope,
+    ctx: Context,
     key0: tf.Tensor,
     key1: tf.Tensor,
     x0: tf.Tensor,

@@ -8,7 +8,6 @@ import jax.extend.core as jex_core
 import tensorflow as tf
 
 from lowering import jax_compat
-from lowering.core.folding import Folder
 from lowering.errors import UnsupportedError
 from lowering.ops import dims as dims_
 from lowering.ops import modes, values
@@ -21,7 +20,7 @@ class Lowering(Protocol):
 
     target: Target
     dimensions: dims_.Dimensions
-    folder: Folder
+    folder: Any
 
     def run(self, jaxpr: Any, *operands: Value) -> list[Value]: ...
 
