@@ -1,6 +1,7 @@
 """Walks a jaxpr and calls one rule per equation."""
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -162,7 +163,7 @@ class Interpreter(Lowering):
 
     def call_flat(self, flattened: Flattened, operands: Sequence[Value]) -> list[tf.Tensor]:
         """Calls the function of a program on vectors, which is one for all lengths."""
-        length = {flattening.LENGTH: constant(flattened.size, "int32")}
+        length = {flattening.LENGTH: constant(math.prod(flattened.shape), "int32")}
         (vector,) = self._call_function(flattened.jaxpr, operands, length, flattened.key)
         return [tf.reshape(vector, integers(flattened.shape))]
 
