@@ -14,6 +14,7 @@ import fnmatch
 import hashlib
 import math
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import pathlib
 import platform
@@ -40,11 +41,10 @@ from lowering.targets import TARGETS
 
 Catalogue = Callable[[], Mapping[str, Harness]]
 
-# What a worker needs to know before it imports JAX and TensorFlow. Workers share the cores, so none
-# of them starts threads of its own.
+# The environment of workers. They share the cores, so none of them starts threads of its own.
+# Libraries read it when they are loaded. Results do not depend on it: what they do depend on, each
+# worker sets in JAX itself.
 _ENVIRONMENT = {
-    "JAX_ENABLE_X64": "1",
-    "JAX_PLATFORMS": "cpu",
     "NPROC": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -192,7 +192,6 @@ def sweep(
     Raises:
       SelectionError: if a filter selects nothing.
     """
-    os.environ.update(_ENVIRONMENT)
     stop = stop or threading.Event()
     harnesses = catalogue()
     selected = selection.cells(harnesses)
@@ -271,12 +270,33 @@ def _run(
 
 
 def _processes() -> multiprocessing.context.BaseContext:
-    """How workers are made: by forks of a process that has imported everything, if possible."""
+    """How workers are made: by forks of a process that has imported everything, if possible.
+
+    That process, the fork server, lives as long as the caller. Workers inherit the environment that
+    it was started with, also those that replace others later.
+    """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
+    with _environment(_ENVIRONMENT):
+        multiprocessing.forkserver.ensure_running()
     return context
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Processes that are started under it get these environment variables, too."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _run_in_pool(
@@ -331,8 +351,14 @@ _runs: Runs | None = None
 
 
 def _start_worker(catalogue: Catalogue, runs: pathlib.Path | None) -> None:
-    """Prepares a worker; the time this takes is charged to no cell."""
+    """Prepares a worker; the time this takes is charged to no cell.
+
+    Settings that results depend on are made here, however the worker was started.
+    """
     global _harnesses, _runs
+    os.environ.update(_ENVIRONMENT)
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_platforms", "cpu")
     # What harnesses print goes where TensorFlow and XLA print, not between the results.
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
