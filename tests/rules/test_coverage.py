@@ -24,7 +24,7 @@ WITHOUT_HARNESS = {
     "dim_as_value": "test_values_of_dimensions",
     "pbroadcast_done": "the rule is that of psum_done",
     "pin": "test_pinned_buffers",
-    "ragged_all_to_all": "tests/test_shard_map.py",
+    "ragged_all_to_all": "test_shard_map.py",
     "relayout": "the rule is that of layout_constraint",
     "scaled_matmul": "the rule is that of scaled_matmul_wrapper",
     "scaled_matmul_wrapper": "test_scaled_matmul",

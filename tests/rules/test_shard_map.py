@@ -1,6 +1,6 @@
 """Programs for the devices of a mesh: what is computed once, and what JAX's CPU cannot run."""
 
-import collections
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 
 import lowering
 from harnesses.meshes import mesh, on_mesh
+from tests import helpers
+from tests.helpers import op_counts
 
 # More devices than there are.
 MANY = AbstractMesh((64, 4), ("x", "y"), (AxisType.Auto,) * 2)
@@ -20,14 +22,7 @@ X = np.arange(32, dtype=np.float32).reshape(8, 4)
 W = np.ones((4, 3), np.float32)
 
 
-def graph_of(fun, *args):
-    converted = lowering.convert(fun, target="tf", with_gradient=False)
-    function = tf.function(converted, autograph=False)
-    return function.get_concrete_function(*map(tf.constant, args)).graph
-
-
-def op_counts(graph) -> collections.Counter:
-    return collections.Counter(op.type for op in graph.get_operations())
+graph_of = functools.partial(helpers.graph_of, target="tf")
 
 
 def test_no_device_is_needed():

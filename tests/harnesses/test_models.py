@@ -13,9 +13,9 @@ import tensorflow as tf
 
 import lowering
 from harnesses import models
+from tests.helpers import MODES, in_mode, op_counts
 
 TARGETS = ("tf", "xla")
-MODES = ("eager", "graph", "compiled")
 # One for each kind of network: windows, loops, attention, scattered sums.
 GRADIENTS = ("cnn", "seq2seq_lstm", "transformer", "graph_network")
 
@@ -87,14 +87,6 @@ def assert_same(case: Case, actual: list[Any]) -> None:
             np.testing.assert_array_equal(got, expected)
 
 
-def op_types(function: Any) -> set[str]:
-    graph_def = function.graph.as_graph_def()
-    nodes = list(graph_def.node)
-    for library_function in graph_def.library.function:
-        nodes += library_function.node_def
-    return {node.op for node in nodes}
-
-
 def assert_same_gradients(case: Case, actual: list[Any]) -> None:
     """Compares with the gradients of the sum of all squared outputs."""
 
@@ -133,8 +125,7 @@ class Saved(tf.Module):
 @pytest.mark.parametrize("target", TARGETS)
 def test_same_as_jax(case, target, mode):
     function = lowering.convert(case.model.apply, enable_xla=target == "xla")
-    if mode != "eager":
-        function = tf.function(function, autograph=False, jit_compile=mode == "compiled")
+    function = in_mode(function, mode)
     params, inputs = jax.tree.map(tf.constant, (case.params, case.inputs))
     assert_same(case, jax.tree.leaves(function(params, inputs)))
 
@@ -180,8 +171,8 @@ def test_saved_models_run_without_jax(case, tmp_path):
         save(case, tmp_path / target, target=target, with_gradient=case.model.differentiable)
         for target in TARGETS
     ]
-    types = op_types(modules[TARGETS.index("tf")].run.get_concrete_function())
-    assert not {op for op in types if op.startswith("Xla")}
+    concrete = modules[TARGETS.index("tf")].run.get_concrete_function()
+    assert not {op for op in op_counts(concrete.graph) if op.startswith("Xla")}
     for outputs in run_without_jax("outputs", [tmp_path / target for target in TARGETS]):
         assert_same(case, outputs)
 

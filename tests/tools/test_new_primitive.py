@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from lowering import jax_compat
+from tests.helpers import ROOT
 from tools import new_primitive
 
-ROOT = pathlib.Path(__file__).parents[1]
 ROOMS = ("lowering/rules", "harnesses/primitives", "limitations/primitives")
 
 
