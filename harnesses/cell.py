@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 import lowering
-from harnesses import compare, looser
+from harnesses import compare
 from harnesses.harness import Harness
 from harnesses.runs import Runs, key_of
 from limitations import Limitation, limitations_of
@@ -171,9 +171,8 @@ def _as_stated(limitation: Limitation, outcome: Outcome, message: str, values: A
         if limitation.looser is None or values is None:
             return False
         expected, actual, args = values
-        return compare.structure(expected, actual).equal and (
-            getattr(looser, limitation.looser)(expected, actual, args).equal
-        )
+        looser = compare.LOOSER[limitation.looser]
+        return compare.structure(expected, actual).equal and looser(expected, actual, args).equal
     return limitation.error is not None and bool(
         re.search(limitation.error, f"{outcome}: {message}", re.DOTALL)
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harnesses.arguments import Maker, is_complex, random
-from harnesses.compare import Arrays, Comparer, Comparison
+from harnesses.compare import Arrays, Comparer, Comparison, nan_reaches
 
 # What is measured, how far it is off, and how far it may be.
 Check = tuple[str, Any, float]
@@ -66,19 +66,6 @@ def checks(fun: Callable[[Arrays, Arrays, Arrays, float], Iterator[Check]]) -> C
 def _is_finite(x: np.ndarray) -> np.ndarray:
     """Whether all elements of each array of a batch are finite."""
     return np.all(np.isfinite(x), axis=tuple(range(1, x.ndim)))
-
-
-def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-    """What is not finite in JAX's results is not finite in others.
-
-    How far a NaN spreads, beyond where it has to, depends on the order of operations.
-    """
-    for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
-        wrong = ~np.isfinite(e) & np.isfinite(a)
-        if np.any(wrong):
-            at = [int(k) for k in np.argwhere(wrong)[0]]
-            return Comparison(False, np.inf, f"result {i} is finite at {at}, JAX's is not")
-    return Comparison(True)
 
 
 def relative_to_norm(factor: float = 4) -> Comparer:

@@ -5,11 +5,19 @@ fail exactly as stated, or the limitation is stale.
 """
 
 import dataclasses
+import enum
 import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
+
+
+class Looser(enum.StrEnum):
+    """What still holds of results that are not equal to JAX's; a looser comparison finds it."""
+
+    # Where a result of JAX is not finite, the other one is not finite either.
+    NAN_REACHES = "nan_reaches"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +30,7 @@ class Limitation:
       reason: one sentence, with the upstream cause.
       error: a regular expression that the outcome and message of the error match, such as
         "TF error: .*no kernel".
-      looser: the comparer, by its name in `harnesses.looser`, by which the different results are
-        equal.
+      looser: the looser comparison by which the different results are equal.
       dtypes: names of the dtypes that it covers; None for all.
       modes: "eager", "graph", "compiled"; None for all.
       targets: names of targets; None for all.
@@ -33,7 +40,7 @@ class Limitation:
 
     reason: str
     error: str | None = None
-    looser: str | None = None
+    looser: Looser | None = None
     dtypes: Collection[str] | None = None
     modes: Collection[str] | None = None
     targets: Collection[str] | None = None
