@@ -6,14 +6,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from lowering.ops.dtypes import BOOL, COMPLEX, FLOAT, INTEGER
+
 Maker = Callable[[np.random.Generator], np.ndarray]
 
-BOOL = (np.bool_,)
-SIGNED = (np.int8, np.int16, np.int32, np.int64)
-UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
-INTEGER = SIGNED + UNSIGNED
-FLOAT = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
-COMPLEX = (np.complex64, np.complex128)
+SIGNED = INTEGER[:4]
 INEXACT = FLOAT + COMPLEX
 NUMBER = INTEGER + INEXACT
 ALL = BOOL + NUMBER

@@ -29,6 +29,7 @@ from harnesses.harness import all_harnesses
 from harnesses.sweep import Selection, versions
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
+from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, UNSIGNED
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 EVIDENCE = G3DOC / "evidence.json"
@@ -42,11 +43,11 @@ _GROUPS = {
     "all": arguments.ALL,
     "number": arguments.NUMBER,
     "inexact": arguments.INEXACT,
-    "integer": arguments.INTEGER,
+    "integer": INTEGER,
     "signed": arguments.SIGNED,
-    "unsigned": arguments.UNSIGNED,
-    "float": arguments.FLOAT,
-    "complex": arguments.COMPLEX,
+    "unsigned": UNSIGNED,
+    "float": FLOAT,
+    "complex": COMPLEX,
 }
 
 
