@@ -1,11 +1,12 @@
 """How the results of a cell are compared with JAX's.
 
-A comparer takes JAX's results, the results to be judged and the arguments, all as flat lists of
-arrays, and returns a `Comparison`. Shapes and dtypes have been compared before.
+A comparer is a function of JAX's results, the results of the cell and the arguments, all as flat
+lists of arrays, and returns a `Comparison`. Shapes and dtypes have been compared before.
 """
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import SupportsIndex
 
 import ml_dtypes
 import numpy as np
@@ -15,11 +16,11 @@ from limitations import Looser
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What a comparer found.
+    """The result of a comparer.
 
     Attributes:
       equal: whether the results count as the same.
-      error: the worst error in units of what is tolerated; 0 if there is none.
+      error: the worst error, in units of the tolerance; 0 if there is none.
       message: where the results differ most.
     """
 
@@ -82,9 +83,9 @@ def close(rtol: float | None = None, atol: float = 0.0, ulps: float = 8) -> Comp
 
 
 def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-    """What is not finite in JAX's results is not finite in others.
+    """Where JAX's results are not finite, the others are not finite either.
 
-    How far a NaN spreads, beyond where it has to, depends on the order of operations.
+    How far a NaN spreads beyond that depends on the order of operations.
     """
     for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
         wrong = ~np.isfinite(e) & np.isfinite(a)
@@ -94,12 +95,12 @@ def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
     return Comparison(True)
 
 
-# What compares the results of a cell under a limitation.
+# The comparers of results that a limitation covers.
 LOOSER: Mapping[Looser, Comparer] = {Looser.NAN_REACHES: nan_reaches}
 
 
 def _errors(e: np.ndarray, a: np.ndarray, rtol: float, atol: float) -> np.ndarray:
-    """Per element, the error in units of what is tolerated."""
+    """The error of each element, in units of the tolerance."""
     if e.dtype.kind == "c":
         finite = np.isfinite(e) & np.isfinite(a)
         parts = np.maximum(_errors(e.real, a.real, rtol, atol), _errors(e.imag, a.imag, rtol, atol))
@@ -128,6 +129,6 @@ def _signs(x: np.ndarray) -> np.ndarray:
     return np.signbit(x)
 
 
-def _describe(result: int, at: tuple[int, ...], e: np.ndarray, a: np.ndarray) -> str:
+def _describe(result: int, at: tuple[SupportsIndex, ...], e: np.ndarray, a: np.ndarray) -> str:
     place = [int(i) for i in at]
     return f"result {result} at {place} is {a[tuple(at)]!r}, JAX gives {e[tuple(at)]!r}"

@@ -32,14 +32,14 @@ class Harness:
 
     Attributes:
       primitive: the name of the JAX primitive that it exercises.
-      case: what tells it from the other harnesses of the primitive, such as "shape=(2, 3)_float32".
+      case: the name of the case, unique in the primitive, such as "shape=(2, 3)_float32".
       fun: a JAX function of `args`; it must bind `primitive`.
       args: NumPy arrays (or scalars, or PRNG keys), or functions of an `np.random.Generator` that
         make them.
       comparer: how results are compared; see `compare`.
       dtype: the dtype that limitations and documents group this harness under; that of the first
         argument by default.
-      params: what else limitations may ask for, by name.
+      params: further properties by name, for limitations to ask for.
     """
 
     primitive: str

@@ -1,8 +1,8 @@
 """Comparers of matrix decompositions, and matrices on which they are hard.
 
-A decomposition that is not unique is compared by what defines it: that its factors multiply to the
-matrix, that they are orthogonal or triangular, and that eigenvalues agree with JAX's. Errors are
-measured in units of n eps times the norm of the matrix.
+A decomposition that is not unique is compared by its definition: the product of its factors is the
+matrix, factors are orthogonal or triangular, and eigenvalues are JAX's. Errors are measured in
+units of n eps times the norm of the matrix.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from harnesses.arguments import Maker, is_complex, random
 from harnesses.compare import Arrays, Comparer, Comparison, nan_reaches
 
-# What is measured, how far it is off, and how far it may be.
+# The name of a quantity, its errors, and the tolerance.
 Check = tuple[str, Any, float]
 
 
@@ -33,10 +33,14 @@ def _worst(checks: Iterator[Check]) -> Comparison:
 
 
 def checks(fun: Callable[[Arrays, Arrays, Arrays, float], Iterator[Check]]) -> Comparer:
-    """A comparer of the checks that a function yields for results, arguments and n eps.
+    """A comparer that makes checks.
 
-    The first argument is a batch of matrices, and all that `fun` is given has its batch dimensions
-    as one. Matrices of which JAX's results are not finite are left to `nan_reaches`.
+    The first argument of the harness is a batch of matrices. Matrices of which JAX's results are
+    not finite are compared by `nan_reaches`.
+
+    Args:
+      fun: yields checks of JAX's results, the results of the cell and the arguments, with one batch
+        dimension each, and n eps.
     """
 
     def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
@@ -126,7 +130,7 @@ def qr(expected, actual, args, eps):
     yield "Q R", (q @ r - a) / norm, 4 * eps
     yield "orthogonality of Q", _identity(q), 4 * eps
     yield "lower triangle of R", np.tril(r, -1), 1e-300
-    # What is not noise on the diagonal has JAX's sign.
+    # Elements of the diagonal that are not rounding errors have JAX's sign.
     diagonal = _diagonal(expected[1]) / norm[..., 0]
     difference = _diagonal(r) / norm[..., 0] - diagonal
     yield "diagonal of R", np.where(np.abs(diagonal) > 100 * eps, difference, 0), 100 * eps
@@ -223,7 +227,7 @@ def eig(left: bool, right: bool, condition: float | Sequence[float] = 100) -> Co
 
 
 def _unmatched(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """How far each eigenvalue of a batch is from the one that it is matched with."""
+    """The distance of each expected eigenvalue from the actual one that it is matched with."""
     distances = []
     for batch in np.ndindex(expected.shape[:-1]):
         rest = list(actual[batch])
@@ -278,12 +282,12 @@ def positive_definite(shape: Sequence[int], dtype: Any) -> Maker:
 
 
 def stacked(*makers: Maker | np.ndarray) -> Maker:
-    """A batch of matrices of the same shape: algorithms take long to compile for each shape."""
+    """A batch of matrices of one shape, as algorithms take long to compile for each shape."""
     return lambda rng: np.stack([make(rng) if callable(make) else make for make in makers])
 
 
 def poisoned(maker: Maker, value: float = np.nan) -> Maker:
-    """A matrix, or a batch, whose first one has `value` below the diagonal if it has a place."""
+    """A matrix, or a batch of them, with `value` below the diagonal of the first if that exists."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         a = maker(rng).copy()

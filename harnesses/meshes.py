@@ -1,4 +1,4 @@
-"""Functions on the virtual devices that JAX has here."""
+"""Functions on meshes of the virtual devices that `harnesses` makes JAX have."""
 
 import functools
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def on_mesh(
     """
 
     def run(*args):
-        # The devices are there when JAX runs, not when harnesses are listed.
+        # The mesh is made late: harnesses are also listed where JAX has no devices yet.
         on_devices = jax.shard_map(
             fun, mesh=mesh(x=x, y=y), in_specs=in_specs, out_specs=out_specs, **params
         )

@@ -1,8 +1,8 @@
 """Random programs: compositions of primitives of all families.
 
-A program is a list of instructions, each a few small integers, so that a failing program shrinks
-well. An integer chooses an operation, operands among the values computed so far that the operation
-accepts, or a parameter, always modulo the number of choices; every list of integers thus is a
+A program is a list of instructions, and an instruction is four small integers, so that Hypothesis
+shrinks a failing program well. The integers choose an operation, its operands among the values
+computed so far, and a parameter, each modulo the number of choices. So every list of integers is a
 program.
 
 Operations that amplify rounding errors are scaled so that they do not, and those that are
@@ -43,7 +43,12 @@ Instruction = tuple[int, int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A value of a program under construction: the array, and whether it is exact everywhere."""
+    """A value that a program has computed.
+
+    Attributes:
+      array: the value.
+      exact: whether every implementation computes the same bits.
+    """
 
     array: Any
     exact: bool
@@ -162,9 +167,8 @@ def _dot(x, y, n):
 
 
 def _window(x, y, n):
-    fun, init = ((lax.add, 0), (lax.max, None))[n % 2]
-    if init is None:
-        init = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
+    least = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
+    fun, init = ((lax.add, 0), (lax.max, least))[n % 2]
     window = (min(2, x.shape[0]),) + (1,) * (x.ndim - 1)
     strides = (1 + n // 2 % 2,) + (1,) * (x.ndim - 1)
     return lax.reduce_window(x, x.dtype.type(init), fun, window, strides, "SAME")
@@ -205,7 +209,7 @@ def _halved(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _hidden(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Hides the divisor from XLA: the compiler of JAX dies of a division of constants by zero."""
+    """Hides the divisor from XLA, which crashes when it folds a division by zero."""
     return lambda x, y: fun(x, lax.optimization_barrier(y))
 
 
@@ -328,7 +332,7 @@ def inputs(seed: int, count: int) -> list[np.ndarray]:
     for i in range(count):
         dtype = np.dtype(DTYPES[(seed + i) % len(DTYPES)])
         shape = SHAPES[int(rng.integers(len(SHAPES)))]
-        x = rng.uniform(-3, 3, shape)
+        x: np.ndarray = rng.uniform(-3, 3, shape)
         if dtype == np.bool_:
             x = x > 0
         elif dtype.kind == "u":
@@ -340,9 +344,9 @@ def inputs(seed: int, count: int) -> list[np.ndarray]:
 
 
 def program(instructions: Sequence[Instruction]) -> Callable[..., list[Any]]:
-    """The JAX function `(*inputs) -> results` that instructions stand for.
+    """The JAX function of a program.
 
-    Its results are all values that no later instruction uses.
+    It takes the inputs and returns the list of values that no later instruction uses.
     """
 
     def fun(*args):

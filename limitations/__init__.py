@@ -1,4 +1,4 @@
-"""The database of what is known not to work, per primitive."""
+"""Limitations: for each primitive, which cells are known not to be equal to JAX."""
 
 from limitations.limitation import Limitation, Looser, all_limitations, limitations_of
 

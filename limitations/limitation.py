@@ -1,7 +1,7 @@
 """A limitation says which cells of a primitive cannot be equal to JAX, and why.
 
-It is strict both ways: a cell outside every limitation must be equal, and a cell inside one must
-fail exactly as stated, or the limitation is stale.
+Limitations are strict both ways: a cell that none covers must be equal, and a cell that one covers
+must fail as stated, or the limitation is stale.
 """
 
 import dataclasses
@@ -14,9 +14,9 @@ from typing import Any
 
 
 class Looser(enum.StrEnum):
-    """What still holds of results that are not equal to JAX's; a looser comparison finds it."""
+    """A comparison that is looser than that of a harness; `harnesses` has its comparer."""
 
-    # Where a result of JAX is not finite, the other one is not finite either.
+    # Where JAX's results are not finite, the others are not finite either.
     NAN_REACHES = "nan_reaches"
 
 
@@ -24,14 +24,14 @@ class Looser(enum.StrEnum):
 class Limitation:
     """Why some cells of a primitive are not equal to JAX.
 
-    Exactly one of `error` and `looser` says what happens there.
+    Exactly one of `error` and `looser` states what happens in these cells.
 
     Attributes:
-      reason: one sentence, with the upstream cause.
+      reason: one sentence that gives the cause outside of this project.
       error: a regular expression that the outcome and message of the error match, such as
         "TF error: .*no kernel".
       looser: the looser comparison by which the different results are equal.
-      dtypes: names of the dtypes that it covers; None for all.
+      dtypes: names of the dtypes of the cells that it covers; None for all.
       modes: "eager", "graph", "compiled"; None for all.
       targets: names of targets; None for all.
       devices: "cpu", "gpu", "tpu"; None for all.
@@ -61,7 +61,7 @@ class Limitation:
         target: str,
         device: str,
     ) -> bool:
-        """Whether a cell, described by these attributes, is inside this limitation."""
+        """Whether this limitation covers the cell that the arguments describe."""
         return (
             (self.dtypes is None or dtype in self.dtypes)
             and (self.modes is None or mode in self.modes)
@@ -87,7 +87,7 @@ def all_limitations() -> Mapping[str, Sequence[Limitation]]:
         module = importlib.import_module(f"limitations.primitives.{info.name}")
         for primitive, limitations in module.LIMITATIONS.items():
             if primitive in by_primitive:
-                raise ValueError(f"limitations of {primitive!r} stand in two modules")
+                raise ValueError(f"two modules have limitations of {primitive!r}")
             by_primitive[primitive] = tuple(limitations)
     return by_primitive
 

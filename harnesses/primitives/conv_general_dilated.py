@@ -414,15 +414,15 @@ def gradients():
         ((2, 4, 5, 4, 3), (2, 3, 2, 3, 4), ("NHWDC", "HWDIO", "NHWDC"), (2, 1, 1)),
     ):
 
-        def convolve(x, y, numbers=numbers, strides=strides):
+        def strided(x, y, numbers=numbers, strides=strides):
             return lax.conv_general_dilated(x, y, strides, "SAME", dimension_numbers=numbers)
 
         specs = [jax.ShapeDtypeStruct(shape, np.float32) for shape in (lhs, rhs)]
-        out = jax.eval_shape(convolve, *specs).shape
+        out = jax.eval_shape(strided, *specs).shape
         yield Harness(
             "conv_general_dilated",
             f"gradient_{numbers}",
-            lambda x, y, z, f=convolve: jax.vjp(f, x, y)[1](z),
+            lambda x, y, z, f=strided: jax.vjp(f, x, y)[1](z),
             tuple(random(shape, np.float32, -1, 1) for shape in (lhs, rhs, out)),
             _comparer(np.float32, 64),
         )

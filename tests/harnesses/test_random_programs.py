@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harnesses import cell, compare, programs
 from harnesses.harness import Harness
 
-# More programs: LOWERING_PROGRAMS=2000 pytest tests/test_random_programs.py
+# More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
 # What XLA compiles is kept as long as a process lives, so that none runs more than these.
 _PER_PROCESS = 100

@@ -8,21 +8,24 @@ import tensorflow as tf
 from harnesses import cell
 from harnesses.cell import Verdict
 from harnesses.harness import Harness
-from harnesses.runs import Runs, key_of
+from harnesses.runs import RunsInDirectory, RunsInMemory, key_of
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_targets_share_the_run_of_a_graph_with_loops(kept, tmp_path, monkeypatch):
     harness = Harness("eig", "eigvals", jnp.linalg.eigvals, (np.eye(3, dtype=np.float32),))
-    directory = tmp_path / "runs" if kept else None
-    runs, made = Runs(directory), []
-    keep = Runs.keep
-    monkeypatch.setattr(Runs, "keep", lambda *args: (made.append(args), keep(*args)))
+
+    def runs():
+        return RunsInDirectory(tmp_path / "runs") if kept else RunsInMemory()
+
+    made = []
+    keep = type(runs()).keep
+    monkeypatch.setattr(type(runs()), "keep", lambda *args: (made.append(args), keep(*args)))
     cells = cell.cells_of(harness, modes=["graph"])
-    for result in cell.run(harness, cells, runs):
+    for result in cell.run(harness, cells, runs()):
         assert result.verdict == Verdict.EQUAL, result
     assert len(made) == 1
-    for result in cell.run(harness, cells, Runs(directory)):
+    for result in cell.run(harness, cells, runs()):
         assert result.verdict == Verdict.EQUAL, result
     assert len(made) == (1 if kept else 2)
 
