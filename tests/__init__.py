@@ -1,1 +1,1 @@
-"""Tests, in the rooms of what they test."""
+"""Tests; directories are named as those of `lowering`, or as what they test."""

@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""Functions that tests of several rooms use."""
 
 import collections
 import pathlib
@@ -29,13 +29,14 @@ def graph_of(
     with_gradient: bool = False,
     **options: Any,
 ) -> Any:
-    """The graph of the conversion of a JAX function, with arguments unknown to it.
+    """The graph of the conversion of a JAX function.
 
     Args:
       fun_jax: a JAX function.
-      args: arrays of which shapes and dtypes count, or instances of `tf.TensorSpec`.
-      compiled: whether the graph is for XLA.
-      with_gradient: an argument of `convert`, as all further ones are.
+      args: arrays, of which only the shapes and dtypes matter, or instances of `tf.TensorSpec`.
+      compiled: whether the graph is compiled by XLA.
+      with_gradient: an argument of `convert`.
+      options: further arguments of `convert`.
     """
     fun_tf = lowering.convert(fun_jax, with_gradient=with_gradient, **options)
     specs = [
@@ -47,7 +48,7 @@ def graph_of(
 
 
 def op_types(graph: Any) -> list[str]:
-    """The types of the ops of a graph that compute something, without those of its functions."""
+    """The types of the ops that compute something in a graph, not in its functions."""
     ignored = {"Placeholder", "Identity", "NoOp", "PreventGradient"}
     return [op.type for op in graph.get_operations() if op.type not in ignored]
 

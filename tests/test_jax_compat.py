@@ -1,4 +1,4 @@
-"""What is asked of private names of JAX."""
+"""Functions that use private names of JAX."""
 
 import jax
 import jax.numpy as jnp

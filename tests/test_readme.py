@@ -9,7 +9,7 @@ from tests.helpers import ROOT
 
 
 def test_examples_of_the_readme_run(tmp_path):
-    """All of them, one after the other, in one program."""
+    """They are one program, as each uses names of the former ones."""
     readme = (ROOT / "README.md").read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL))
     result = subprocess.run(

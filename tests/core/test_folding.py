@@ -1,4 +1,4 @@
-"""What is known when a function is lowered is computed then, within a budget."""
+"""Equations with constant operands are computed during lowering, unless results are large."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Containers in which TensorFlow wraps those of a module."""
+"""Arguments in the containers that TensorFlow wraps around those of a module."""
 
 import numpy as np
 import tensorflow as tf

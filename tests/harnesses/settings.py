@@ -1,6 +1,7 @@
-"""Harnesses that look at the settings of the process that runs them.
+"""Harnesses that check the settings of the process that runs them.
 
-As a script it sweeps them, and fails if a worker lacks its settings or the script gets any.
+As a script it sweeps them, and fails if a worker lacks a setting or if the sweep changes a setting
+of the script.
 """
 
 import multiprocessing

@@ -1,5 +1,6 @@
-"""Whole models compute what `jax.jit` computes, in every mode, and once saved without JAX."""
+"""Whole models compute what `jax.jit` computes, in every mode, and without JAX from SavedModels."""
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -58,7 +59,7 @@ LOADER = textwrap.dedent("""
 
 
 class Case(NamedTuple):
-    """A model with everything that its tests share."""
+    """A model with the values that all its tests use."""
 
     model: models.Model
     params: Any
@@ -66,13 +67,18 @@ class Case(NamedTuple):
     expected: list[np.ndarray]
 
 
-@pytest.fixture(scope="module", params=models.NAMES)
-def case(request) -> Case:
-    model = models.load(request.param)
+@functools.cache
+def make_case(name: str) -> Case:
+    model = models.load(name)
     batch = 1 if model.name == "resnet50" else 2
     params, inputs = model.init(0), model.make_inputs(1, batch)
     expected = jax.tree.leaves(jax.jit(model.apply)(params, inputs))
     return Case(model, params, inputs, [np.asarray(leaf) for leaf in expected])
+
+
+@pytest.fixture(params=models.NAMES)
+def case(request) -> Case:
+    return make_case(request.param)
 
 
 def assert_same(case: Case, actual: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A sweep survives what its cells do, and is continued where it stopped."""
+"""A sweep survives cells that crash or hang, and can be interrupted and continued."""
 
 import os
 import pathlib

@@ -11,7 +11,7 @@ from tests.helpers import ROOT
 
 @pytest.mark.parametrize("running", ["running", "not running"])
 def test_settings_are_those_of_workers_alone(running, tmp_path):
-    """Whether or not the process has a fork server before, which keeps its environment."""
+    """A fork server that runs before the sweep keeps its environment; workers still have x64."""
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     result = subprocess.run(
         [sys.executable, "-m", "tests.harnesses.settings", tmp_path / "sweep.sqlite", running],

@@ -1,4 +1,4 @@
-"""Sizes of symbolic dimensions, and graphs of shapes that are known."""
+"""Sizes of symbolic and of known dimensions."""
 
 import jax
 import jax.numpy as jnp

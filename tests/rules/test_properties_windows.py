@@ -1,4 +1,4 @@
-"""Contractions, convolutions and windows with drawn shapes and parameters give what JAX gives."""
+"""Contractions, convolutions and windows with random shapes give what JAX gives."""
 
 import math
 from unittest import mock
@@ -182,7 +182,7 @@ def test_reduce_window(target, window, reducer, dtype, seed):
 
 
 def _check_close(fun, target, x):
-    """Sums of floats may be off by rounding."""
+    """Compares with JAX in graph mode, up to the rounding of sums."""
     expected = jax.jit(fun)(x)
     converted = lowering.convert(fun, target=target, with_gradient=False)
     actual = tf.function(converted, autograph=False)(tf.constant(x))

@@ -1,4 +1,4 @@
-"""Programs for the devices of a mesh: what is computed once, and what JAX's CPU cannot run."""
+"""Programs for the devices of a mesh, some of which JAX cannot run on a CPU."""
 
 import functools
 
@@ -134,7 +134,7 @@ def test_pbroadcast_from_a_computed_device():
 
 
 def test_ragged_all_to_all():
-    """JAX's CPU compiler does not know it."""
+    """JAX has no such collective on a CPU, so that the expected result is written out."""
 
     def fun(*args):
         return lax.ragged_all_to_all(*args, axis_name="x")

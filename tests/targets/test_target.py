@@ -1,4 +1,4 @@
-"""Which target the arguments of `convert` name."""
+"""The arguments of `convert` that choose a target."""
 
 from lowering.targets import TF, XLA
 from lowering.targets.target import resolve

@@ -1,4 +1,4 @@
-"""What loops carry and copy, and what they compute ahead of their steps."""
+"""Loops carry and copy only what they need, and compute products ahead of their steps."""
 
 import functools
 

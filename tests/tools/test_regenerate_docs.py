@@ -1,4 +1,4 @@
-"""The documents follow from harnesses, limitations and evidence, and say so when they are stale."""
+"""Documents are generated from harnesses, limitations and evidence, and checked for changes."""
 
 import pathlib
 import shutil
