@@ -9,12 +9,11 @@ import pytest
 from tests.helpers import ROOT
 
 
-@pytest.mark.parametrize("running", ["running", "not running"])
-def test_settings_are_those_of_workers_alone(running, tmp_path):
-    """A fork server that runs before the sweep keeps its environment; workers still have x64."""
+@pytest.mark.parametrize("start", ["forked", "forked-before", "spawned"])
+def test_settings_are_those_of_workers_alone(start, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     result = subprocess.run(
-        [sys.executable, "-m", "tests.harnesses.settings", tmp_path / "sweep.sqlite", running],
+        [sys.executable, "-m", "tests.harnesses.settings", tmp_path / "sweep.sqlite", start],
         cwd=ROOT,
         env={**environment, "JAX_ENABLE_X64": "0"},
         capture_output=True,
