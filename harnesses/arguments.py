@@ -33,7 +33,7 @@ def is_complex(dtype: Any) -> bool:
 
 
 def random(shape: Sequence[int], dtype: Any, low: float = -4, high: float = 4) -> Maker:
-    """Uniform values in [low, high), clipped to the range of `dtype`; fair coins for bool."""
+    """Uniform values in [low, high), clipped to the range of `dtype`; random bits for bool."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         kind = np.dtype(dtype)

@@ -109,7 +109,7 @@ def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> It
     args = harness.make_args()
     try:
         expected = _arrays(jax.jit(harness.fun)(*args))
-    except Exception as error:  # Whatever JAX raises is the outcome.
+    except Exception as error:  # Any error of JAX is an outcome.
         for cell in cells:
             yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
         return
@@ -203,7 +203,7 @@ def _run_cell(
                 actual = _run_graph(harness, cell, converted, args, runs)
     except lowering.LoweringError as error:
         return Outcome.LOWERING_ERROR, _message(error), 0.0, None
-    except Exception as error:  # Whatever TensorFlow raises is the outcome.
+    except Exception as error:  # Any error of TensorFlow is an outcome.
         return Outcome.TF_ERROR, _message(error), 0.0, None
     comparison = compare.structure(expected, actual)
     if comparison.equal:

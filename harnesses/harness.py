@@ -6,7 +6,7 @@ or a family:
     @harnesses
     def cbrt():
         for dtype in FLOAT:
-            yield Harness("cbrt", f"shape=(4, 3)_{name(dtype)}", lax.cbrt, (normal((4, 3), dtype),))
+            yield Harness("cbrt", f"shape=(4, 3)_{name(dtype)}", lax.cbrt, (random((4, 3), dtype),))
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ class Harness:
 
     @property
     def name(self) -> str:
-        """Unique among all harnesses, and the same in every run."""
+        """The name, unique among all harnesses and the same in every run."""
         return f"{self.primitive}_{self.case}"
 
     def make_args(self) -> list[Any]:
@@ -62,7 +62,7 @@ class Harness:
 
     @functools.cached_property
     def dtype_name(self) -> str:
-        """The name of the dtype that this harness is about, such as "bfloat16"."""
+        """The name of the dtype for limitations and documents, such as "bfloat16"."""
         dtype = self.dtype
         if dtype is None:
             args = self.make_args()

@@ -1,4 +1,4 @@
-"""Comparers of matrix decompositions, and matrices on which they are hard.
+"""Comparers of matrix decompositions, and makers of matrices.
 
 A decomposition that is not unique is compared by its definition: the product of its factors is the
 matrix, factors are orthogonal or triangular, and eigenvalues are JAX's. Errors are measured in
@@ -215,7 +215,7 @@ def eig(left: bool, right: bool, condition: float | Sequence[float] = 100) -> Co
             yield "right residual", residual / norm, 8 * eps
         for v in vectors:
             yield "norms of eigenvectors", np.linalg.norm(v, axis=-2) - 1, 4 * eps
-            # The largest component is real: no real one is smaller than a complex one.
+            # The largest component is real, so the largest real one is as large.
             real = np.max(np.where(np.imag(v) == 0, np.abs(v), 0), axis=-2, initial=0)
             yield "phase", np.max(np.abs(v), axis=-2, initial=0) - real, 8 * eps
 
@@ -238,7 +238,7 @@ def _unmatched(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def matrix(make: Callable[[np.random.Generator], np.ndarray], dtype: Any) -> Maker:
-    """An argument made by a function of a random generator, in a dtype."""
+    """A maker of what `make` gives, converted to a dtype."""
     return lambda rng: make(rng).astype(dtype)
 
 

@@ -127,7 +127,7 @@ class Report:
 
     @property
     def stale(self) -> int:
-        """How many cells prove a limitation wrong, and how many limitations cover no cell."""
+        """How many cells are stale, and how many limitations cover no cell."""
         return self.count(Verdict.STALE) + len(self.unused)
 
     @property

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-# Read when TensorFlow is imported: only errors are worth a line between tests.
+# TensorFlow, which reads this when it is imported, is to log errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import harnesses  # noqa: F401  Asks JAX for virtual devices, before it runs anything.

@@ -101,7 +101,7 @@ def assert_same_gradients(case: Case, actual: list[Any]) -> None:
         return sum((y**2).sum() for y in outputs if y.dtype == np.float32)
 
     expected = [np.asarray(g) for g in jax.tree.leaves(jax.jit(jax.grad(loss))(case.params))]
-    # Some gradients are zero but for rounding, so that they have no scale of their own.
+    # Relative to the largest gradient of all, as some are zero up to rounding.
     tolerance = 10 * case.model.tolerance * max(np.abs(g).max() for g in expected)
     for got, want in zip(actual, expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)

@@ -45,7 +45,7 @@ CASES = {
     "softmax_extreme": (softmax, (EXTREME,), {"IsNan": 0}),
     "softmax_double_use": (lambda x: (softmax(x), jnp.sin(x)), (normal(3, 4),), {"IsNan": 0}),
     "softmax_of_columns": (
-        # The maxima and sums of rows, along columns: nothing that has a name.
+        # This subtracts the maxima of rows from columns, and thus is no softmax.
         lambda x: jnp.exp(x - x.max(-1)) / jnp.exp(x - x.max(-1)).sum(-1),
         (normal(4, 4),),
         {"IsNan": 2},

@@ -1,7 +1,5 @@
 """Loops, branches and calls: symbolic sizes, known branches, gradients and SavedModels."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,17 +8,8 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from tests import helpers
 from tests.helpers import MODES, in_mode, op_counts
-
-X = np.linspace(-1, 1, 6, dtype=np.float32)
-
-graph_of = functools.partial(helpers.graph_of, target="tf", with_gradient=True)
-
-
-def cumulative(x):
-    # 47 elements: a prime, so that each has a step of its own.
-    return lax.scan(lambda c, y: (jnp.sin(c) + y, c * y), x[0], jnp.tile(x, 8)[1:])
+from tests.scans import X, cumulative, graph_of
 
 
 def test_eager_loop_with_symbolic_dimensions():

@@ -110,7 +110,7 @@ def test_pinned_buffers():
     aval = jax.core.ShapedArray(x.shape, x.dtype)
 
     def fun(x):
-        # What a buffer holds at first is not specified.
+        # The first values of a buffer are not specified.
         buffer = unpin.bind(create.bind(ty=aval, memory_space=None))
         return unpin.bind(pin.bind(x, to=None)) + 1, buffer
 

@@ -98,7 +98,7 @@ def _axes(draw, rank, low=-1):
 def _convolutions(draw):
     """Operand shapes and parameters."""
     rank = draw(st.integers(0, 3))
-    # JAX takes some negative amounts of padding for something else.
+    # JAX computes something else for some negative amounts of padding.
     strides, padding, lhs_dilation, rhs_dilation = _axes(draw, rank, low=0)
     groups = draw(st.sampled_from(["none", "none", "features", "batch"]))
     count = draw(st.integers(2, 3)) if groups != "none" else 1

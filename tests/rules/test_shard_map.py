@@ -16,7 +16,7 @@ from harnesses.meshes import mesh, on_mesh
 from tests import helpers
 from tests.helpers import op_counts
 
-# More devices than there are.
+# A mesh of more devices than JAX has here.
 MANY = AbstractMesh((64, 4), ("x", "y"), (AxisType.Auto,) * 2)
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 W = np.ones((4, 3), np.float32)

@@ -1,7 +1,5 @@
 """Loops carry and copy only what they need, and compute products ahead of their steps."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,23 +9,14 @@ from jax import lax
 
 import lowering
 from lowering.tensors import loops
-from tests import helpers
 from tests.helpers import op_counts, op_types
-
-X = np.linspace(-1, 1, 6, dtype=np.float32)
-
-graph_of = functools.partial(helpers.graph_of, target="tf", with_gradient=True)
+from tests.scans import X, cumulative, graph_of
 
 
 def body_of(graph):
     functions = graph.as_graph_def().library.function
     (body,) = [f for f in functions if "while_body" in f.signature.name]
     return body
-
-
-def cumulative(x):
-    # 47 elements: a prime, so that each has a step of its own.
-    return lax.scan(lambda c, y: (jnp.sin(c) + y, c * y), x[0], jnp.tile(x, 8)[1:])
 
 
 def test_eager_loop_is_traced_once():
