@@ -1,4 +1,4 @@
-"""Settings of all tests, their order, and a fixture of several rooms."""
+"""Settings and order of all tests, and a fixture that several directories use."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Functions that tests of several rooms use."""
+"""Functions that tests in several directories use."""
 
 import collections
 import pathlib
