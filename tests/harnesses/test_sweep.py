@@ -15,11 +15,11 @@ from tests.helpers import ROOT
 
 def start(database: pathlib.Path, *args: str) -> subprocess.Popen:
     """Starts a sweep of the misbehaving harnesses in a process group of its own."""
-    command = [sys.executable, "tests/harnesses/misbehaving.py", "--database", str(database), *args]
+    module = "tests.harnesses.misbehaving"
+    command = [sys.executable, "-m", module, "--database", str(database), *args]
     return subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
