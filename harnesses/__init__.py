@@ -2,7 +2,7 @@
 
 import jax
 
-# Harnesses of collectives need as many. JAX asks for the number before it runs anything.
+# Collectives need several devices. JAX reads their number before it runs anything.
 jax.config.update("jax_num_cpu_devices", 8)
 
 from harnesses.harness import Harness, all_harnesses, harnesses  # noqa: E402

@@ -1,4 +1,4 @@
-"""Arguments of harnesses: functions that make an array from a random generator."""
+"""Arguments of harnesses: groups of dtypes, and functions that make arrays."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,14 +6,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from lowering.ops.dtypes import BOOL, COMPLEX, FLOAT, INTEGER, SIGNED
+
+# A function that makes an array from a random generator.
 Maker = Callable[[np.random.Generator], np.ndarray]
 
-BOOL = (np.bool_,)
-SIGNED = (np.int8, np.int16, np.int32, np.int64)
-UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
-INTEGER = SIGNED + UNSIGNED
-FLOAT = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
-COMPLEX = (np.complex64, np.complex128)
 INEXACT = FLOAT + COMPLEX
 NUMBER = INTEGER + INEXACT
 ALL = BOOL + NUMBER
@@ -35,7 +32,7 @@ def is_complex(dtype: Any) -> bool:
 
 
 def random(shape: Sequence[int], dtype: Any, low: float = -4, high: float = 4) -> Maker:
-    """Uniform values in [low, high), clipped to the range of `dtype`; fair coins for bool."""
+    """Uniform values in [low, high), clipped to the range of `dtype`; random bits for bool."""
 
     def make(rng: np.random.Generator) -> np.ndarray:
         kind = np.dtype(dtype)
@@ -54,7 +51,7 @@ def random(shape: Sequence[int], dtype: Any, low: float = -4, high: float = 4) -
 
 
 def whole(shape: Sequence[int], dtype: Any) -> Maker:
-    """Whole numbers of at most two: many are equal, and sums are exact in any order."""
+    """Whole numbers from -2 to 2: many of them are equal, and sums are exact in any order."""
     return lambda rng: rng.integers(-2, 3, shape).astype(dtype)
 
 
@@ -79,19 +76,19 @@ def specials(dtype: Any) -> np.ndarray:
         return np.array([False, True])
     if kind.kind in "iu":
         info = np.iinfo(kind)
-        values = {0, 1, 2, 3, 7, info.max, info.max - 1, info.min, info.min + 1, info.bits}
+        integers = {0, 1, 2, 3, 7, info.max, info.max - 1, info.min, info.min + 1, info.bits}
         if info.min < 0:
-            values |= {-1, -2, -7, -info.bits}
-        return np.array(sorted(values), kind)
+            integers |= {-1, -2, -7, -info.bits}
+        return np.array(sorted(integers), kind)
     if kind.kind == "c":
         parts = specials(np.float32 if kind == np.complex64 else np.float64)
         real, imag = np.meshgrid(parts, parts)
-        values = np.empty(real.size, kind)
-        values.real, values.imag = real.ravel(), imag.ravel()
-        return values
-    info = ml_dtypes.finfo(kind)
+        numbers = np.empty(real.size, kind)
+        numbers.real, numbers.imag = real.ravel(), imag.ravel()
+        return numbers
+    finfo = ml_dtypes.finfo(kind)
     values = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 3.0, -7.25, 40.0, -40.0]
-    limits = [info.max, info.min, info.tiny, -info.tiny, info.smallest_subnormal, info.eps]
+    limits = [finfo.max, finfo.min, finfo.tiny, -finfo.tiny, finfo.smallest_subnormal, finfo.eps]
     return np.array([*values, *map(float, limits), np.inf, -np.inf, np.nan]).astype(kind)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 import lowering
-from harnesses import compare, looser
+from harnesses import compare
 from harnesses.harness import Harness
-from harnesses.runs import Runs, key_of
+from harnesses.runs import Runs, RunsInMemory, key_of
 from limitations import Limitation, limitations_of
 from lowering.targets import TARGETS, TF
 
@@ -38,7 +38,10 @@ class Outcome(enum.StrEnum):
 
 
 class Verdict(enum.StrEnum):
-    """What an outcome means, given the limitations."""
+    """Whether an outcome is as expected, given the limitations.
+
+    A cell is stale if a limitation covers it although it is equal.
+    """
 
     EQUAL = "equal"
     LIMITED = "limited"
@@ -58,12 +61,12 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came out of a cell.
+    """The result of a cell.
 
     Attributes:
       cell: the cell.
       outcome: what happened.
-      verdict: what that means.
+      verdict: whether that is as expected.
       message: the error, or where the results differ most.
       error: the worst error, in units of the tolerance.
       seconds: how long lowering and running took.
@@ -95,16 +98,18 @@ def cells_of(
 def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> Iterator[Result]:
     """Runs cells of one harness.
 
-    JAX computes what is expected once for all of them, and traces the function once per target.
+    JAX computes the expected results once for all of them, and traces the function once per target.
 
     Args:
-      runs: runs of graphs that need not be made again; if None, those of these cells.
+      harness: the harness.
+      cells: which of its cells to run.
+      runs: the cache of results of graphs; if None, these cells have one of their own.
     """
-    runs = runs or Runs()
+    runs = runs or RunsInMemory()
     args = harness.make_args()
     try:
         expected = _arrays(jax.jit(harness.fun)(*args))
-    except Exception as error:  # Whatever JAX raises is the outcome.
+    except Exception as error:  # Any error of JAX is an outcome.
         for cell in cells:
             yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
         return
@@ -113,11 +118,11 @@ def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> It
     )
     for cell in cells:
         start = time.perf_counter()
-        outcome, message, error, actual = _run_cell(
+        outcome, message, worst, actual = _run_cell(
             harness, cell, convert(cell.target), args, expected, runs
         )
         seconds = time.perf_counter() - start
-        yield judge(harness, cell, outcome, message, error, seconds, (expected, actual, args))
+        yield judge(harness, cell, outcome, message, worst, seconds, (expected, actual, args))
 
 
 def judge(
@@ -129,12 +134,18 @@ def judge(
     seconds: float = 0.0,
     values: tuple[Any, Any, Any] | None = None,
 ) -> Result:
-    """Holds an outcome against the limitations.
+    """Judges an outcome by the limitations.
 
-    Outside of every limitation a cell must be equal; inside one it must fail exactly as stated.
+    A cell that no limitation covers must be equal; one that is covered must fail as stated.
 
     Args:
-      values: for a different result: what was expected, what came out, and the arguments.
+      harness: the harness of the cell.
+      cell: the cell.
+      outcome: what happened.
+      message: the error, or where the results differ most.
+      error: the worst error, in units of the tolerance.
+      seconds: how long lowering and running took.
+      values: if results are different, the expected and the actual ones, and the arguments.
     """
     limitation = find_limitation(harness, cell)
     if limitation is None:
@@ -142,11 +153,8 @@ def judge(
     elif outcome == Outcome.EQUAL:
         verdict = Verdict.STALE
     else:
-        verdict = (
-            Verdict.LIMITED
-            if _as_stated(limitation, outcome, message, values)
-            else (Verdict.UNEXPECTED)
-        )
+        is_stated = _is_stated(limitation, outcome, message, values)
+        verdict = Verdict.LIMITED if is_stated else Verdict.UNEXPECTED
     reason = "" if limitation is None else limitation.reason
     return Result(cell, outcome, verdict, message, error, seconds, reason)
 
@@ -166,14 +174,14 @@ def find_limitation(harness: Harness, cell: Cell) -> Limitation | None:
     return None
 
 
-def _as_stated(limitation: Limitation, outcome: Outcome, message: str, values: Any) -> bool:
+def _is_stated(limitation: Limitation, outcome: Outcome, message: str, values: Any) -> bool:
+    """Whether a cell fails as its limitation states."""
     if outcome == Outcome.DIFFERENT:
         if limitation.looser is None or values is None:
             return False
         expected, actual, args = values
-        return compare.structure(expected, actual).equal and (
-            getattr(looser, limitation.looser)(expected, actual, args).equal
-        )
+        looser = compare.LOOSER[limitation.looser]
+        return compare.structure(expected, actual).equal and looser(expected, actual, args).equal
     return limitation.error is not None and bool(
         re.search(limitation.error, f"{outcome}: {message}", re.DOTALL)
     )
@@ -195,7 +203,7 @@ def _run_cell(
                 actual = _run_graph(harness, cell, converted, args, runs)
     except lowering.LoweringError as error:
         return Outcome.LOWERING_ERROR, _message(error), 0.0, None
-    except Exception as error:  # Whatever TensorFlow raises is the outcome.
+    except Exception as error:  # Any error of TensorFlow is an outcome.
         return Outcome.TF_ERROR, _message(error), 0.0, None
     comparison = compare.structure(expected, actual)
     if comparison.equal:
@@ -216,7 +224,7 @@ def _run_graph(
         _check_plain(graph_def)
     if concrete.captured_inputs:
         return _numpy(function(*tensors))
-    # Callbacks are numbers in a graph, which mean the same only in graphs of the same harness.
+    # A graph has numbers for its callbacks, which mean the same only in graphs of one harness.
     key = key_of(graph_def, map(_array, args), harness.name, cell.mode, cell.device)
     results = runs.get(key)
     if results is None:
@@ -229,8 +237,8 @@ def _check_plain(graph_def: Any) -> None:
     """Raises an error if a graph has an op that needs XLA."""
     library = (node for function in graph_def.library.function for node in function.node_def)
     ops = {node.op for node in itertools.chain(graph_def.node, library)}
-    if needy := sorted(op for op in ops if op.startswith("Xla")):
-        raise lowering.LoweringError(f"the graph needs XLA, for {', '.join(needy)}")
+    if of_xla := sorted(op for op in ops if op.startswith("Xla")):
+        raise lowering.LoweringError(f"the graph needs XLA, for {', '.join(of_xla)}")
 
 
 def _numpy(results: Any) -> list[np.ndarray]:

@@ -1,23 +1,26 @@
 """How the results of a cell are compared with JAX's.
 
-A comparer takes JAX's results, the results to be judged and the arguments, all as flat lists of
-arrays, and returns a `Comparison`. Shapes and dtypes have been compared before.
+A comparer is a function of JAX's results, the results of the cell and the arguments, all as flat
+lists of arrays, and returns a `Comparison`. Shapes and dtypes have been compared before.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import SupportsIndex
 
 import ml_dtypes
 import numpy as np
 
+from limitations import Looser
+
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What a comparer found.
+    """The result of a comparer.
 
     Attributes:
       equal: whether the results count as the same.
-      error: the worst error in units of what is tolerated; 0 if there is none.
+      error: the worst error, in units of the tolerance; 0 if there is none.
       message: where the results differ most.
     """
 
@@ -79,8 +82,25 @@ def close(rtol: float | None = None, atol: float = 0.0, ulps: float = 8) -> Comp
     return compare
 
 
+def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+    """Where JAX's results are not finite, the others are not finite either.
+
+    How far a NaN spreads beyond that depends on the order of operations.
+    """
+    for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
+        wrong = ~np.isfinite(e) & np.isfinite(a)
+        if np.any(wrong):
+            at = [int(k) for k in np.argwhere(wrong)[0]]
+            return Comparison(False, np.inf, f"result {i} is finite at {at}, JAX's is not")
+    return Comparison(True)
+
+
+# The comparers of results that a limitation covers.
+LOOSER: Mapping[Looser, Comparer] = {Looser.NAN_REACHES: nan_reaches}
+
+
 def _errors(e: np.ndarray, a: np.ndarray, rtol: float, atol: float) -> np.ndarray:
-    """Per element, the error in units of what is tolerated."""
+    """The error of each element, in units of the tolerance."""
     if e.dtype.kind == "c":
         finite = np.isfinite(e) & np.isfinite(a)
         parts = np.maximum(_errors(e.real, a.real, rtol, atol), _errors(e.imag, a.imag, rtol, atol))
@@ -109,6 +129,6 @@ def _signs(x: np.ndarray) -> np.ndarray:
     return np.signbit(x)
 
 
-def _describe(result: int, at: tuple[int, ...], e: np.ndarray, a: np.ndarray) -> str:
+def _describe(result: int, at: tuple[SupportsIndex, ...], e: np.ndarray, a: np.ndarray) -> str:
     place = [int(i) for i in at]
     return f"result {result} at {place} is {a[tuple(at)]!r}, JAX gives {e[tuple(at)]!r}"

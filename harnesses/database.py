@@ -1,7 +1,7 @@
 """The results of sweeps, in an SQLite file.
 
-A file holds one sweep for each combination of versions and selection; a new one takes the place of
-the old. Results are committed as they arrive, so that an interrupted sweep can be continued.
+A file has one sweep for each combination of versions and selection; a new sweep replaces the old
+one. Results are committed as they arrive, so that an interrupted sweep can be continued.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ CREATE VIEW IF NOT EXISTS cells AS
 
 @dataclasses.dataclass(frozen=True)
 class Versions:
-    """The versions that a sweep ran with."""
+    """The versions of the packages and of Python that a sweep ran with."""
 
     jax: str
     jaxlib: str
@@ -99,9 +99,9 @@ class Database:
         """Starts a sweep, or continues the one that was interrupted.
 
         Args:
-          versions: what it runs with.
-          selection: what it runs, as JSON data.
-          fingerprint: tells the sources apart; a sweep of other sources is not continued.
+          versions: the versions that it runs with.
+          selection: the cells that it runs, as JSON data.
+          fingerprint: a hash of the sources; a sweep of other sources is not continued.
           fresh: whether to start anew even if a sweep could be continued.
 
         Returns:
@@ -119,13 +119,15 @@ class Database:
                     return found[0]
             self._connection.execute(f"DELETE FROM sweeps WHERE {same}", key)
             columns = (*_VERSIONS, "selection", "fingerprint", "started")
-            return self._connection.execute(
+            cursor = self._connection.execute(
                 f"INSERT INTO sweeps ({', '.join(columns)}) VALUES ({_marks(columns)})",
                 (*key, fingerprint, _now()),
-            ).lastrowid
+            )
+            assert cursor.lastrowid is not None  # A row has been inserted.
+            return cursor.lastrowid
 
     def record(self, sweep: int, rows: Iterable[Row]) -> None:
-        """Adds results to a sweep; they are safe once this returns."""
+        """Adds results to a sweep and commits them."""
         with self._connection:
             self._connection.executemany(
                 f"INSERT OR REPLACE INTO results (sweep, {', '.join(_COLUMNS)}) "
@@ -158,6 +160,7 @@ class Database:
 
 
 def _marks(columns: Sequence[str]) -> str:
+    """A placeholder of SQL for each column."""
     return ", ".join("?" for _ in columns)
 
 

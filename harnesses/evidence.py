@@ -1,6 +1,6 @@
-"""What complete sweeps have shown, condensed to what the documents need and small enough to commit.
+"""Evidence: the counts of cells of complete sweeps, from which the documents are generated.
 
-The evidence of each version of JAX is kept, so that documents can speak of several.
+It is small enough to commit. There is evidence of each version of JAX, and the documents cover all.
 """
 
 import collections
@@ -22,8 +22,8 @@ class Evidence:
     """The evidence of one version of JAX.
 
     Attributes:
-      versions: what the sweep ran with.
-      fingerprint: tells the swept harnesses and limitations from others.
+      versions: the versions that the sweep ran with.
+      fingerprint: a hash of the harnesses and limitations at the time of the sweep.
       primitives: the primitives that this JAX lowers for the CPU.
       harnesses: how many harnesses each primitive has.
       columns: the targets and modes, such as "tf eager".
@@ -49,7 +49,7 @@ class Evidence:
         Args:
           primitive: the name of the primitive.
           outcome: counts only the cells with this outcome.
-          column: counts only the columns whose name starts so.
+          column: counts only the columns whose names start with this.
         """
         chosen = [i for i, name in enumerate(self.columns) if name.startswith(column)]
         return sum(
@@ -62,10 +62,10 @@ class Evidence:
 
 
 def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str]) -> Evidence:
-    """The evidence of the results of a sweep of everything.
+    """The evidence of a sweep of everything.
 
     Args:
-      versions: what the sweep ran with.
+      versions: the versions that the sweep ran with.
       rows: its results.
       primitives: the primitives that this JAX lowers for the CPU.
     """
@@ -111,6 +111,7 @@ def write(path: pathlib.Path, evidence: Mapping[str, Evidence]) -> None:
 
 
 def _age(evidence: Evidence) -> list[int]:
+    """A key that sorts evidence by version of JAX."""
     return [int(part) if part.isdigit() else -1 for part in evidence.versions.jax.split(".")]
 
 
@@ -130,7 +131,7 @@ def _fingerprint(harnesses: Iterable[tuple[str, str]]) -> str:
 
 
 def _dump(data: Any, depth: int = 0) -> str:
-    """JSON with sorted keys; what lies deeper than four levels is on one line."""
+    """JSON with sorted keys; each value at the fourth level is on one line."""
     if depth == 4 or not isinstance(data, Mapping) or not data:
         return json.dumps(data, sort_keys=True)
     indent = " " * depth

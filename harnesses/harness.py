@@ -6,7 +6,7 @@ or a family:
     @harnesses
     def cbrt():
         for dtype in FLOAT:
-            yield Harness("cbrt", f"shape=(4, 3)_{name(dtype)}", lax.cbrt, (normal((4, 3), dtype),))
+            yield Harness("cbrt", f"shape=(4, 3)_{name(dtype)}", lax.cbrt, (random((4, 3), dtype),))
 """
 
 import dataclasses
@@ -32,14 +32,14 @@ class Harness:
 
     Attributes:
       primitive: the name of the JAX primitive that it exercises.
-      case: what tells it from the other harnesses of the primitive, such as "shape=(2, 3)_float32".
+      case: the name of the case, unique in the primitive, such as "shape=(2, 3)_float32".
       fun: a JAX function of `args`; it must bind `primitive`.
       args: NumPy arrays (or scalars, or PRNG keys), or functions of an `np.random.Generator` that
         make them.
       comparer: how results are compared; see `compare`.
       dtype: the dtype that limitations and documents group this harness under; that of the first
         argument by default.
-      params: what else limitations may ask for, by name.
+      params: further properties by name, for limitations to ask for.
     """
 
     primitive: str
@@ -52,7 +52,7 @@ class Harness:
 
     @property
     def name(self) -> str:
-        """Unique among all harnesses, and the same in every run."""
+        """The name, unique among all harnesses and the same in every run."""
         return f"{self.primitive}_{self.case}"
 
     def make_args(self) -> list[Any]:
@@ -62,7 +62,7 @@ class Harness:
 
     @functools.cached_property
     def dtype_name(self) -> str:
-        """The name of the dtype that this harness is about, such as "bfloat16"."""
+        """The name of the dtype for limitations and documents, such as "bfloat16"."""
         dtype = self.dtype
         if dtype is None:
             args = self.make_args()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from harnesses.arguments import Maker, is_complex, random
-from harnesses.compare import Arrays, Comparer, Comparison
+from harnesses.compare import Arrays, Comparer, Comparison, nan_reaches
 
 # The name of a check, the difference that it measures, and the tolerance.
 Check = tuple[str, Any, float]
@@ -69,19 +69,6 @@ def checks(fun: Callable[[Arrays, Arrays, Arrays, float], Iterator[Check]]) -> C
 def _is_finite(x: np.ndarray) -> np.ndarray:
     """Returns, for each array of a batch, whether all its elements are finite."""
     return np.all(np.isfinite(x), axis=tuple(range(1, x.ndim)))
-
-
-def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
-    """Checks that each element that is not finite in JAX's results is not finite in the others.
-
-    Other elements may be NaN too: how far a NaN spreads depends on the order of operations.
-    """
-    for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
-        wrong = ~np.isfinite(e) & np.isfinite(a)
-        if np.any(wrong):
-            at = [int(k) for k in np.argwhere(wrong)[0]]
-            return Comparison(False, np.inf, f"result {i} is finite at {at}, JAX's is not")
-    return Comparison(True)
 
 
 def relative_to_norm(factor: float = 4) -> Comparer:

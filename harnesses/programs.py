@@ -163,9 +163,8 @@ def _dot(x, y, n):
 
 
 def _window(x, y, n):
-    fun, init = ((lax.add, 0), (lax.max, None))[n % 2]
-    if init is None:
-        init = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
+    least = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
+    fun, init = ((lax.add, 0), (lax.max, least))[n % 2]
     window = (min(2, x.shape[0]),) + (1,) * (x.ndim - 1)
     strides = (1 + n // 2 % 2,) + (1,) * (x.ndim - 1)
     return lax.reduce_window(x, x.dtype.type(init), fun, window, strides, "SAME")
@@ -333,7 +332,7 @@ def inputs(seed: int, count: int) -> list[np.ndarray]:
     for i in range(count):
         dtype = np.dtype(DTYPES[(seed + i) % len(DTYPES)])
         shape = SHAPES[int(rng.integers(len(SHAPES)))]
-        x = rng.uniform(-3, 3, shape)
+        x: np.ndarray = rng.uniform(-3, 3, shape)
         if dtype == np.bool_:
             x = x > 0
         elif dtype.kind == "u":
@@ -347,7 +346,7 @@ def inputs(seed: int, count: int) -> list[np.ndarray]:
 def program(instructions: Sequence[Instruction]) -> Callable[..., list[Any]]:
     """Returns the JAX function `(*inputs) -> results` that the instructions describe.
 
-    Its results are all values that no later instruction uses.
+    It takes the inputs and returns the list of values that no later instruction uses.
     """
 
     def fun(*args):

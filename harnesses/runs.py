@@ -1,8 +1,8 @@
-"""What graphs gave when TensorFlow ran them, for whoever runs the same graph again.
+"""A cache of the results of TensorFlow graphs.
 
 Targets share the graphs of programs whose rules they share, and so do versions of JAX that trace a
-program to the same equations. Of a run in graph or compiled mode nearly all the time goes into
-preparing the graph, above all by XLA.
+program to the same equations. Nearly all the time of a run in graph or compiled mode goes into
+preparing the graph, above all into its compilation by XLA.
 """
 
 import contextlib
@@ -14,51 +14,68 @@ import pickle
 import re
 import tempfile
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 
-class Runs:
-    """The results of runs, by key.
-
-    Args:
-      directory: where results are kept for other processes, too; all of one machine, for results
-        may differ in the last bits between machines. If None, they are kept in memory.
-    """
-
-    def __init__(self, directory: pathlib.Path | None = None) -> None:
-        self._directory = directory
-        self._results: dict[str, list[np.ndarray]] = {}
-        if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
+class Runs(Protocol):
+    """The results of runs, by key."""
 
     def get(self, key: str) -> list[np.ndarray] | None:
         """The results under a key, or None if there are none."""
-        if self._directory is None:
-            return self._results.get(key)
+
+    def keep(self, key: str, results: list[np.ndarray]) -> None:
+        """Keeps results under a key."""
+
+
+class RunsInMemory(Runs):
+    """Results that live as long as this object."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, list[np.ndarray]] = {}
+
+    def get(self, key: str) -> list[np.ndarray] | None:
+        return self._results.get(key)
+
+    def keep(self, key: str, results: list[np.ndarray]) -> None:
+        self._results[key] = results
+
+
+class RunsInDirectory(Runs):
+    """Results that several processes share, one after the other or at the same time.
+
+    All processes have to run on one machine, as results may differ in the last bits between
+    machines.
+
+    Args:
+      directory: has a file for each key; it is made if there is none.
+    """
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def get(self, key: str) -> list[np.ndarray] | None:
         with contextlib.suppress(FileNotFoundError):
             return pickle.loads((self._directory / key).read_bytes())
         return None
 
     def keep(self, key: str, results: list[np.ndarray]) -> None:
-        """Keeps results; whoever looks finds them whole or not at all."""
-        if self._directory is None:
-            self._results[key] = results
-            return
+        # The file is renamed when it is complete, so that no process reads a part of it.
         with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
             pickle.dump(results, file)
         os.replace(file.name, self._directory / key)
 
 
 def key_of(graph_def: Any, args: Iterable[np.ndarray], *circumstances: str) -> str:
-    """The key of a run: two runs with the same key give the same results.
+    """The key of a run; runs with the same key have the same results.
 
     Args:
       graph_def: the graph.
       args: its arguments.
-      circumstances: whatever else results may depend on.
+      circumstances: what else results may depend on, such as the mode.
     """
     hashed = hashlib.sha256(digest(graph_def).encode())
     for text in (tf.version.GIT_VERSION, *circumstances):
@@ -70,11 +87,14 @@ def key_of(graph_def: Any, args: Iterable[np.ndarray], *circumstances: str) -> s
 
 
 def digest(graph_def: Any) -> str:
-    """A hash of a graph in which functions count by what they do: no name is given twice."""
+    """A hash of a graph that does not depend on the names of its functions, only on their bodies.
+
+    TensorFlow never gives the same name to two functions of a process.
+    """
     functions = {function.signature.name: function for function in graph_def.library.function}
 
     def hashed(message: Any) -> str:
-        # The condition of a loop has placeholders with its function's number in their names.
+        # Placeholders in the condition of a loop have the number of its function in their names.
         text = re.sub(r"_\d+(___redundant_placeholder)", r"\1", str(message))
         text = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda match: named(match[1]), text)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""Sweeps: cells run in worker processes, each protected from another's crash or hang.
+"""Sweeps: worker processes run cells, so that a crash or a hang of one cell harms no other.
 
-A task is one harness with all its cells, for JAX computes what is expected only once. If the worker
-dies or the time is over, each cell of the harness becomes a task of its own, so that only the
-guilty one counts as crashed or hung.
+A task is a harness with all its cells, as JAX computes the expected results once for all of them.
+If the worker dies or does not finish in time, each cell becomes a task of its own, so that only the
+cell that fails counts as crashed or hung.
 """
 
 import collections
@@ -14,6 +14,7 @@ import fnmatch
 import hashlib
 import math
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import pathlib
 import platform
@@ -34,31 +35,30 @@ from harnesses import cell
 from harnesses.cell import DEVICES, MODES, Cell, Outcome, Result, Verdict
 from harnesses.database import Database, Row, Versions
 from harnesses.harness import Harness, all_harnesses
-from harnesses.runs import Runs
+from harnesses.runs import Runs, RunsInDirectory
 from limitations import Limitation, all_limitations
 from lowering.targets import TARGETS
 
 Catalogue = Callable[[], Mapping[str, Harness]]
 
-# What a worker needs to know before it imports JAX and TensorFlow. Workers share the cores, so none
-# of them starts threads of its own.
+# The environment of workers. They share the cores, so none of them starts threads of its own.
+# Libraries read it when they are loaded. Results do not depend on it: what they do depend on, each
+# worker sets in JAX itself.
 _ENVIRONMENT = {
-    "JAX_ENABLE_X64": "1",
-    "JAX_PLATFORMS": "cpu",
     "NPROC": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-# A worker is replaced after this many tasks, as JAX and TensorFlow keep what they have compiled:
-# about 2 GiB.
+# A worker is replaced after this many tasks. By then it has about 2 GiB of compiled programs, which
+# JAX and TensorFlow never free.
 _TASKS_PER_WORKER = 250
-# How often a pool may break without a result in between.
+# How many pools may break, one after the other, without any result.
 _ATTEMPTS = 3
 
 
 class SelectionError(ValueError):
-    """Nothing can be selected by a filter."""
+    """A filter selects nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Selection:
         """The selected cells by the name of their harness.
 
         Raises:
-          SelectionError: if a filter selects nothing, or a device is not there.
+          SelectionError: if a filter selects nothing, or TensorFlow lacks a device.
         """
         modes = _select(self.modes, MODES, "mode")
         targets = _select(self.targets, TARGETS, "target")
@@ -109,11 +109,11 @@ class Selection:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What came out of a sweep.
+    """The results of a sweep.
 
     Attributes:
       rows: the result of each cell.
-      unused: primitives and their limitations under which no cell falls.
+      unused: limitations that cover no cell, each with its primitive.
       complete: whether every selected cell has been run.
     """
 
@@ -127,17 +127,17 @@ class Report:
 
     @property
     def stale(self) -> int:
-        """How many cells prove a limitation wrong, and how many limitations cover no cell."""
+        """How many cells are stale, and how many limitations cover no cell."""
         return self.count(Verdict.STALE) + len(self.unused)
 
     @property
     def is_green(self) -> bool:
-        """Whether all cells were run and are equal to JAX, or fail as a limitation states."""
+        """Whether all cells were run, each is equal or limited, and no limitation is stale."""
         return self.complete and not self.count(Verdict.UNEXPECTED) and not self.stale
 
 
 def versions() -> Versions:
-    """The versions that are running."""
+    """The versions of the packages and of Python in this process."""
     return Versions(
         jax=jax.__version__,
         jaxlib=jaxlib.__version__,
@@ -171,28 +171,26 @@ def sweep(
     on_start: Callable[[int, int], None] = lambda total, done: None,
     on_results: Callable[[Sequence[Row]], None] = lambda rows: None,
 ) -> Report:
-    """Runs the selected cells and records what comes out of them.
+    """Runs the selected cells and records their results.
 
-    The sweep of a selection that was interrupted, by whatever, is continued by the next sweep of
-    the same selection with the same sources and versions.
+    A sweep that was interrupted is continued by the next sweep of the same selection, sources and
+    versions.
 
     Args:
       selection: which cells to run.
       path: the SQLite file that results are recorded in.
-      catalogue: gives the harnesses by name; a module-level function, for workers call it too.
+      catalogue: returns the harnesses by name; a function of a module, as workers import it.
       workers: how many processes run cells; one per core by default.
       timeout: seconds after which a task counts as hung.
       fresh: whether to start anew instead of continuing an interrupted sweep.
-      runs: a directory of results of runs that need not be made again, and where those of this
-        sweep are kept; see `Runs`.
+      runs: a directory in which results of graphs are cached; see `RunsInDirectory`.
       stop: interrupts the sweep when it is set.
-      on_start: called with how many cells there are, and how many have been run before.
-      on_results: called with new results, once they have been recorded.
+      on_start: called with the number of cells, and the number of those that have been run before.
+      on_results: called with new results after they have been recorded.
 
     Raises:
       SelectionError: if a filter selects nothing.
     """
-    os.environ.update(_ENVIRONMENT)
     stop = stop or threading.Event()
     harnesses = catalogue()
     selected = selection.cells(harnesses)
@@ -219,7 +217,7 @@ def sweep(
 def unused_limitations(
     catalogue: Mapping[str, Harness], primitives: Sequence[str] = ("*",)
 ) -> list[tuple[str, Limitation]]:
-    """The limitations of `primitives` under which no cell falls, on whatever device."""
+    """The limitations of `primitives` that cover no cell on any device."""
     limited = {p: ls for p, ls in all_limitations().items() if _matches(p, primitives)}
     used = {
         id(cell.find_limitation(harness, c))
@@ -246,7 +244,7 @@ def _run(
     timeout: float,
     stop: threading.Event,
 ) -> Iterator[list[Result]]:
-    """Runs tasks in worker processes; yields the results of each, in the order they arrive."""
+    """Runs tasks in worker processes; yields the results of each task as it ends."""
     waiting = collections.deque(tasks)
     attempts = 0
     while waiting and not stop.is_set():
@@ -271,12 +269,33 @@ def _run(
 
 
 def _processes() -> multiprocessing.context.BaseContext:
-    """How workers are made: by forks of a process that has imported everything, if possible."""
+    """How workers are started: if possible as forks of a process that has imported everything.
+
+    That process, the fork server, lives as long as the caller. All workers inherit the environment
+    that it was started with, including those that replace others.
+    """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
+    with _environment(_ENVIRONMENT):
+        multiprocessing.forkserver.ensure_running()
     return context
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """A context in which processes are started with further environment variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _run_in_pool(
@@ -287,7 +306,7 @@ def _run_in_pool(
     timeout: float,
     stop: threading.Event,
 ) -> Iterator[list[Result]]:
-    """Runs the waiting tasks, at most `limit` of them at a time in the hands of the pool."""
+    """Runs the waiting tasks, of which the pool has at most `limit` at a time."""
     finished: queue.SimpleQueue[concurrent.futures.Future] = queue.SimpleQueue()
     running: dict[concurrent.futures.Future, Task] = {}
     try:
@@ -297,15 +316,15 @@ def _run_in_pool(
                 running[future] = waiting.popleft()
                 future.add_done_callback(finished.put)
             try:
-                future = finished.get(timeout=0.2)
+                done = finished.get(timeout=0.2)
             except queue.Empty:
                 continue
-            error = future.exception()
+            error = done.exception()
             if isinstance(error, BrokenProcessPool):
                 raise error
-            task = running.pop(future)
+            task = running.pop(done)
             if error is None:
-                yield future.result()
+                yield done.result()
             elif isinstance(error, TimeoutError | pebble.ProcessExpired) and len(task) > 1:
                 waiting.extendleft([c] for c in task)
             else:
@@ -315,7 +334,7 @@ def _run_in_pool(
 
 
 def _judge_failure(harness: Harness, c: Cell, error: BaseException) -> Result:
-    """The result of a cell that brought none back."""
+    """The result of a cell whose task has returned none."""
     if isinstance(error, TimeoutError):
         return cell.judge(harness, c, Outcome.TIMEOUT, "no result in time")
     if isinstance(error, pebble.ProcessExpired):
@@ -325,22 +344,29 @@ def _judge_failure(harness: Harness, c: Cell, error: BaseException) -> Result:
     return cell.judge(harness, c, Outcome.HARNESS_ERROR, f"{type(error).__name__}: {error}")
 
 
-# The harnesses and the runs that are kept, in a worker.
+# The harnesses and the cache of results, in a worker.
 _harnesses: Mapping[str, Harness] = {}
 _runs: Runs | None = None
 
 
 def _start_worker(catalogue: Catalogue, runs: pathlib.Path | None) -> None:
-    """Prepares a worker; the time this takes is charged to no cell."""
+    """Prepares a worker, outside of the time of any cell.
+
+    It makes the settings that results depend on, so that these do not depend on how the worker was
+    started.
+    """
     global _harnesses, _runs
-    # What harnesses print goes where TensorFlow and XLA print, not between the results.
+    os.environ.update(_ENVIRONMENT)
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_platforms", "cpu")
+    # Harnesses print to standard error, as TensorFlow and XLA do, not into the report.
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     tf.get_logger().setLevel("ERROR")
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     _harnesses = catalogue()
-    _runs = runs and Runs(runs)
+    _runs = None if runs is None else RunsInDirectory(runs)
 
 
 def _run_task(task: Task) -> list[Result]:
@@ -376,7 +402,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _select(patterns: Iterable[str], known: Sequence[str], what: str) -> list[str]:
+def _select(patterns: Iterable[str], known: Iterable[str], what: str) -> list[str]:
     """The known names that a pattern matches; each pattern must match one."""
     known = list(known)
     for pattern in patterns:

@@ -1,5 +1,5 @@
-"""The database of what is known not to work, per primitive."""
+"""Limitations: for each primitive, which cells are known not to be equal to JAX."""
 
-from limitations.limitation import Limitation, all_limitations, limitations_of
+from limitations.limitation import Limitation, Looser, all_limitations, limitations_of
 
-__all__ = ["Limitation", "all_limitations", "limitations_of"]
+__all__ = ["Limitation", "Looser", "all_limitations", "limitations_of"]

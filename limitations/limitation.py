@@ -1,10 +1,11 @@
 """A limitation says which cells of a primitive cannot be equal to JAX, and why.
 
-It is strict both ways: a cell outside every limitation must be equal, and a cell inside one must
-fail exactly as stated, or the limitation is stale.
+Limitations are strict both ways: a cell that none covers must be equal, and a cell that one covers
+must fail as stated, or the limitation is stale.
 """
 
 import dataclasses
+import enum
 import functools
 import importlib
 import pkgutil
@@ -12,19 +13,25 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 
+class Looser(enum.StrEnum):
+    """A comparison that is looser than that of a harness; `harnesses` has its comparer."""
+
+    # Where JAX's results are not finite, the others are not finite either.
+    NAN_REACHES = "nan_reaches"
+
+
 @dataclasses.dataclass(frozen=True)
 class Limitation:
     """Why some cells of a primitive are not equal to JAX.
 
-    Exactly one of `error` and `looser` says what happens there.
+    Exactly one of `error` and `looser` states what happens in these cells.
 
     Attributes:
-      reason: one sentence, with the upstream cause.
+      reason: one sentence that gives the cause outside of this project.
       error: a regular expression that the outcome and message of the error match, such as
         "TF error: .*no kernel".
-      looser: the comparer, by its name in `harnesses.looser`, by which the different results are
-        equal.
-      dtypes: names of the dtypes that it covers; None for all.
+      looser: the looser comparison by which the different results are equal.
+      dtypes: names of the dtypes of the cells that it covers; None for all.
       modes: "eager", "graph", "compiled"; None for all.
       targets: names of targets; None for all.
       devices: "cpu", "gpu", "tpu"; None for all.
@@ -33,7 +40,7 @@ class Limitation:
 
     reason: str
     error: str | None = None
-    looser: str | None = None
+    looser: Looser | None = None
     dtypes: Collection[str] | None = None
     modes: Collection[str] | None = None
     targets: Collection[str] | None = None
@@ -54,7 +61,7 @@ class Limitation:
         target: str,
         device: str,
     ) -> bool:
-        """Whether a cell, described by these attributes, is inside this limitation."""
+        """Whether this limitation covers the cell that the arguments describe."""
         return (
             (self.dtypes is None or dtype in self.dtypes)
             and (self.modes is None or mode in self.modes)
@@ -80,7 +87,7 @@ def all_limitations() -> Mapping[str, Sequence[Limitation]]:
         module = importlib.import_module(f"limitations.primitives.{info.name}")
         for primitive, limitations in module.LIMITATIONS.items():
             if primitive in by_primitive:
-                raise ValueError(f"limitations of {primitive!r} stand in two modules")
+                raise ValueError(f"two modules have limitations of {primitive!r}")
             by_primitive[primitive] = tuple(limitations)
     return by_primitive
 

@@ -1,10 +1,10 @@
-"""Prints how fast whole models are lowered and run, next to `jax.jit` in the same process.
+"""Prints how fast whole models are lowered and run, compared with `jax.jit` in the same process.
 
     python -m tools.bench --model resnet50 --target tf --repeats 40
 
-Times of different implementations are taken in turns, and a ratio is the median over the turns, so
-that other work on the machine disturbs all of them alike. Parameters are arguments of `jax.jit` and
-variables of `tf.function`, as a user would have them; reading the result back is part of the time.
+The implementations take turns, and a ratio is the median over the turns, so that other work on the
+machine disturbs all of them alike. Parameters are arguments of `jax.jit` and variables of
+`tf.function`, as they are in most programs. Times include reading the result.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from harnesses import models
 
 TARGETS = ("tf", "xla")
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
-# Each library runs slowly at first after the other, while its threads sleep and the other's do not;
-# a fifth of each turn is therefore not counted.
+# After a call of the other library a library is slow, as its own threads sleep and those of the
+# other do not yet. The first fifth of each turn is therefore not measured.
 _TURN_SECONDS = 0.2
 
 
@@ -71,8 +71,8 @@ def _concrete(program: Program, target: str, **options: Any) -> Any:
 def lowering_seconds(program: Program, target: str, repeats: int) -> tuple[float, float]:
     """Returns the median seconds from JAX function to TensorFlow graph, and those of JAX's tracing.
 
-    The first excludes the second. What JAX and TensorFlow do only once in a process is not counted.
-    Both are seconds of the processor: one thread does the work, and a busy machine does not matter.
+    The first number excludes the second. What JAX and TensorFlow do only once in a process is not
+    measured. Both are processor time, on which other work on the machine has little influence.
     """
     lowered, traced = [], []
     for _ in range(repeats + 1):
@@ -124,20 +124,21 @@ def run_times(
     variables = jax.tree.map(tf.Variable, params)
     inputs = jax.tree.map(tf.constant, inputs)
     jitted = jax.jit(program.fun)
-    runs = {"jax.jit": lambda: jax.block_until_ready(jitted(*jax_args))}
+    runs: dict[str, Callable[[], Any]] = {}
+    runs["jax.jit"] = lambda: jax.block_until_ready(jitted(*jax_args))
     for target in targets:
         on_variables = functools.partial(lowering.convert(program.fun, target=target), *variables)
         for mode, compiled in (("graph", False), ("compiled", True)):
             function = tf.function(on_variables, autograph=False, jit_compile=compiled)
             concrete = function.get_concrete_function(inputs)
-            runs[f"{mode}, {target}"] = lambda f=concrete: _read(f(inputs))
+            runs[f"{mode}, {target}"] = functools.partial(_run_and_read, concrete, inputs)
     seconds = time_in_turns(list(runs.values()), repeats, clock)
     return dict(zip(runs, seconds.T, strict=True))
 
 
-def _read(result: Any) -> None:
-    # On a CPU a tensor that has been computed is read without a copy.
-    for tensor in tf.nest.flatten(result):
+def _run_and_read(function: Callable[..., Any], inputs: Any) -> None:
+    # Reading waits for the result; on a CPU it copies nothing.
+    for tensor in tf.nest.flatten(function(inputs)):
         tensor.numpy()
 
 
@@ -154,14 +155,14 @@ def report(
         rows += [(f"nodes of each further call, {t}", str(_nodes_per_call(t))) for t in targets]
     times = run_times(program, targets, repeats, clock)
     rows.append(("jax.jit", f"{1e3 * np.median(times['jax.jit']):.3f} ms"))
-    for name, seconds in times.items():
+    for name, of_mode in times.items():
         if name != "jax.jit":
-            rows.append((f"{name} / jax.jit", f"{np.median(seconds / times['jax.jit']):.2f}"))
+            rows.append((f"{name} / jax.jit", f"{np.median(of_mode / times['jax.jit']):.2f}"))
     return [(program.name, *row) for row in rows]
 
 
 def _nodes_per_call(target: str) -> float:
-    """What a second and third call of `jax.random.normal` add, apart from their arguments."""
+    """How many nodes each further call of `jax.random.normal` adds, without its arguments."""
 
     def added(fun):
         one, three = (dataclasses.replace(random_program(n), fun=fun) for n in (1, 3))
@@ -186,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--clock",
         choices=CLOCKS,
         default="wall",
-        help="time of the processor, of all threads together, says more on a busy machine",
+        help="processor time is the sum over all threads, and says more on a busy machine",
     )
     args = parser.parse_args(argv)
 
@@ -197,8 +198,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for program in programs:
             rows += report(program, args.target, args.repeats, CLOCKS[args.clock])
     print(f"jax {jax.__version__}, tensorflow {tf.__version__}, {args.clock} time")
-    for program, figure, value in rows:
-        print(f"{program:24}{figure:34}{value}")
+    for name, figure, value in rows:
+        print(f"{name:24}{figure:34}{value}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Writes the files that a new primitive starts from: its rule, harnesses and limitations.
+"""Writes skeletons of the files of a primitive: its rule, harnesses and limitations.
 
     python -m tools.new_primitive population_count
 
-They can be run as they are, but the rule refuses and the harnesses fail until they are filled in.
-CONTRIBUTING.md says how.
+They can be run, but the rule refuses and the harnesses fail until they are filled in, as
+CONTRIBUTING.md describes.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from lowering.registry import rule
 
 @rule("{name}")
 def {identifier}(ctx, x, **params):
-    """Where TensorFlow differs from JAX, and what is done about it."""
+    """How TensorFlow differs from JAX here, and how the rule makes up for it."""
     ctx.unsupported("its rule has not been written")
 '''
 
@@ -49,7 +49,7 @@ def {identifier}():
         yield Harness("{name}", name(dtype), _fun, (random((4, 3), dtype),), exact)
 '''
 
-_LIMITATIONS = '''"""What cannot be equal to JAX in {name}; without this file, everything is."""
+_LIMITATIONS = '''"""Limitations of {name}; without any, delete this file."""
 
 from limitations import Limitation
 

@@ -1,13 +1,12 @@
-"""Writes the documents in g3doc/ from harnesses, limitations and what sweeps have shown.
+"""Generates the documents in g3doc/ from harnesses, limitations and the evidence of sweeps.
 
     python -m tools.regenerate_docs
     python -m tools.regenerate_docs --database sweep.sqlite
     python -m tools.regenerate_docs --check
 
-With --database, a complete green sweep of everything by the running version of JAX takes the place
-of the evidence of that version in g3doc/evidence.json. With --check nothing is written; the exit
-code is 1 if the documents are out of date, or if harnesses or limitations have changed since they
-were swept.
+With --database, a complete green sweep of everything with the installed version of JAX replaces the
+evidence of that version in g3doc/evidence.json. With --check nothing is written; the exit code is 1
+if the documents are out of date, or if harnesses or limitations have changed since the sweep.
 """
 
 import argparse
@@ -29,6 +28,7 @@ from harnesses.harness import all_harnesses
 from harnesses.sweep import Selection, versions
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
+from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, UNSIGNED
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 EVIDENCE = G3DOC / "evidence.json"
@@ -42,25 +42,25 @@ _GROUPS = {
     "all": arguments.ALL,
     "number": arguments.NUMBER,
     "inexact": arguments.INEXACT,
-    "integer": arguments.INTEGER,
+    "integer": INTEGER,
     "signed": arguments.SIGNED,
-    "unsigned": arguments.UNSIGNED,
-    "float": arguments.FLOAT,
-    "complex": arguments.COMPLEX,
+    "unsigned": UNSIGNED,
+    "float": FLOAT,
+    "complex": COMPLEX,
 }
 
 
 class Coverage(NamedTuple):
-    """What the documents say of one primitive.
+    """What the documents say about one primitive.
 
     Attributes:
       name: the name of the primitive.
       versions: the versions of JAX that lower it for the CPU.
       status: "lowered", "refused" or "not yet".
-      reason: why it is refused.
-      dtypes: the dtypes that harnesses try.
-      harnesses: how many harnesses it has, in the version that has most of them.
-      cells: how many cells were run, in all versions.
+      reason: why it is refused; empty if it is not.
+      dtypes: the dtypes of its harnesses.
+      harnesses: how many harnesses it has, in the version of JAX with most of them.
+      cells: how many cells were run, with all versions.
       equal: how many of them were equal to JAX.
     """
 
@@ -75,7 +75,7 @@ class Coverage(NamedTuple):
 
 
 def coverage(swept: Mapping[str, Evidence]) -> list[Coverage]:
-    """What is known of each primitive that some version of JAX lowers for the CPU."""
+    """The coverage of each primitive that a version of JAX lowers for the CPU."""
     lowered = registry.primitives()
     rows = []
     for name in sorted({name for e in swept.values() for name in e.primitives}):
@@ -96,16 +96,16 @@ def coverage(swept: Mapping[str, Evidence]) -> list[Coverage]:
 
 
 def dtype_summary(dtypes: Collection[str] | None) -> str:
-    """Names of dtypes, with the names of whole groups in place of their members."""
+    """Names of dtypes, in which the name of a group replaces those of all its members."""
     if dtypes is None:
         return "all"
     left = set(dtypes)
     names = []
     for group, members in _GROUPS.items():
-        members = {arguments.name(dtype) for dtype in members}
-        if members <= left:
+        of_group = {arguments.name(dtype) for dtype in members}
+        if of_group <= left:
             names.append(group)
-            left -= members
+            left -= of_group
     return ", ".join([*names, *sorted(left)])
 
 
@@ -144,7 +144,7 @@ def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
 
 
 def _limitations(swept: Mapping[str, Evidence]) -> list[tuple[str, Limitation, int]]:
-    """Each limitation with its primitive and how many cells have been found under it."""
+    """Each limitation with its primitive and the number of cells that it covers."""
     return [
         (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept.values()))
         for p, limitations in sorted(all_limitations().items())
@@ -153,10 +153,10 @@ def _limitations(swept: Mapping[str, Evidence]) -> list[tuple[str, Limitation, i
 
 
 def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str, Evidence]:
-    """`swept` with the evidence of the sweep in a database, which the running JAX has made.
+    """`swept` with the evidence of the sweep in a database by the installed version of JAX.
 
     Raises:
-      ValueError: if there is no such sweep of everything, or if it is not green.
+      ValueError: if there is no complete sweep of everything, or if it is not green.
     """
     with contextlib.closing(Database(path)) as database:
         for sweep, ran in database.finished(Selection().as_data()):
@@ -172,7 +172,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
 
 
 def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[str]:
-    """What is out of date, as sentences."""
+    """What is out of date, as lines to print."""
     problems = [
         f"{name} is out of date: run `make docs`"
         for name, text in documents.items()

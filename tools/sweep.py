@@ -1,12 +1,12 @@
-"""Runs cells of the harnesses, holds them against the limitations, and records every result.
+"""Runs cells of the harnesses, judges them by the limitations, and records every result.
 
     python -m tools.sweep
     python -m tools.sweep --primitive 'reduce_*' --primitive sort --dtype bfloat16 --mode compiled
 
-An interrupted sweep is continued by the same command. The exit code is 0 if every cell is equal to
-JAX, or fails as a limitation states; 1 if one does not, or if a limitation is stale; 2 if a filter
-selects nothing; 130 after an interrupt. What TensorFlow, XLA and dying workers print is in a .log
-file beside the database.
+The same command continues an interrupted sweep. The exit code is 0 if every cell is equal to JAX or
+fails as a limitation states; 1 if a cell does not, or if a limitation is stale; 2 if a filter
+selects nothing; 130 after an interrupt. TensorFlow, XLA and workers that crash print to a .log file
+beside the database.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from lowering.targets import TARGETS
 
 DATABASE = pathlib.Path("sweep.sqlite")
 
-# More of them would hide the summary.
+# The number of unexpected and stale cells to print; more would hide the summary.
 _SHOWN_CELLS = 100
 
 
@@ -45,22 +45,12 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         targets=args.target or tuple(TARGETS),
         devices=args.device or ("cpu",),
     )
-    bar = None
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
         stop = stack.enter_context(_stopped_by_signals())
         terminal = stack.enter_context(_standard_error_to(args.database.with_suffix(".log")))
 
-        def on_start(total: int, done: int) -> None:
-            nonlocal bar
-            if done:
-                print(f"continuing an interrupted sweep: {done} of {total} cells are done")
-            interval = 0.5 if terminal.isatty() else 30
-            bar = tqdm.tqdm(
-                total=total, initial=done, unit="cell", mininterval=interval, file=terminal
-            )
-            stack.enter_context(bar)
-
+        progress = stack.enter_context(contextlib.closing(_Progress(terminal)))
         try:
             report = sweep(
                 selection,
@@ -71,25 +61,55 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 fresh=args.fresh,
                 runs=args.runs,
                 stop=stop,
-                on_start=on_start,
-                on_results=lambda rows: bar.update(len(rows)),
+                on_start=progress.start,
+                on_results=progress.add,
             )
         except SelectionError as error:
             print(f"error: {error}", file=terminal)
             return 2
     print_report(report, args.verbose)
     if not report.complete:
-        print(f"interrupted after {len(report.rows)} of {bar.total} cells; run it again to go on")
+        print(f"interrupted after {progress.done} of {progress.total} cells; run it again to go on")
         return 130
     return 0 if report.is_green else 1
 
 
+class _Progress:
+    """A progress bar, which appears when the number of cells is known."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self.total = self.done = 0
+        self._terminal = terminal
+        self._bar: tqdm.tqdm | None = None
+
+    def start(self, total: int, done: int) -> None:
+        """Shows the bar, for a number of cells of which some are done."""
+        if done:
+            print(f"continuing an interrupted sweep: {done} of {total} cells are done")
+        self.total, self.done = total, done
+        interval = 0.5 if self._terminal.isatty() else 30
+        self._bar = tqdm.tqdm(
+            total=total, initial=done, unit="cell", mininterval=interval, file=self._terminal
+        )
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Counts the cells of new results as done."""
+        self.done += len(rows)
+        if self._bar is not None:
+            self._bar.update(len(rows))
+
+    def close(self) -> None:
+        """Ends the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
 def print_report(report: Report, verbose: bool) -> None:
-    """Prints the results by primitive, the cells that are not as they should be, and the counts.
+    """Prints the results by primitive, the unexpected and stale cells, and the counts.
 
     Args:
-      report: what came out of a sweep.
-      verbose: whether to show the primitives of which all cells are equal, too.
+      report: the results of a sweep.
+      verbose: whether to print primitives of which all cells are equal, too.
     """
     by_primitive = collections.defaultdict(list)
     for row in report.rows:
@@ -131,7 +151,7 @@ def _line(primitive: str, rows: Sequence[Row]) -> tuple[str | int, ...]:
 
 @contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, in place of what they usually do."""
+    """An event that SIGINT and SIGTERM set, instead of ending the process."""
     stop = threading.Event()
     usual = {
         number: signal.signal(number, lambda *_: stop.set())
@@ -146,9 +166,9 @@ def _stopped_by_signals() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def _standard_error_to(path: pathlib.Path) -> Iterator[TextIO]:
-    """Sends the standard error of this process and its workers to a file.
+    """Redirects the standard error of this process and its workers to a file.
 
-    Yields a stream to where it went before.
+    Yields a stream to the former standard error.
     """
     sys.stderr.flush()
     with os.fdopen(os.dup(2), "w") as terminal:
@@ -184,27 +204,28 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
             help=f"{what}, or a pattern with * and ?; may be repeated",
         )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes; one per core if absent"
+        "--workers", type=int, metavar="N", help="number of processes; one per core by default"
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=120,
         metavar="SECONDS",
-        help="after which a harness, and then each of its cells, counts as hung; %(default)s",
+        help="time after which a harness, and then each of its cells, counts as hung; "
+        "%(default)s by default",
     )
     parser.add_argument(
         "--database",
         type=pathlib.Path,
         default=DATABASE,
         metavar="FILE",
-        help="where results are recorded; %(default)s",
+        help="where results are recorded; %(default)s by default",
     )
     parser.add_argument(
         "--runs",
         type=pathlib.Path,
         metavar="DIRECTORY",
-        help="where results of graphs are kept, so that sweeps with other versions of JAX need not "
+        help="where results of graphs are cached, so that sweeps with other versions of JAX do not "
         "run the same graphs on the same arguments again; only for one machine",
     )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")

@@ -1,5 +1,7 @@
 """A graph network as of Battaglia et al., written with jraph, on a batch of padded graphs."""
 
+from typing import SupportsIndex
+
 import jax
 import jraph
 import numpy as np
@@ -65,7 +67,7 @@ def make_inputs(seed: int, batch: int) -> dict[str, np.ndarray]:
     """
     rng = np.random.default_rng(seed)
 
-    def features(count: int) -> np.ndarray:
+    def features(count: SupportsIndex) -> np.ndarray:
         return rng.normal(size=(count, _FEATURES)).astype(np.float32)
 
     def graph() -> jraph.GraphsTuple:

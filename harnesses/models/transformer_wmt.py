@@ -1,5 +1,7 @@
 """A transformer for translation: an encoder, and a decoder that stops when all sentences end."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -83,7 +85,7 @@ def _apply(params: dict, source: jax.Array) -> tuple[jax.Array, jax.Array, jax.A
             ended | (token < _NUM_END_TOKENS),
         )
 
-    start = (
+    start: tuple[Any, ...] = (
         0,
         jnp.zeros((batch, _LENGTH), jnp.int32),
         jnp.zeros((batch, _LENGTH, VOCABULARY), jnp.float32),

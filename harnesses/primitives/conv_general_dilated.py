@@ -12,9 +12,9 @@ from jax import lax
 from harnesses.arguments import ALL, COMPLEX, INTEGER, full_range, name, random, whole
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
+from lowering.ops.dtypes import LOW_PRECISION
 
 _NHWC = ("NHWC", "HWIO", "NHWC")
-_LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
 
 
 def _comparer(dtype, terms=64):
@@ -62,14 +62,14 @@ def dtypes():
             lambda x, y: lax.conv_general_dilated(x, y, (1,), "VALID"),
             (full_range((2, 3, 6), dtype), full_range((4, 3, 2), dtype)),
         )
-    for dtype in (*_LOW_PRECISION, np.float32):
+    for dtype in (*LOW_PRECISION, np.float32):
         # So many terms that accumulation in low precision would fail the comparison.
         yield Harness(
             "conv_general_dilated",
             f"long_{name(dtype)}",
             lambda x, y: lax.conv_general_dilated(x, y, (1, 1), "VALID", dimension_numbers=_NHWC),
             (random((1, 5, 5, 40), dtype, 0, 1), random((5, 5, 40, 2), dtype, 0, 1)),
-            close(ulps=2 if dtype in _LOW_PRECISION else 64),
+            close(ulps=2 if dtype in LOW_PRECISION else 64),
         )
 
 
@@ -369,7 +369,7 @@ def empty():
 
 @harnesses
 def nonfinite():
-    for dtype in (*_LOW_PRECISION, np.float32, np.float64):
+    for dtype in (*LOW_PRECISION, np.float32, np.float64):
         image = np.ones((1, 5, 5, 1), dtype)
         image[0, 1, 1, 0], image[0, 3, 3, 0], image[0, 3, 1, 0] = np.nan, np.inf, -np.inf
         kernel = np.array([[1, 2], [0, 1]]).reshape(2, 2, 1, 1).astype(dtype)
@@ -418,15 +418,15 @@ def gradients():
         ((2, 4, 5, 4, 3), (2, 3, 2, 3, 4), ("NHWDC", "HWDIO", "NHWDC"), (2, 1, 1)),
     ):
 
-        def convolve(x, y, numbers=numbers, strides=strides):
+        def strided(x, y, numbers=numbers, strides=strides):
             return lax.conv_general_dilated(x, y, strides, "SAME", dimension_numbers=numbers)
 
         specs = [jax.ShapeDtypeStruct(shape, np.float32) for shape in (lhs, rhs)]
-        out = jax.eval_shape(convolve, *specs).shape
+        out = jax.eval_shape(strided, *specs).shape
         yield Harness(
             "conv_general_dilated",
             f"gradient_{numbers}",
-            lambda x, y, z, f=convolve: jax.vjp(f, x, y)[1](z),
+            lambda x, y, z, f=strided: jax.vjp(f, x, y)[1](z),
             tuple(random(shape, np.float32, -1, 1) for shape in (lhs, rhs, out)),
             _comparer(np.float32, 64),
         )

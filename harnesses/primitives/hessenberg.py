@@ -7,6 +7,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.compare import nan_reaches
 from harnesses.harness import Harness, harnesses
 
 DTYPES = (np.float32, np.float64, *COMPLEX)
@@ -26,9 +27,7 @@ def hessenberg():
             "hessenberg", f"already_{name(dtype)}", lax.linalg.hessenberg, already, _close
         )
         nan = (linalg.with_nonfinite(random((2, 4, 4), dtype)),)
-        yield Harness(
-            "hessenberg", f"nan_{name(dtype)}", lax.linalg.hessenberg, nan, linalg.nan_reaches
-        )
+        yield Harness("hessenberg", f"nan_{name(dtype)}", lax.linalg.hessenberg, nan, nan_reaches)
 
 
 @harnesses

@@ -7,6 +7,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.compare import nan_reaches
 from harnesses.harness import Harness, harnesses
 
 DTYPES = (np.float32, np.float64, *COMPLEX)
@@ -15,7 +16,7 @@ DTYPES = (np.float32, np.float64, *COMPLEX)
 def _nan_somewhere(expected, actual, args):
     """Checks that each matrix with NaN in JAX has NaN; in which elements depends on the pivots."""
     batches = [[np.where(np.isnan(x[0]).any(axis=(-2, -1)), np.nan, 0)] for x in (expected, actual)]
-    return linalg.nan_reaches(*batches, args)
+    return nan_reaches(*batches, args)
 
 
 @harnesses

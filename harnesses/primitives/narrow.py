@@ -16,20 +16,20 @@ from jax import lax
 from harnesses.arguments import name
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
+from lowering.ops import dtypes
 
+
+def _others(narrow, main):
+    """The scalar types of narrow dtypes that are not among the main ones."""
+    return tuple(dtype.type for dtype in narrow if dtype.type not in main)
+
+
+E8M0 = dtypes.E8M0.type
 MAIN_FLOAT = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
-OTHER_FLOAT = (
-    ml_dtypes.float8_e3m4,
-    ml_dtypes.float8_e4m3,
-    ml_dtypes.float8_e4m3b11fnuz,
-    ml_dtypes.float8_e4m3fnuz,
-    ml_dtypes.float8_e5m2fnuz,
-    ml_dtypes.float4_e2m1fn,
-)
-E8M0 = ml_dtypes.float8_e8m0fnu
+OTHER_FLOAT = _others(dtypes.NARROW_FLOAT, (*MAIN_FLOAT, E8M0))
 FLOAT = (*MAIN_FLOAT, *OTHER_FLOAT, E8M0)
 MAIN_INTEGER = (ml_dtypes.int4, ml_dtypes.uint4)
-OTHER_INTEGER = (ml_dtypes.int2, ml_dtypes.uint2)
+OTHER_INTEGER = _others(dtypes.NARROW_SIGNED + dtypes.NARROW_UNSIGNED, MAIN_INTEGER)
 INTEGER = MAIN_INTEGER + OTHER_INTEGER
 MAIN = MAIN_FLOAT + MAIN_INTEGER
 
@@ -107,7 +107,6 @@ def _between(dtype):
     return np.concatenate([values, middle, *beside, beyond, [0.0, -0.0]])
 
 
-_FROM_FLOAT = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 _FROM_INTEGER = (np.bool_, np.int8, np.uint8, np.int32, np.int64, np.uint64)
 
 
@@ -135,7 +134,7 @@ def convert_element_type():
             return Harness("convert_element_type", case, fun, args, dtype=dtype)
 
         with np.errstate(over="ignore"):
-            yield harness("floats", round_trip, [_between(dtype).astype(s) for s in _FROM_FLOAT])
+            yield harness("floats", round_trip, [_between(dtype).astype(s) for s in dtypes.FLOAT])
         x = np.array([0, 1, 2, 3, 5, 7, 9, 15, 16, 17, 30, 100, 127, -1, -8, -9, -100])
         yield harness("integers", round_trip, [x.astype(s) for s in _FROM_INTEGER])
         if dtype in MAIN:

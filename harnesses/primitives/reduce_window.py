@@ -20,8 +20,7 @@ from harnesses.arguments import (
 )
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
-
-_LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
+from lowering.ops.dtypes import LOW_PRECISION
 
 
 def _neutral(reducer, dtype):
@@ -48,7 +47,7 @@ def _comparer(reducer, dtype, terms):
     if reducer is not lax.add or not jnp.issubdtype(dtype, np.inexact):
         return exact
     # JAX rounds sums of low precision after each term.
-    ulps = terms if dtype in _LOW_PRECISION else 4
+    ulps = terms if dtype in LOW_PRECISION else 4
     return close(ulps=ulps, atol=4 * terms * float(ml_dtypes.finfo(dtype).eps))
 
 
@@ -68,7 +67,7 @@ def _harness(reducer, case, x, dtype, size, strides=None, padding="VALID", base=
 @harnesses
 def rectified():
     """Yields harnesses of max-pooling after abs or relu; some windows are only padding."""
-    for dtype in (*_LOW_PRECISION, np.float32, np.float64):
+    for dtype in (*LOW_PRECISION, np.float32, np.float64):
         x = np.array([0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf, 3, -2, 0.5, 7], dtype)
         for fun in (jnp.abs, lambda x: lax.max(x, x.dtype.type(0))):
             yield Harness(
@@ -105,7 +104,7 @@ def dtypes():
 @harnesses
 def special_values():
     for reducer in (lax.max, lax.min):
-        for dtype in (*_LOW_PRECISION, np.float32, np.float64, *INTEGER):
+        for dtype in (*LOW_PRECISION, np.float32, np.float64, *INTEGER):
             values = specials(dtype)
             if dtype not in INTEGER:
                 tiny = ml_dtypes.finfo(dtype).tiny
@@ -130,7 +129,7 @@ def special_values():
                 pairs = np.concatenate([pairs, np.copysign(pairs, -1), signed])
             yield _harness(reducer, "pairs", pairs, dtype, (1, 2))
             yield _harness(reducer, "pairs_padded", pairs, dtype, (1, 2), padding="SAME")
-    for dtype in (*_LOW_PRECISION, np.float32, np.float64, *COMPLEX):
+    for dtype in (*LOW_PRECISION, np.float32, np.float64, *COMPLEX):
         x = np.array([1, np.inf, 2, -np.inf, 3, np.nan, -0.0, -0.0, 0, 1], dtype)
         yield _harness(lax.add, "nonfinite", x, dtype, (2,))
     for reducer, dtype in itertools.product((lax.max, lax.min), COMPLEX):

@@ -11,9 +11,9 @@ from jax import lax
 from harnesses.arguments import name, random, whole
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
+from lowering.ops.dtypes import LOW_PRECISION
 
-_LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
-_FLOAT = (*_LOW_PRECISION, np.float32, np.float64)
+_FLOAT = (*LOW_PRECISION, np.float32, np.float64)
 
 # Shape, window, strides and padding. There is no scalar: XLA in JAX aborts the process for it.
 _WINDOWS = (
@@ -50,7 +50,7 @@ def _pool(reducer, size, strides, padding, base=None, window=None):
 
 def _comparer(dtype):
     # In low precision JAX rounds after each term, and the sum of an element has a few terms.
-    return close(ulps=32 if dtype in _LOW_PRECISION else 4)
+    return close(ulps=32 if dtype in LOW_PRECISION else 4)
 
 
 @harnesses

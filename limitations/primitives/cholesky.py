@@ -1,13 +1,13 @@
 """Limitations of cholesky."""
 
-from limitations.limitation import Limitation
+from limitations.limitation import Limitation, Looser
 
 LIMITATIONS = {
     "cholesky": [
         Limitation(
             "XLA's own Cholesky decomposition, into which TensorFlow's op compiles, divides an "
             "infinite column by its infinite diagonal and gives NaN where LAPACK gives infinity.",
-            looser="nan_reaches",
+            looser=Looser.NAN_REACHES,
             modes=("compiled",),
             where=lambda case, params: case.startswith("inf_"),
         ),

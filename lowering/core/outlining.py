@@ -28,6 +28,10 @@ class Functions:
     def __len__(self) -> int:
         return len(self._functions)
 
+    def clear(self) -> None:
+        """Forgets all functions."""
+        self._functions.clear()
+
     def call(
         self,
         key: Hashable,

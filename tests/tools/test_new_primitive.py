@@ -1,4 +1,4 @@
-"""The path of a contributor: from nothing to a green sweep of a primitive."""
+"""Skeletons of a primitive, and the steps from them to a green sweep."""
 
 import pathlib
 import shutil
@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from lowering import jax_compat
+from tests.helpers import ROOT
 from tools import new_primitive
 
-ROOT = pathlib.Path(__file__).parents[1]
 ROOMS = ("lowering/rules", "harnesses/primitives", "limitations/primitives")
 
 
 @pytest.fixture
 def unknown_to_lowering(monkeypatch):
-    """Makes JAX have primitives without a rule."""
+    """Adds primitives without a rule to those of JAX."""
     names = jax_compat.cpu_primitives() | {"brand-new", "with"}
     monkeypatch.setattr(jax_compat, "cpu_primitives", lambda: names)
 
@@ -76,7 +76,7 @@ def test_exit_codes(capsys):
 
 
 def test_from_nothing_to_a_green_sweep(tmp_path):
-    """A copy of the checkout forgets a primitive and learns it anew."""
+    """Removes a primitive from a copy of the checkout and adds it again."""
     for room in ("lowering", "harnesses", "limitations", "tools"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)

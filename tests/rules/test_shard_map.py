@@ -1,6 +1,6 @@
-"""Programs for the devices of a mesh: what is computed once, and what JAX's CPU cannot run."""
+"""Programs for the devices of a mesh, some of which JAX cannot run on a CPU."""
 
-import collections
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,21 +13,16 @@ from jax.sharding import PartitionSpec as P
 
 import lowering
 from harnesses.meshes import mesh, on_mesh
+from tests import helpers
+from tests.helpers import op_counts
 
-# More devices than there are.
+# A mesh of more devices than JAX has here.
 MANY = AbstractMesh((64, 4), ("x", "y"), (AxisType.Auto,) * 2)
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 W = np.ones((4, 3), np.float32)
 
 
-def graph_of(fun, *args):
-    converted = lowering.convert(fun, target="tf", with_gradient=False)
-    function = tf.function(converted, autograph=False)
-    return function.get_concrete_function(*map(tf.constant, args)).graph
-
-
-def op_counts(graph) -> collections.Counter:
-    return collections.Counter(op.type for op in graph.get_operations())
+graph_of = functools.partial(helpers.graph_of, target="tf")
 
 
 def test_no_device_is_needed():
@@ -139,7 +134,7 @@ def test_pbroadcast_from_a_computed_device():
 
 
 def test_ragged_all_to_all():
-    """JAX's CPU compiler does not know it."""
+    """JAX has no such collective on a CPU, so that the expected result is written out."""
 
     def fun(*args):
         return lax.ragged_all_to_all(*args, axis_name="x")

@@ -1,4 +1,4 @@
-"""Random shapes and parameters of pads, slices, gathers and scatters, compared with JAX."""
+"""Pads, slices, gathers and scatters with random shapes and parameters give what JAX gives."""
 
 import hypothesis
 import jax
@@ -106,7 +106,7 @@ def test_dynamic_update_slice(target, case):
 
 @st.composite
 def places(draw):
-    """What gathers and scatters have in common.
+    """The parameters that gathers and scatters have in common.
 
     Returns:
       The shape of the operand; for its axes the sizes of windows, which of them are dropped from

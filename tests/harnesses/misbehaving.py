@@ -1,6 +1,6 @@
-"""Harnesses whose cells crash, hang, fail or take their time, to try a sweep on.
+"""Harnesses whose cells crash, hang, fail or are slow, to test sweeps with.
 
-As a script it sweeps them, with the command line of `tools.sweep`.
+As a script it sweeps them; its command line is that of `tools.sweep`.
 """
 
 import os
@@ -32,7 +32,7 @@ def _harness(primitive: str, fun: Callable[..., Any], case: str = "case", args: 
 
 
 def misbehaving(lower: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[jax.Array], jax.Array]:
-    """Makes a primitive, which is the identity in JAX, of its TensorFlow rule."""
+    """Makes a primitive of a TensorFlow rule; in JAX it is the identity."""
     primitive = jex_core.Primitive(lower.__name__)
     primitive.def_abstract_eval(lambda x: x)
     mlir.register_lowering(primitive, lambda ctx, x: [x])
@@ -99,7 +99,7 @@ _LIMITATIONS = {
 
 
 def catalogue() -> Mapping[str, Harness]:
-    """The harnesses by name; their limitations join those of the project."""
+    """The harnesses by name; it also adds their limitations to those of the project."""
     all_limitations().update(_LIMITATIONS)
     return _harnesses
 

@@ -1,5 +1,6 @@
-"""Whole models compute what `jax.jit` computes, in every mode, and once saved without JAX."""
+"""Whole models compute what `jax.jit` computes, in every mode, and without JAX from SavedModels."""
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -13,9 +14,9 @@ import tensorflow as tf
 
 import lowering
 from harnesses import models
+from tests.helpers import MODES, in_mode, op_counts
 
 TARGETS = ("tf", "xla")
-MODES = ("eager", "graph", "compiled")
 # One for each kind of network: windows, loops, attention, scattered sums.
 GRADIENTS = ("cnn", "seq2seq_lstm", "transformer", "graph_network")
 
@@ -58,7 +59,7 @@ LOADER = textwrap.dedent("""
 
 
 class Case(NamedTuple):
-    """A model with everything that its tests share."""
+    """A model with the values that all its tests use."""
 
     model: models.Model
     params: Any
@@ -66,13 +67,18 @@ class Case(NamedTuple):
     expected: list[np.ndarray]
 
 
-@pytest.fixture(scope="module", params=models.NAMES)
-def case(request) -> Case:
-    model = models.load(request.param)
+@functools.cache
+def make_case(name: str) -> Case:
+    model = models.load(name)
     batch = 1 if model.name == "resnet50" else 2
     params, inputs = model.init(0), model.make_inputs(1, batch)
     expected = jax.tree.leaves(jax.jit(model.apply)(params, inputs))
     return Case(model, params, inputs, [np.asarray(leaf) for leaf in expected])
+
+
+@pytest.fixture(params=models.NAMES)
+def case(request) -> Case:
+    return make_case(request.param)
 
 
 def assert_same(case: Case, actual: list[Any]) -> None:
@@ -87,14 +93,6 @@ def assert_same(case: Case, actual: list[Any]) -> None:
             np.testing.assert_array_equal(got, expected)
 
 
-def op_types(function: Any) -> set[str]:
-    graph_def = function.graph.as_graph_def()
-    nodes = list(graph_def.node)
-    for library_function in graph_def.library.function:
-        nodes += library_function.node_def
-    return {node.op for node in nodes}
-
-
 def assert_same_gradients(case: Case, actual: list[Any]) -> None:
     """Compares with the gradients of the sum of all squared outputs."""
 
@@ -103,7 +101,7 @@ def assert_same_gradients(case: Case, actual: list[Any]) -> None:
         return sum((y**2).sum() for y in outputs if y.dtype == np.float32)
 
     expected = [np.asarray(g) for g in jax.tree.leaves(jax.jit(jax.grad(loss))(case.params))]
-    # Some gradients are zero but for rounding, so that they have no scale of their own.
+    # Relative to the largest gradient of all, as some are zero up to rounding.
     tolerance = 10 * case.model.tolerance * max(np.abs(g).max() for g in expected)
     for got, want in zip(actual, expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
@@ -133,8 +131,7 @@ class Saved(tf.Module):
 @pytest.mark.parametrize("target", TARGETS)
 def test_same_as_jax(case, target, mode):
     function = lowering.convert(case.model.apply, enable_xla=target == "xla")
-    if mode != "eager":
-        function = tf.function(function, autograph=False, jit_compile=mode == "compiled")
+    function = in_mode(function, mode)
     params, inputs = jax.tree.map(tf.constant, (case.params, case.inputs))
     assert_same(case, jax.tree.leaves(function(params, inputs)))
 
@@ -180,8 +177,8 @@ def test_saved_models_run_without_jax(case, tmp_path):
         save(case, tmp_path / target, target=target, with_gradient=case.model.differentiable)
         for target in TARGETS
     ]
-    types = op_types(modules[TARGETS.index("tf")].run.get_concrete_function())
-    assert not {op for op in types if op.startswith("Xla")}
+    concrete = modules[TARGETS.index("tf")].run.get_concrete_function()
+    assert not {op for op in op_counts(concrete.graph) if op.startswith("Xla")}
     for outputs in run_without_jax("outputs", [tmp_path / target for target in TARGETS]):
         assert_same(case, outputs)
 

@@ -1,4 +1,4 @@
-"""Contractions, convolutions and windows with drawn shapes and parameters give what JAX gives."""
+"""Contractions, convolutions and windows with random shapes give what JAX gives."""
 
 import math
 from unittest import mock
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import lowering
-from lowering.rules import conv_general_dilated, dot_general
+from lowering.ops import tuning
 
 _SETTINGS = settings(
     max_examples=15,
@@ -79,7 +79,7 @@ def test_dot_general(target, dot, dtype, seed):
 def test_batches_as_if_large(dot, seed):
     lhs, rhs, numbers = dot
     args = _whole(lhs, np.float32, seed), _whole(rhs, np.float32, seed + 1)
-    with mock.patch.object(dot_general, "_is_for_eigen", return_value=False):
+    with mock.patch.object(tuning, "multiplies_by_eigen", return_value=False):
         _check(lambda x, y: lax.dot_general(x, y, numbers), "tf", *args)
 
 
@@ -98,7 +98,7 @@ def _axes(draw, rank, low=-1):
 def _convolutions(draw):
     """Operand shapes and parameters."""
     rank = draw(st.integers(0, 3))
-    # JAX takes some negative amounts of padding for something else.
+    # JAX computes something else for some negative amounts of padding.
     strides, padding, lhs_dilation, rhs_dilation = _axes(draw, rank, low=0)
     groups = draw(st.sampled_from(["none", "none", "features", "batch"]))
     count = draw(st.integers(2, 3)) if groups != "none" else 1
@@ -144,7 +144,7 @@ def test_conv_general_dilated(target, convolution, dtype, seed):
 def test_convolutions_as_products(convolution, seed):
     lhs, rhs, params = convolution
     args = _whole(lhs, np.float32, seed), _whole(rhs, np.float32, seed + 1)
-    with mock.patch.object(conv_general_dilated, "_is_bound_by_weights", return_value=True):
+    with mock.patch.object(tuning, "convolves_by_matmul", return_value=True):
         _check(lambda x, y: lax.conv_general_dilated(x, y, **params), "tf", *args)
 
 
@@ -182,7 +182,7 @@ def test_reduce_window(target, window, reducer, dtype, seed):
 
 
 def _check_close(fun, target, x):
-    """Sums of floats may be off by rounding."""
+    """Compares with JAX in graph mode, up to the rounding of sums."""
     expected = jax.jit(fun)(x)
     converted = lowering.convert(fun, target=target, with_gradient=False)
     actual = tf.function(converted, autograph=False)(tf.constant(x))

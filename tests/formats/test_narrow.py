@@ -1,4 +1,4 @@
-"""Numbers of eight bits or fewer: what harnesses of one primitive do not show."""
+"""Programs with numbers of eight bits or fewer; harnesses test single primitives."""
 
 import jax
 import jax.numpy as jnp
@@ -9,28 +9,9 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from lowering.formats import rounding
 from lowering.ops import dtypes
 
 FLOATS = [dtype.type for dtype in dtypes.NARROW_FLOAT]
-
-
-@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: np.dtype(dtype).name)
-def test_every_float16_is_rounded_as_by_ml_dtypes(dtype):
-    x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    x = x[~np.isnan(x)].astype(np.float32)
-    expected = x.astype(dtype).astype(np.float32)
-    np.testing.assert_array_equal(rounding.narrow_to(tf.constant(x), np.dtype(dtype)), expected)
-
-
-@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: np.dtype(dtype).name)
-def test_bits_and_back(dtype):
-    dtype = np.dtype(dtype)
-    bits = np.arange(1 << ml_dtypes.finfo(dtype).bits, dtype=np.uint8)
-    x = rounding.from_bits(tf.constant(bits), dtype)
-    np.testing.assert_array_equal(x, bits.view(dtype).astype(np.float32))
-    is_number = ~np.isnan(x)
-    np.testing.assert_array_equal(rounding.to_bits(x, dtype)[is_number], bits[is_number])
 
 
 def quantized_layer(w, x):
@@ -131,7 +112,7 @@ def test_what_cannot_cross_the_boundary_is_named():
 def test_largest_float4_is_beyond_integers(dtype, compiled):
     def fun(x):
         narrow = lax.convert_element_type(x, ml_dtypes.float4_e2m1fn)
-        return lax.convert_element_type(narrow, dtype).astype(np.int64)
+        return lax.convert_element_type(narrow, dtype).astype(np.int32)
 
     x = np.array([-6, -4, -1.5, 0, 1.5, 4, 6], np.float32)
     actual = tf.function(lowering.convert(fun), autograph=False, jit_compile=compiled)(x)

@@ -1,4 +1,4 @@
-"""Random programs of all families of primitives, against JAX in every mode and on both targets."""
+"""Random programs compute what JAX computes, in every mode and on every target."""
 
 import multiprocessing
 import os
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from harnesses import cell, compare, programs
 from harnesses.harness import Harness
 
-# More programs: LOWERING_PROGRAMS=2000 pytest tests/test_random_programs.py
+# More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
-# What XLA compiles is kept as long as a process lives, so that none runs more than these.
+# The number of programs of a process, which keeps all that XLA has compiled in memory.
 _PER_PROCESS = 100
 
-# What rounding errors of up to 40 equations may add up to, in units of a dtype's epsilon.
+# A bound of the rounding errors of up to 40 equations, in units of a dtype's epsilon.
 _ULPS = 300
 
 _number = st.integers(0, 1023)
@@ -46,7 +46,7 @@ def test_programs(part):
 
 
 def _run(part, count):
-    """Tries `count` programs; each part has its own."""
+    """Tests `count` programs; each part has its own."""
     settings = hypothesis.settings(
         max_examples=count, deadline=None, print_blob=True, database=None
     )

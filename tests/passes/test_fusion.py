@@ -1,7 +1,5 @@
 """Groups of equations become one op, and their results stay what JAX computes."""
 
-import collections
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +8,7 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
+from tests.helpers import MODES, graph_of, in_mode, op_counts
 
 EXTREME = np.array(
     [[1, 2, 3, -1], [np.nan, 1, 0, 2], [np.inf, 1, 0, 2], [-np.inf, 0, 1, 2], [-np.inf] * 4],
@@ -46,7 +45,7 @@ CASES = {
     "softmax_extreme": (softmax, (EXTREME,), {"IsNan": 0}),
     "softmax_double_use": (lambda x: (softmax(x), jnp.sin(x)), (normal(3, 4),), {"IsNan": 0}),
     "softmax_of_columns": (
-        # The maxima and sums of rows, along columns: nothing that has a name.
+        # This subtracts the maxima of rows from columns, and thus is no softmax.
         lambda x: jnp.exp(x - x.max(-1)) / jnp.exp(x - x.max(-1)).sum(-1),
         (normal(4, 4),),
         {"IsNan": 2},
@@ -111,12 +110,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+@pytest.mark.parametrize("mode", MODES)
 def test_numbers_are_those_of_jax(case, mode):
     fun, args, _ = CASES[case]
-    converted = lowering.convert(fun, target="tf")
-    if mode != "eager":
-        converted = tf.function(converted, jit_compile=mode == "compiled", autograph=False)
+    converted = in_mode(lowering.convert(fun, target="tf"), mode)
     expected, actual = jax.jit(fun)(*args), converted(*map(tf.constant, args))
     jax.tree.map(
         lambda x, y: np.testing.assert_allclose(
@@ -130,10 +127,7 @@ def test_numbers_are_those_of_jax(case, mode):
 @pytest.mark.parametrize("case", CASES)
 def test_ops(case):
     fun, args, wanted = CASES[case]
-    function = tf.function(lowering.convert(fun, target="tf"), autograph=False)
-    graph_def = function.get_concrete_function(*map(tf.constant, args)).graph.as_graph_def()
-    nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
-    counts = collections.Counter(node.op for node in nodes)
+    counts = op_counts(graph_of(fun, *args, target="tf", with_gradient=True))
     assert {op: counts[op] for op in wanted} == wanted
 
 

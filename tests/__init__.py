@@ -1,0 +1,1 @@
+"""Tests; directories are named as those of `lowering`, or as what they test."""

@@ -1,0 +1,75 @@
+"""Equations with constant operands are computed during lowering, unless results are large."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+from jax import lax
+
+from lowering import convert
+from lowering.core import folding
+from lowering.ops import dtypes
+from tests.helpers import graph_of, op_types
+
+
+def test_operations_on_constants_are_folded():
+    def fun(x):
+        table = jnp.sort(jnp.sin(jnp.arange(10.0)))
+        return x + table[3] * jax.random.uniform(jax.random.key(0), ())
+
+    graph = graph_of(fun, np.float32(1))
+    assert sorted(op_types(graph)) == ["AddV2", "Const"]
+    x = np.float32(2)
+    np.testing.assert_allclose(convert(fun)(x), fun(x), rtol=1e-6)
+
+
+def test_large_results_are_not_folded():
+    size = folding.BUDGET_BYTES // 4
+
+    def fun(x, size):
+        return x + lax.iota(np.float32, size)[-1] + jnp.ones(size).sum()
+
+    within = op_types(graph_of(lambda x: fun(x, size), np.float32(1)))
+    beyond = op_types(graph_of(lambda x: fun(x, size + 1), np.float32(1)))
+    assert set(within) == {"AddV2", "Const"}
+    assert len(set(beyond)) > 2
+
+
+def test_scalars_of_every_dtype_are_folded():
+    for dtype in (*dtypes.BOOL, *dtypes.INTEGER, *dtypes.FLOAT, *dtypes.COMPLEX):
+        with jax.enable_x64(True):
+            value = np.array(1, dtype)
+            result = convert(lambda v=value: lax.reduce_max(jnp.stack([v, v]).real, (0,)))()
+        assert result.dtype == np.real(value).dtype
+
+
+def test_loops_are_never_folded():
+    def count(n):
+        return lax.while_loop(lambda i: i < n, lambda i: i + 1, 0)
+
+    for fun in (lambda: count(3), lambda: jax.jit(count)(3)):
+        assert "While" in " ".join(op_types(graph_of(fun)))
+        assert convert(fun)() == 3
+
+
+def test_dimensions_are_never_folded():
+    def fun(x):
+        return x.sum() / x.shape[0] + jax.jit(lambda: jnp.float32(x.shape[0]))()
+
+    fun_tf = tf.function(
+        convert(fun, polymorphic_shapes="(b,)"),
+        autograph=False,
+        input_signature=[tf.TensorSpec([None], tf.float32)],
+    )
+    for size in (2, 5):
+        assert fun_tf(np.ones(size, np.float32)) == 1 + size
+
+
+def test_folded_results_belong_to_their_operands():
+    """The same equation, in a body that is called with different constants."""
+
+    @jax.jit
+    def double(x):
+        return x * 2
+
+    assert convert(lambda: (double(1.0), double(2.0), double(1.0)))() == (2.0, 4.0, 2.0)

@@ -1,0 +1,52 @@
+"""A database holds the latest sweep of each selection and versions."""
+
+import pytest
+
+from harnesses.cell import Verdict
+from harnesses.database import Database, Versions
+from harnesses.sweep import Selection
+from tests.harnesses.rows import row
+
+VERSIONS = Versions("1", "1", "2", "3", "3.11")
+
+
+@pytest.fixture
+def database(tmp_path):
+    database = Database(tmp_path / "sweep.sqlite")
+    yield database
+    database.close()
+
+
+def test_only_an_unfinished_sweep_of_the_same_sources_is_continued(database):
+    selection = Selection().as_data()
+    first = database.begin(VERSIONS, selection, "sources", fresh=False)
+    database.record(first, [row("sin_1", Verdict.EQUAL)])
+    assert database.begin(VERSIONS, selection, "sources", fresh=False) == first
+    assert [r.harness for r in database.rows(first)] == ["sin_1"]
+
+    changed = database.begin(VERSIONS, selection, "other sources", fresh=False)
+    assert database.rows(changed) == []
+    database.record(changed, [row("sin_1", Verdict.EQUAL)])
+    assert database.rows(database.begin(VERSIONS, selection, "other sources", fresh=True)) == []
+
+    last = database.begin(VERSIONS, selection, "other sources", fresh=False)
+    database.finish(last)
+    assert database.finished(selection) == [(last, VERSIONS)]
+    database.begin(VERSIONS, selection, "other sources", fresh=False)
+    assert database.finished(selection) == []
+
+
+def test_sweeps_of_other_versions_are_kept(database):
+    selection = Selection().as_data()
+    other = Versions("9", "9", "2", "3", "3.12")
+    for versions in (VERSIONS, other):
+        sweep_id = database.begin(versions, selection, "sources", fresh=False)
+        database.record(sweep_id, [row(f"sin_{versions.jax}", Verdict.EQUAL)])
+        database.finish(sweep_id)
+    found = {
+        versions: database.rows(sweep_id) for sweep_id, versions in database.finished(selection)
+    }
+    assert {v: [r.harness for r in rows] for v, rows in found.items()} == {
+        VERSIONS: ["sin_1"],
+        other: ["sin_9"],
+    }

@@ -1,0 +1,51 @@
+"""Runs of equal graphs on equal arguments share their results."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from harnesses import cell
+from harnesses.cell import Verdict
+from harnesses.harness import Harness
+from harnesses.runs import RunsInDirectory, RunsInMemory, key_of
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_targets_share_the_run_of_a_graph_with_loops(kept, tmp_path, monkeypatch):
+    harness = Harness("eig", "eigvals", jnp.linalg.eigvals, (np.eye(3, dtype=np.float32),))
+
+    def runs():
+        return RunsInDirectory(tmp_path / "runs") if kept else RunsInMemory()
+
+    made = []
+    keep = type(runs()).keep
+    monkeypatch.setattr(type(runs()), "keep", lambda *args: (made.append(args), keep(*args)))
+    cells = cell.cells_of(harness, modes=["graph"])
+    for result in cell.run(harness, cells, runs()):
+        assert result.verdict == Verdict.EQUAL, result
+    assert len(made) == 1
+    for result in cell.run(harness, cells, runs()):
+        assert result.verdict == Verdict.EQUAL, result
+    assert len(made) == (1 if kept else 2)
+
+
+def _key(fun, x, mode="graph"):
+    concrete = tf.function(fun).get_concrete_function(x)
+    return key_of(concrete.graph.as_graph_def(), [x.numpy()], mode)
+
+
+def test_runs_are_told_apart_by_graph_arguments_and_circumstances():
+    x = tf.constant([1.0, 2.0])
+    keys = [
+        _key(tf.sin, x),
+        _key(tf.cos, x),
+        _key(lambda x: tf.sin(x) + 1.0, x),
+        _key(lambda x: tf.sin(x) + 2.0, x),
+        _key(lambda x: tf.cond(x[0] > 0, lambda: tf.sin(x), lambda: x), x),
+        _key(lambda x: tf.cond(x[0] > 0, lambda: tf.cos(x), lambda: x), x),
+        _key(tf.sin, tf.constant([1.0, 3.0])),
+        _key(tf.sin, x, "compiled"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert _key(tf.sin, x) == keys[0]

@@ -1,0 +1,141 @@
+"""A sweep survives cells that crash or hang, and can be interrupted and continued."""
+
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.helpers import ROOT
+
+
+def start(database: pathlib.Path, *args: str) -> subprocess.Popen:
+    """Starts a sweep of the misbehaving harnesses in a process group of its own."""
+    module = "tests.harnesses.misbehaving"
+    command = [sys.executable, "-m", module, "--database", str(database), *args]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def cells(database: pathlib.Path) -> list[sqlite3.Row]:
+    connection = sqlite3.connect(database, timeout=10)
+    connection.row_factory = sqlite3.Row
+    try:
+        return connection.execute("SELECT * FROM cells").fetchall()
+    except sqlite3.OperationalError:  # There is no table yet.
+        return []
+    finally:
+        connection.close()
+
+
+def wait_until(condition, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    """The exit code, output and results of a sweep of harnesses that misbehave."""
+    database = tmp_path_factory.mktemp("sweep") / "sweep.sqlite"
+    primitives = "abort fine hang harness refused stale wrong".split()
+    filters = [f"--primitive=bad_{name}" for name in primitives]
+    process = start(
+        database, *filters, "--target=tf", "--mode=eager", "--mode=graph", "--timeout=8"
+    )
+    output, _ = process.communicate(timeout=300)
+    results = {(row["primitive"], row["mode"]): row for row in cells(database)}
+    return process.returncode, output.splitlines(), results
+
+
+@pytest.mark.parametrize(
+    ("primitive", "mode", "outcome", "verdict"),
+    [
+        ("bad_fine", "eager", "equal", "equal"),
+        ("bad_fine", "graph", "equal", "equal"),
+        ("bad_abort", "eager", "equal", "equal"),
+        ("bad_abort", "graph", "crash", "unexpected"),
+        ("bad_hang", "eager", "timeout", "unexpected"),
+        ("bad_hang", "graph", "equal", "equal"),
+        ("bad_wrong", "eager", "different", "unexpected"),
+        ("bad_wrong", "graph", "different", "unexpected"),
+        ("bad_refused", "eager", "lowering error", "limited"),
+        ("bad_refused", "graph", "lowering error", "limited"),
+        ("bad_stale", "eager", "equal", "equal"),
+        ("bad_stale", "graph", "equal", "stale"),
+        ("bad_harness", "eager", "harness error", "unexpected"),
+    ],
+)
+def test_only_the_guilty_cell_fails(bad, primitive, mode, outcome, verdict):
+    _, _, results = bad
+    row = results[primitive, mode]
+    assert (row["outcome"], row["verdict"]) == (outcome, verdict)
+
+
+def test_every_cell_has_a_result_with_versions(bad):
+    _, _, results = bad
+    assert len(results) == 14
+    assert all(row["jax"] and row["tensorflow"] and row["python"] for row in results.values())
+
+
+def test_messages_say_what_happened(bad):
+    _, _, results = bad
+    assert "SIGABRT" in results["bad_abort", "graph"]["message"]
+    assert "no arguments" in results["bad_harness", "eager"]["message"]
+    assert "result 0 at [0]" in results["bad_wrong", "graph"]["message"]
+
+
+def test_exit_code_and_last_line_of_a_red_sweep(bad):
+    returncode, output, _ = bad
+    assert returncode == 1
+    assert output[-1] == "14 cells: 5 equal, 2 limited, 6 unexpected, 2 stale"
+    assert any("No harness has this dtype." in line for line in output)
+
+
+def test_interrupted_sweeps_are_continued(tmp_path):
+    database = tmp_path / "sweep.sqlite"
+    filters = ("--primitive=bad_slow", "--target=tf", "--mode=eager")
+
+    process = start(database, *filters)
+    wait_until(lambda: len(cells(database)) >= 3)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not is_alive(process))
+    killed = {row["harness"]: tuple(row) for row in cells(database)}
+
+    process = start(database, *filters)
+    wait_until(lambda: len(cells(database)) >= len(killed) + 3)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"continuing an interrupted sweep: {len(killed)} of 25 cells are done" in output
+    stopped = {row["harness"]: tuple(row) for row in cells(database)}
+    assert output.splitlines()[-1].startswith(f"interrupted after {len(stopped)} of 25 cells")
+    assert len(killed) < len(stopped) < 25
+    assert killed.items() <= stopped.items()
+
+    process = start(database, *filters)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
+    assert stopped.items() <= {row["harness"]: tuple(row) for row in cells(database)}.items()
+
+
+def is_alive(process: subprocess.Popen) -> bool:
+    """Whether a process of the group is left."""
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""Functions that tests in several directories use."""
+
+import collections
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import tensorflow as tf
+
+import lowering
+
+ROOT = pathlib.Path(lowering.__file__).parents[1]
+MODES = ("eager", "graph", "compiled")
+
+
+def in_mode(fun_tf: Callable[..., Any], mode: str, **options: Any) -> Callable[..., Any]:
+    """A function of tensors that runs in a mode; options are those of `tf.function`."""
+    if mode == "eager":
+        return fun_tf
+    return tf.function(fun_tf, autograph=False, jit_compile=mode == "compiled", **options)
+
+
+def graph_of(
+    fun_jax: Callable[..., Any],
+    *args: Any,
+    compiled: bool = False,
+    with_gradient: bool = False,
+    **options: Any,
+) -> Any:
+    """The graph of the conversion of a JAX function.
+
+    Args:
+      fun_jax: a JAX function.
+      args: arrays, of which only the shapes and dtypes matter, or instances of `tf.TensorSpec`.
+      compiled: whether the graph is compiled by XLA.
+      with_gradient: an argument of `convert`.
+      options: further arguments of `convert`.
+    """
+    fun_tf = lowering.convert(fun_jax, with_gradient=with_gradient, **options)
+    specs = [
+        a if isinstance(a, tf.TensorSpec) else tf.TensorSpec(np.shape(a), np.asarray(a).dtype)
+        for a in args
+    ]
+    function = tf.function(fun_tf, autograph=False, jit_compile=compiled)
+    return function.get_concrete_function(*specs).graph
+
+
+def op_types(graph: Any) -> list[str]:
+    """The types of the ops that compute something in a graph, not in its functions."""
+    ignored = {"Placeholder", "Identity", "NoOp", "PreventGradient"}
+    return [op.type for op in graph.get_operations() if op.type not in ignored]
+
+
+def op_counts(graph: Any) -> collections.Counter[str]:
+    """How many ops of each type a graph and its functions have."""
+    graph_def = graph.as_graph_def()
+    nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+    return collections.Counter(node.op for node in nodes)
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    """Compares a pytree of tensors with one of arrays: structure, dtypes and values."""
+    actual = jax.tree.map(lambda x: x.numpy(), actual)
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for a, e in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == e.dtype
+        np.testing.assert_allclose(a, e, rtol=1e-6)

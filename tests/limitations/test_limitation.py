@@ -1,0 +1,47 @@
+"""Limitations are data that match the properties of cells."""
+
+import pathlib
+import re
+
+import pytest
+
+import limitations
+from limitations import Limitation, Looser
+
+CELL = dict(
+    case="case=0_int8",
+    dtype="int8",
+    params={"axis": 1},
+    mode="graph",
+    target="tf",
+    device="cpu",
+)
+
+
+@pytest.mark.parametrize("stated", [{}, {"error": "TF error", "looser": Looser.NAN_REACHES}])
+def test_either_an_error_or_a_looser_comparison_is_stated(stated):
+    with pytest.raises(ValueError, match="either an error or a looser"):
+        Limitation("It does not work.", **stated)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, True),
+        ({"dtypes": {"int8"}, "modes": {"graph"}, "targets": {"tf"}, "devices": {"cpu"}}, True),
+        ({"where": lambda case, params: case.startswith("case") and params["axis"] == 1}, True),
+        ({"dtypes": {"int16"}}, False),
+        ({"modes": {"eager", "compiled"}}, False),
+        ({"targets": {"xla"}}, False),
+        ({"devices": {"tpu"}}, False),
+        ({"where": lambda case, params: params["axis"] == 0}, False),
+    ],
+)
+def test_cells_that_are_covered(filters, expected):
+    assert Limitation("It does not work.", error="TF error", **filters).covers(**CELL) == expected
+
+
+def test_the_package_imports_nothing_else_of_the_project():
+    for path in pathlib.Path(limitations.__file__).parent.rglob("*.py"):
+        imports = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+        assert not {"harnesses", "lowering", "tools", "jax", "tensorflow"} & set(imports), path

@@ -1,0 +1,34 @@
+"""The Threefry hash is one function of a graph."""
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import lowering
+from tests.helpers import graph_of
+
+WORDS = np.array([3, 4], np.uint32)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_threefry_is_one_function(compiled):
+    def fun(words):
+        key = jax.random.wrap_key_data(words)
+        first, second = jax.random.split(key)
+        return jax.random.normal(first, (3,)), jax.random.uniform(second, (100, 200))
+
+    library = graph_of(fun, WORDS, compiled=compiled, target="tf").as_graph_def().library
+    names = [function.signature.name for function in library.function]
+    assert sum("four_rounds_by_shifts" in name for name in names) == 1
+    assert sum("_by_floats" in name for name in names) == (0 if compiled else 2)
+
+
+def test_sizes_around_the_limit_of_kernels():
+    for size in (4095, 4096, 4097):
+        fun = lambda words, size=size: jax.random.bits(  # noqa: E731
+            jax.random.wrap_key_data(words), (size,)
+        )
+        converted = lowering.convert(fun, target="tf")
+        np.testing.assert_array_equal(tf.function(converted, autograph=False)(WORDS), fun(WORDS))
+        np.testing.assert_array_equal(converted(WORDS), fun(WORDS))
