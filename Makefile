@@ -19,6 +19,7 @@ test: $(READY)
 lint: $(READY)
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/lint-imports --no-logo
 	$(VENV)/bin/mypy
 
 docs: $(READY)

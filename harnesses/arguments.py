@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from lowering.ops.dtypes import BOOL, COMPLEX, FLOAT, INTEGER, SIGNED
+from lowering.ops.dtypes import BOOL, COMPLEX, FLOAT, INTEGER
 
 # A function that makes an array from a random generator.
 Maker = Callable[[np.random.Generator], np.ndarray]

@@ -12,7 +12,6 @@ from harnesses.arguments import (
     INEXACT,
     INTEGER,
     NUMBER,
-    SIGNED,
     Maker,
     is_complex,
     name,
@@ -21,6 +20,7 @@ from harnesses.arguments import (
 )
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
+from lowering.ops.dtypes import SIGNED
 
 
 def tiny(dtype) -> float:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import jax
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Group, Pattern, Patterns, Uses
+from lowering.passes.patterns import Group, Pattern, Uses
 from lowering.passes.rewriting import replace_equations
 
 
@@ -69,7 +70,7 @@ def _is_images(x, *features):
     )
 
 
-_BY_EXAMPLE = (
+PATTERNS = (
     *(
         Pattern(example, _SOFTMAX.bind, args=(_MATRIX,), when=_is_wide_float)
         for example in (
@@ -133,17 +134,34 @@ def _sum_of_splits(split: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
     ]
 
 
-PATTERNS = Patterns(_BY_EXAMPLE, {"transpose": _transposed_product, "split": _sum_of_splits})
+SEARCHES = {"transpose": _transposed_product, "split": _sum_of_splits}
 
 
-def mark_convolutions(jaxpr: Jaxpr) -> Jaxpr:
-    """Tells batch normalizations which convolution makes their operand: TensorFlow joins them."""
+def mark_operands(jaxpr: Jaxpr) -> Jaxpr:
+    """Tells equations what they can gain by of the equation that makes their operand.
+
+    A batch normalization is told the convolution, as TensorFlow joins them; a maximum over windows
+    is told if its operand is a rectifier's, as numbers without a sign are ordered like their bits.
+    """
     uses = Uses(jaxpr)
 
-    def mark(norm):
+    def mark_norm(norm):
         maker = uses.maker(norm.invars[0])
         if maker is None or maker.primitive.name != "conv_general_dilated":
             return None
         return norm.replace(params={**norm.params, "convolution": maker})
 
-    return replace_equations(jaxpr, {"batch_norm": mark})
+    def mark_pool(pool):
+        maker = uses.maker(pool.invars[0])
+        if maker is None or maker.primitive.name != "max" or not any(map(_is_zero, maker.invars)):
+            return None
+        return pool.replace(params={**pool.params, "of_rectifier": True})
+
+    return replace_equations(jaxpr, {"batch_norm": mark_norm, "reduce_window_max": mark_pool})
+
+
+def _is_zero(atom):
+    """Whether an operand is a positive zero of a floating-point dtype."""
+    if not isinstance(atom, jex_core.Literal) or not jnp.issubdtype(atom.aval.dtype, np.floating):
+        return False
+    return atom.val == 0 and not np.signbit(atom.val)

@@ -6,7 +6,7 @@ import jax.extend.core as jex_core
 
 from lowering import jax_compat
 from lowering.passes.flattening import flatten_calls
-from lowering.passes.fusion import PATTERNS, mark_convolutions
+from lowering.passes.fusion import PATTERNS, SEARCHES, mark_operands
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr
@@ -47,5 +47,5 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int]) -> Jaxpr:
     jaxpr = unroll_short_scans(jaxpr)
     jaxpr = contract_ahead(jaxpr, mode)
     jaxpr = widen_steps(jaxpr, mode)
-    jaxpr = fuse(jaxpr, PATTERNS)
-    return mark_convolutions(jaxpr)
+    jaxpr = fuse(jaxpr, PATTERNS, SEARCHES)
+    return mark_operands(jaxpr)

@@ -13,14 +13,25 @@ from lowering.arrays import computations
 from lowering.arrays.windows import fold, windows
 from lowering.ops import bitcast, cast, constant, dtypes, emit
 from lowering.registry import decomposition, rule
+from lowering.targets import Mode
 from lowering.tensors import movement, ordering
 from lowering.tensors.pooling import pool
 
 
 @rule("reduce_window_max")
-def reduce_window_max(ctx, x, **window):
-    """NaN in a window gives NaN, and 0 is above -0."""
-    return _extremum(ctx, x, windows(**window), lambda y: y)
+def reduce_window_max(ctx, x, *, of_rectifier=False, **window):
+    """NaN in a window gives NaN, and 0 is above -0.
+
+    Numbers of a rectifier have no sign, which leaves them in the order of their bits, NaN last.
+    """
+    axes = windows(**window)
+    if not of_rectifier or 0 in ctx.out_aval.shape:
+        return _extremum(ctx, x, axes, lambda y: y)
+    if ctx.mode is Mode.COMPILED:
+        x = emit("Abs", x)  # Only elsewhere a rectifier takes the sign of NaN away.
+    bits = bitcast(x, dtypes.signed(x.dtype))
+    fill = bitcast(constant(-np.inf, x.dtype), bits.dtype)
+    return bitcast(pool(ctx, bits, ctx.in_avals[0].shape, axes, fill, _max_pool), x.dtype)
 
 
 @rule("reduce_window_min")
