@@ -96,23 +96,25 @@ def _split(
     """The invariant equations of a body, and the others, as jaxprs without dead code.
 
     The first is a function of the constants. The second has its results as further constants.
+    Equations that must not be hoisted are in the second, and in the first if others need them.
     """
     consts, others = body.invars[:num_consts], body.invars[num_consts:]
     is_fixed = {*consts, *body.constvars}
     invariant, varying = [], []
     for eqn in needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
         inputs = used([eqn])
-        is_invariant = (
-            bool(inputs)
-            and is_fixed.issuperset(inputs)
-            and not eqn.effects
-            and not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
-        )
+        is_invariant = bool(inputs) and is_fixed.issuperset(inputs) and not eqn.effects
         (invariant if is_invariant else varying).append(eqn)
         if is_invariant:
             is_fixed.update(eqn.outvars)
     read_later = used(varying, body.outvars)
+    for eqn in reversed(invariant):
+        is_hoisted = not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
+        if not is_hoisted and not read_later.isdisjoint(eqn.outvars):
+            varying.insert(0, eqn)
+            read_later = (read_later | used([eqn])).difference(eqn.outvars)
     results = [var for eqn in invariant for var in eqn.outvars if var in read_later]
+    invariant = needed(invariant, lambda eqn: False, results)
     return (
         jax_compat.with_equations(body, consts, results, invariant),
         jax_compat.with_equations(body, [*consts, *results, *others], body.outvars, varying),

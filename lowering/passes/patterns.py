@@ -111,7 +111,7 @@ def _matches(pattern, eqn, uses):
             yield from (
                 other
                 for other in _Matcher(exact, uses, is_exact=True).matches(eqn)
-                if other[0] == found[0]
+                if all(map(_is_same, other[0], found[0]))
             )
 
 
@@ -179,10 +179,10 @@ class _Matcher:
 
     def _atom(self, ours, theirs, env):
         if isinstance(ours, jex_core.Literal):
-            if isinstance(theirs, jex_core.Literal) and np.array_equal(ours.val, theirs.val):
+            if _is_same(ours, theirs):
                 yield env
         elif ours in env:
-            if env[ours] is theirs:
+            if _is_same(env[ours], theirs):
                 yield env
         elif ours not in self._made_by:
             yield {**env, ours: theirs}
@@ -234,6 +234,13 @@ def _traced(fun: Callable[..., Any], args: tuple[jax.ShapeDtypeStruct, ...]) -> 
 def _structs(atoms: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
     """Shapes and dtypes; a weak type would make JAX convert what is combined with it."""
     return tuple(jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in atoms)
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether atoms are the same variable, or literals of the same value."""
+    if isinstance(x, jex_core.Literal) and isinstance(y, jex_core.Literal):
+        return bool(np.array_equal(x.val, y.val))
+    return x is y
 
 
 def _root(example: Jaxpr) -> jex_core.JaxprEqn:
