@@ -1,6 +1,7 @@
 """Prints how fast whole models are lowered and run, compared with `jax.jit` in the same process.
 
     python -m tools.bench --model resnet50 --target tf --repeats 40
+    python -m tools.bench --model lstm --target tf --without contract_ahead widen_steps
 
 The implementations take turns, and a ratio is the median over the turns, so that other work on the
 machine disturbs all of them alike. Parameters are arguments of `jax.jit` and variables of
@@ -14,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
@@ -21,8 +23,24 @@ import tensorflow as tf
 
 import lowering
 from harnesses import models
+from lowering.ops import tuning
+from lowering.passes import pipeline
 
 TARGETS = ("tf", "xla")
+# What takes the place of each choice for speed alone, to measure what it gains.
+WITHOUT: dict[str, tuple[Any, str, Any]] = {
+    "transposes_by_einsum": (tuning, "transposes_by_einsum", lambda *_: False),
+    "multiplies_by_eigen": (tuning, "multiplies_by_eigen", lambda *_: False),
+    "convolves_by_matmul": (tuning, "convolves_by_matmul", lambda *_: False),
+    "contract_ahead": (pipeline, "contract_ahead", lambda jaxpr, mode: jaxpr),
+    "hoist_invariants": (pipeline, "hoist_invariants", lambda jaxpr: jaxpr),
+    "unroll_short_scans": (pipeline, "unroll_short_scans", lambda jaxpr: jaxpr),
+    "widen_steps": (pipeline, "widen_steps", lambda jaxpr, mode: jaxpr),
+    "flatten_calls": (pipeline, "flatten_calls", lambda jaxpr: jaxpr),
+    "patterns": (pipeline, "PATTERNS", ()),
+    "searches": (pipeline, "SEARCHES", {}),
+    "mark_operands": (pipeline, "mark_operands", lambda jaxpr: jaxpr),
+}
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 # After a call of the other library a library is slow, as its own threads sleep and those of the
 # other do not yet. The first fifth of each turn is therefore not measured.
@@ -161,6 +179,40 @@ def report(
     return [(program.name, *row) for row in rows]
 
 
+def report_gains(
+    program: Program,
+    choices: Sequence[str],
+    target: str,
+    repeats: int,
+    clock: Callable[[], float],
+) -> list[tuple[str, str, str]]:
+    """Measures time and nodes without each choice for speed, relative to those with all."""
+    *params, inputs = program.args
+    variables = jax.tree.map(tf.Variable, params)
+    inputs = jax.tree.map(tf.constant, inputs)
+
+    def run(compiled: bool) -> tuple[Callable[[], Any], int]:
+        pipeline.optimized.cache_clear()
+        fun = functools.partial(lowering.convert(_fresh(program.fun), target=target), *variables)
+        function = tf.function(fun, autograph=False, jit_compile=compiled)
+        concrete = function.get_concrete_function(inputs)
+        return functools.partial(_run_and_read, concrete, inputs), count_nodes(program, target)
+
+    rows = []
+    for mode, compiled in (("graph", False), ("compiled", True)):
+        runs = [run(compiled)]
+        for choice in choices:
+            with mock.patch.object(*WITHOUT[choice]):
+                runs.append(run(compiled))
+        seconds = time_in_turns([call for call, _ in runs], repeats, clock)
+        for choice, (_, nodes), times in zip(choices, runs[1:], seconds.T[1:], strict=True):
+            ratio = np.median(times / seconds[:, 0])
+            value = f"{ratio:.2f} (nodes {nodes / runs[0][1]:.2f})"
+            rows.append((program.name, f"{mode} without {choice}", value))
+    pipeline.optimized.cache_clear()
+    return rows
+
+
 def _nodes_per_call(target: str) -> float:
     """How many nodes each further call of `jax.random.normal` adds, without its arguments."""
 
@@ -189,6 +241,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         default="wall",
         help="processor time is the sum over all threads, and says more on a busy machine",
     )
+    parser.add_argument(
+        "--without",
+        nargs="*",
+        choices=WITHOUT,
+        help="print what the program takes without each of these choices, or of all, instead",
+    )
     args = parser.parse_args(argv)
 
     rows = []
@@ -196,7 +254,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         is_random = name == "random_normal"
         programs = [random_program()] if is_random else [model_program(name, n) for n in args.batch]
         for program in programs:
-            rows += report(program, args.target, args.repeats, CLOCKS[args.clock])
+            if args.without is None:
+                rows += report(program, args.target, args.repeats, CLOCKS[args.clock])
+                continue
+            for target in args.target:
+                choices = args.without or tuple(WITHOUT)
+                rows += report_gains(program, choices, target, args.repeats, CLOCKS[args.clock])
     print(f"jax {jax.__version__}, tensorflow {tf.__version__}, {args.clock} time")
     for name, figure, value in rows:
         print(f"{name:24}{figure:34}{value}")
