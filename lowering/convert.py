@@ -18,6 +18,15 @@ from lowering.ops.dims import Dimensions
 from lowering.passes.program import Program, trace
 from lowering.targets import Target, resolve
 
+# What else the trace of a function depends on.
+_JAX_SETTINGS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_numpy_dtype_promotion",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+)
+
 
 def convert(
     fun_jax: Callable[..., Any],
@@ -74,11 +83,11 @@ def convert(
                 "(jit, grad, vmap, ...); call the JAX function itself there"
             )
         given = arguments.flatten(args, kwargs, polymorphic_shapes, polymorphic_constraints)
-        key = given.key, _jax_settings()
+        key = given.key, *(getattr(jax.config, name) for name in _JAX_SETTINGS)
         if key not in traces:
             traces[key] = _Trace.of(fun_jax, given, convert_vjp)
         traced = traces[key]
-        lower = functools.partial(_lower, traced, resolved, given)
+        lower: gradient.Lower = functools.partial(_lower, traced, resolved, given)
         if with_gradient:
             lower = gradient.differentiable(lower, traced.vjp)
         else:
@@ -88,7 +97,7 @@ def convert(
 
     # AutoGraph would rewrite the code of JAX, to no effect but a slow trace.
     fun_tf = tf.autograph.experimental.do_not_convert(fun_tf)
-    fun_tf.__signature__ = arguments.signature(fun_jax)
+    setattr(fun_tf, "__signature__", arguments.signature(fun_jax))  # noqa: B010
     return fun_tf
 
 
@@ -141,18 +150,6 @@ def _lower(
     if without_gradient:
         results = gradient.prevent(results, without_gradient)
     return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
-
-
-def _jax_settings() -> Any:
-    """What else the trace of a function depends on."""
-    config = jax.config
-    return (
-        config.jax_enable_x64,
-        config.jax_default_matmul_precision,
-        config.jax_numpy_dtype_promotion,
-        config.jax_default_prng_impl,
-        config.jax_threefry_partitionable,
-    )
 
 
 def _name(fun: Callable[..., Any]) -> str:

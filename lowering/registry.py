@@ -204,6 +204,14 @@ def facts(primitive: str) -> Facts:
     return _FACTS.get(primitive, _NO_FACTS)
 
 
+def called(eqn: Any, operands: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The jaxpr that an equation calls, and its operands, given those of the equation."""
+    function = facts(eqn.primitive.name).called
+    if function is None:
+        raise ValueError(f"{eqn.primitive.name} is no call")
+    return function(*operands, **eqn.params)
+
+
 def has_trait(primitive: str, trait: Trait) -> bool:
     """Whether a primitive has a trait."""
     return trait in facts(primitive).traits

@@ -28,7 +28,7 @@ from harnesses.harness import all_harnesses
 from harnesses.sweep import Selection, versions
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
-from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, UNSIGNED
+from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 EVIDENCE = G3DOC / "evidence.json"
@@ -43,7 +43,7 @@ _GROUPS = {
     "number": arguments.NUMBER,
     "inexact": arguments.INEXACT,
     "integer": INTEGER,
-    "signed": arguments.SIGNED,
+    "signed": SIGNED,
     "unsigned": UNSIGNED,
     "float": FLOAT,
     "complex": COMPLEX,

@@ -179,7 +179,7 @@ class Interpreter(Lowering):
         if operand_avals is None:
             operand_avals = [
                 jax.ShapeDtypeStruct(x.shape, getattr(x.dtype, "as_numpy_dtype", x.dtype))
-                for x in operands
+                for x in map(values.full, operands)
             ]
         structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in operand_avals)
         jaxpr, is_single = trace_ours_once(fun, structs, tuple(sorted(params.items())))

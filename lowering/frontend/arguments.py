@@ -76,9 +76,9 @@ def flatten(
 def signature(fun: Callable[..., Any]) -> inspect.Signature:
     """The signature of `fun` without defaults, which a `tf.function` would pass as tensors."""
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        parameters = list(inspect.signature(fun).parameters.values())
     except ValueError:  # Some builtins have no signature.
-        parameters = ()
+        parameters = []
     kept = [
         parameter.replace(annotation=parameter.empty)
         for parameter in parameters
@@ -141,7 +141,7 @@ class _Argument:
                 f"argument {path} has type {kind}, which is no JAX array{detail}"
             ) from None
 
-    def static_shape(self) -> tuple[int, ...]:
+    def static_shape(self) -> tuple[int | None, ...]:
         """Its shape; a ValueError if TensorFlow does not know it."""
         shape = _static_shape(self.leaf)
         if None in shape:

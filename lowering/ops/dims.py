@@ -5,7 +5,7 @@ it does not. The values of the variables are int32 scalars taken from the shapes
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,7 @@ from lowering.ops import memo, modes
 from lowering.ops.constants import constant, integers
 from lowering.targets import Mode
 
-Size = int | tf.Tensor
+Size: TypeAlias = int | tf.Tensor
 
 _OPERATIONS = {
     "add": lambda x, y: x + y,

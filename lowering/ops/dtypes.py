@@ -47,7 +47,7 @@ FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
 E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 # The dtype whose tensors hold their values in a program; see `narrow`.
-_HELD = {
+_HELD: dict[Any, np.dtype] = {
     **dict.fromkeys(NARROW_FLOAT, np.dtype(np.float32)),
     **dict.fromkeys(NARROW_SIGNED, np.dtype(np.int8)),
     **dict.fromkeys(NARROW_UNSIGNED, np.dtype(np.uint8)),

@@ -23,7 +23,7 @@ _LACKS: dict[str, frozenset[tf.DType]] = {
 @functools.cache
 def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
     """The dtypes of `attr` in the CPU kernels of `op`; None if they accept every dtype."""
-    dtypes = set()
+    dtypes: set[tf.DType] = set()
     for kernel in tf_kernels.get_registered_kernels_for_op(op).kernel:
         if kernel.device_type != "CPU":
             continue

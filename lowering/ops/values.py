@@ -12,7 +12,7 @@ primitives on operands that are all broadcast: the work is done once per distinc
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import jax
 import numpy as np
@@ -45,10 +45,10 @@ class Broadcastable:
         return self._full
 
 
-Value = tf.Tensor | Broadcastable | np.ndarray | jax.Array
+Value: TypeAlias = tf.Tensor | Broadcastable | np.ndarray | jax.Array
 
 
-def is_known(value: Value) -> bool:
+def is_known(value: Value) -> TypeGuard[np.ndarray | jax.Array]:
     """Whether a value is known at lowering time."""
     return not isinstance(value, tf.Tensor | Broadcastable)
 
@@ -73,12 +73,12 @@ def tensor(value: Value, dtype: Any = None) -> tf.Tensor:
       dtype: its JAX dtype; for a known value that of the array if None.
     """
     value = full(value)
-    if isinstance(value, tf.Tensor):
+    if not is_known(value):
         return value
     if dtype is None:
         return constant(value)
     if dtype == dtypes.FLOAT0:
-        return constant(np.zeros(np.shape(value), np.int32))
+        return constant(np.zeros(value.shape, np.int32))
     return constant(held(value, dtype), dtypes.to_tf(dtype))
 
 

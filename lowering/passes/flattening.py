@@ -66,9 +66,8 @@ def flatten_calls(jaxpr: Jaxpr) -> Jaxpr:
 
 def _program(eqn: jex_core.JaxprEqn) -> tuple[Jaxpr | None, Sequence[Any]]:
     """The jaxpr that an equation calls or, if it draws random bits, is; and its operands."""
-    called = registry.facts(eqn.primitive.name).called
-    if called is not None:
-        return called(*eqn.invars, **eqn.params)
+    if registry.facts(eqn.primitive.name).called is not None:
+        return registry.called(eqn, eqn.invars)
     return (jax_compat.jaxpr_of(eqn) if eqn.primitive.name == _BITS else None), eqn.invars
 
 
@@ -102,7 +101,7 @@ class _NotElementwiseError(Exception):
 class _Flattening:
     """Makes equations on vectors of equations on arrays of a shape."""
 
-    def __init__(self, shape: tuple[int, ...], length: tuple[Any, ...]):
+    def __init__(self, shape: Sequence[int], length: Sequence[Any]):
         self._shape = shape
         self._length = length
         self._vars: dict[jex_core.Var, jex_core.Var] = {}
@@ -132,7 +131,7 @@ class _Flattening:
         if not shape:
             return ()
         if shape == self._shape:
-            return self._length
+            return tuple(self._length)
         if all(dim == 1 for dim in shape):
             return (1,)
         raise _NotElementwiseError

@@ -5,6 +5,7 @@ like any other, or of JAX's. To add one, write the program and its replacement a
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.extend.core as jex_core
@@ -60,12 +61,12 @@ def _batch_norm(x, mean, variance, scale, offset, epsilon):
 
 def _is_images(x, *features):
     """Whether the operands are float32 images, features last, and values for each feature."""
-    *features, epsilon = features
+    *by_feature, epsilon = features
     return (
         x.dtype == np.float32
         and len(x.shape) == 4
         and x.shape[:3] != (1, 1, 1)
-        and all(v.shape == (1, 1, 1, x.shape[-1]) for v in features)
+        and all(v.shape == (1, 1, 1, x.shape[-1]) for v in by_feature)
         and epsilon.shape == ()
     )
 
@@ -105,8 +106,8 @@ def _sum_of_splits(split: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
 
     The number of parts varies, so that no example will do.
     """
-    adds = [group.user(var, "add") for var in split.outvars]
-    if None in adds:
+    adds: list[Any] = [group.user(var, "add") for var in split.outvars]
+    if not all(adds):
         return None
     others = [
         [atom for atom in add.invars if atom is not var]

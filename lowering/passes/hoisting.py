@@ -100,7 +100,8 @@ def _split(
     """
     consts, others = body.invars[:num_consts], body.invars[num_consts:]
     is_fixed = {*consts, *body.constvars}
-    invariant, varying = [], []
+    invariant: list[jex_core.JaxprEqn] = []
+    varying: list[jex_core.JaxprEqn] = []
     for eqn in needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
         inputs = used([eqn])
         is_invariant = bool(inputs) and is_fixed.issuperset(inputs) and not eqn.effects

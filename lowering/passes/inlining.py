@@ -37,8 +37,7 @@ def inline_calls(jaxpr: Jaxpr, kept: frozenset[int]) -> Jaxpr:
             if not _is_call(eqn):
                 new.add(eqn)
                 continue
-            function = registry.facts(eqn.primitive.name).called
-            called, operands = function(*new.read(eqn.invars), **eqn.params)
+            called, operands = registry.called(eqn, new.read(eqn.invars))
             if id(called) in kept:
                 new.add(eqn)
             else:

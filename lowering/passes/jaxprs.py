@@ -2,12 +2,12 @@
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.extend.core as jex_core
 
 # An open or closed jaxpr: the bodies of some primitives have no constants and are open.
-Jaxpr = jex_core.ClosedJaxpr | jex_core.Jaxpr
+Jaxpr: TypeAlias = jex_core.ClosedJaxpr | jex_core.Jaxpr
 
 
 def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:

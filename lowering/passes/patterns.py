@@ -145,7 +145,7 @@ class _Matcher:
     def matches(self, eqn: jex_core.JaxprEqn) -> Iterator[tuple[list[Any], list[Any]]]:
         """The groups that end with an equation; several if operands can be exchanged."""
         for env in self._equation(_root(self._example), eqn, {}):
-            made = [self._uses.maker(env[var]) for var in self._made_by if var in env]
+            made: list[Any] = [self._uses.maker(env[v]) for v in self._made_by if v in env]
             parts = {id(part): part for part in made}
             is_whole = all(
                 id(user) in parts
