@@ -103,8 +103,9 @@ def plain(tree: Any) -> Any:
         return [plain(item) for item in tree]
     if isinstance(tree, data_structures._TupleWrapper) or type(tree) is tuple:
         items = [plain(item) for item in tree]
-        fields = getattr(tree, "_fields", None)
-        return tuple(items) if fields is None else type(tree.__wrapped__)(*items)
+        wrapped: Any = tree
+        is_named = hasattr(tree, "_fields")
+        return type(wrapped.__wrapped__)(*items) if is_named else tuple(items)
     if isinstance(tree, data_structures._DictWrapper) or type(tree) is dict:
         return {key: plain(value) for key, value in tree.items()}
     return tree

@@ -53,7 +53,7 @@ def is_known(value: Value) -> TypeGuard[np.ndarray | jax.Array]:
     return not isinstance(value, tf.Tensor | Broadcastable)
 
 
-def full(value: Value) -> Value:
+def full(value: Value) -> tf.Tensor | np.ndarray | jax.Array:
     """A value that is not left to be broadcast."""
     return value.full() if isinstance(value, Broadcastable) else value
 
