@@ -1,10 +1,10 @@
 """Arrays of PRNG keys, as tensors.
 
 A key is a few uint32 words. An array of keys is a uint32 tensor with one more dimension, for the
-words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All others
-see a key as one unsigned integer: two words are the bits of a uint64, so that a tensor of uint64
-has the shape that the primitive speaks of, and the rule that moves integers moves keys too. Keys
-of four words are two such tensors, moved one after the other.
+words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All other
+rules see a key as one unsigned integer: a key of two words is a uint64, so the tensor has the shape
+of the array of keys, and a rule that moves integers moves keys too. Keys of four words are two such
+tensors, and the equation is lowered for each.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,9 @@ def has_keys(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def apply_to_integers(ctx: Context, *operands: Value) -> Any:
-    """The results of an equation whose rule does not know of keys, on keys.
+    """The results of an equation whose rule does not know of keys; keys go in and out as words.
 
-    Args:
-      ctx: the context of the equation; its keys are all of one implementation.
-      *operands: its operands, keys as their words.
-
-    Returns:
-      The results of the equation, keys as their words.
+    All keys of the equation are of one implementation.
     """
     eqn = ctx.eqn
     (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if is_key_aval(v.aval)}
@@ -70,7 +65,7 @@ def is_key_aval(aval: Any) -> bool:
 
 
 def _integers(x: tf.Tensor | np.ndarray, num_words: int) -> list[Any]:
-    """Keys as arrays of integers: the bits of one word, or of two words each."""
+    """Keys as arrays of integers: one of uint32 or uint64, or two of uint64 for four words."""
     if isinstance(x, np.ndarray):
         numbers = np.ascontiguousarray(x).view(np.uint32 if num_words == 1 else np.uint64)
         return [numbers[..., i] for i in range(numbers.shape[-1])]
@@ -94,7 +89,7 @@ def _words_of(parts: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def _combine(primitive: str, parts: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Whether keys are equal, or not, from whether their parts are."""
+    """The result of `eq` or `ne` on keys, from its results on their parts."""
     result = parts[0]
     for part in parts[1:]:
         result = result & part if primitive == "eq" else result | part
