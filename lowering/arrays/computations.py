@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering import avals
 from lowering.registry import Trait, has_trait
 
 Combine = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Sequence[jax.Array]]
@@ -63,35 +64,31 @@ def tree_reduce(
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     kept_shape = [shape[axis] for axis in kept]
     sizes = [shape[axis] for axis in axes]
-    if not axes:
-        results = list(operands)
-    elif not all(isinstance(size, int) for size in sizes):
+    if not avals.is_static(sizes):
         order = [*sorted(axes), *kept]
         merged = (math.prod(sizes), *kept_shape)
         flat = [lax.reshape(lax.transpose(x, order), merged) for x in operands]
         return _reduce_symbolic(combine(len(kept) + 1), flat, init_values)
-    elif 0 in sizes:
-        return [jnp.broadcast_to(init, kept_shape) for init in init_values]
-    else:
-        results = list(operands)
-        for axis in sorted(axes, reverse=True):
-            results = _reduce_axis(combine(results[0].ndim), results, axis)
     inits = [jnp.broadcast_to(init, kept_shape) for init in init_values]
+    if 0 in sizes:
+        return inits
+    results = list(operands)
+    for axis in sorted(axes, reverse=True):
+        results = _reduce_axis(combine(results[0].ndim), results, axis)
     return list(combine(len(kept))(inits, results))
 
 
 def _reduce_axis(combine: Combine, operands: list[jax.Array], axis: int) -> list[jax.Array]:
     """Reduces an axis of known, positive size."""
-    results = operands
-    while (size := results[0].shape[axis]) > 1:
-        even = [lax.slice_in_dim(x, 0, size - size % 2, 2, axis) for x in results]
-        odd = [lax.slice_in_dim(x, 1, size, 2, axis) for x in results]
+    while (size := operands[0].shape[axis]) > 1:
+        even = [lax.slice_in_dim(x, 0, size - size % 2, 2, axis) for x in operands]
+        odd = [lax.slice_in_dim(x, 1, size, 2, axis) for x in operands]
         combined = combine(even, odd)
         if size % 2:
-            last = [lax.slice_in_dim(x, size - 1, size, axis=axis) for x in results]
+            last = [lax.slice_in_dim(x, size - 1, size, axis=axis) for x in operands]
             combined = [lax.concatenate(pair, axis) for pair in zip(combined, last)]
-        results = list(combined)
-    return [lax.squeeze(x, [axis]) for x in results]
+        operands = list(combined)
+    return [lax.squeeze(x, [axis]) for x in operands]
 
 
 def _reduce_symbolic(

@@ -208,16 +208,15 @@ class _ElementList:
         self._shape = avals.physical_shape(aval)[1:]
         self._dtype = dtypes.to_tf(aval.dtype)
         self._size = ctx.size(aval.shape[0])
-        element_shape = ctx.shape(self._shape)
         if x is None:
             self.handle = tf.raw_ops.TensorListReserve(
-                element_shape=element_shape,
+                element_shape=ctx.shape(self._shape),
                 num_elements=movement.scalar(self._size, tf.int32),
                 element_dtype=self._dtype,
             )
         else:
             self.handle = tf.raw_ops.TensorListFromTensor(
-                tensor=tensor(x, aval.dtype), element_shape=element_shape
+                tensor=tensor(x, aval.dtype), element_shape=ctx.shape(self._shape)
             )
 
     def get(self, i: tf.Tensor) -> tf.Tensor:

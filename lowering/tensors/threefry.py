@@ -29,20 +29,11 @@ _SHIFTS = np.uint32(32) - _DISTANCES
 _PARITY = 0x1BD11BDA
 
 
-def threefry2x32(
-    ctx: Context,
-    key0: tf.Tensor,
-    key1: tf.Tensor,
-    x0: tf.Tensor,
-    x1: tf.Tensor,
-    *,
-    is_large: bool,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The hash of the uint32 words `x0` and `x1` under the words of a key; operands broadcast.
+def threefry2x32(ctx: Context, *operands: tf.Tensor, is_large: bool) -> list[tf.Tensor]:
+    """The hash of words under keys: of (key0, key1, x0, x1), uint32 tensors that broadcast.
 
     `is_large` says whether the work in a kernel outweighs the cost of starting it.
     """
-    operands = (key0, key1, x0, x1)
     by_shifts = functools.partial(functions.call, _by_shifts)
     if not is_large:
         return by_shifts(*operands)
