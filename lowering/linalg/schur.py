@@ -100,7 +100,8 @@ def _first_column(t, below, first, last, step):
     vector from `_deflated`.
     """
     a, b, c, d = masked.block(t, last - 1)
-    h00, h01, h10, h11 = masked.block(t, first)
+    h00, h01, _, h11 = masked.block(t, first)
+    h10, h21 = masked.element(below, first + 1), masked.element(below, first + 2)
     is_exceptional = step % 10 == 0
     if jnp.issubdtype(t.dtype, jnp.complexfloating):
         # Wilkinson's shift: the eigenvalue of the last 2 x 2 block nearer to its last element.
@@ -117,9 +118,9 @@ def _first_column(t, below, first, last, step):
         b, c = jnp.where(is_exceptional, -0.4375 * extra, b), jnp.where(is_exceptional, extra, c)
         d = jnp.where(is_exceptional, a, d)
         x0 = ((h00 - a) * (h00 - d) - b * c) / jnp.where(h10 == 0, 1, h10) + h01
-        values = (x0, (h00 - a) + (h11 - d), masked.element(below, first + 2))
+        values = (x0, (h00 - a) + (h11 - d), h21)
     offsets = masked.positions(t.shape[0]) - first
-    vector = jnp.zeros_like(below)
+    vector = jnp.zeros((), t.dtype)
     for i, value in enumerate(values):
         vector = jnp.where(offsets == i, value, vector)
     return vector
