@@ -67,17 +67,9 @@ def windows(
 ) -> list[Window]:
     """The windows of a primitive, one for each axis."""
     ones = (1,) * len(window_dimensions)
-    return [
-        Window(size, stride, low, high, base, dilation)
-        for size, stride, (low, high), base, dilation in zip(
-            window_dimensions,
-            window_strides,
-            padding,
-            base_dilation or ones,
-            window_dilation or ones,
-            strict=True,
-        )
-    ]
+    dilations = (base_dilation or ones, window_dilation or ones)
+    axes = zip(window_dimensions, window_strides, padding, *dilations, strict=True)
+    return [Window(size, stride, *pair, *both) for size, stride, pair, *both in axes]
 
 
 # The most elements of a window that are reduced without a loop in the graph.

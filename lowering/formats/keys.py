@@ -34,8 +34,9 @@ def apply_to_integers(ctx: Context, *operands: Value) -> Any:
     eqn = ctx.eqn
     (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if is_key_aval(v.aval)}
     (num_words,) = jax_compat.key_shape(dtype)
-    as_integers = [
-        _integers(x, num_words) if is_key_aval(var.aval) else None
+    num_parts = max(num_words // 2, 1)
+    operand_parts = [
+        _integers(x, num_words) if is_key_aval(var.aval) else [x] * num_parts
         for x, var in zip(operands, eqn.invars, strict=True)
     ]
     integer = np.dtype(np.uint32 if num_words == 1 else np.uint64)
@@ -45,13 +46,10 @@ def apply_to_integers(ctx: Context, *operands: Value) -> Any:
         # It fills each word.
         both = fill_value * (1 + (1 << 32))
         eqn_on_integers = eqn_on_integers.replace(params={**eqn.params, "fill_value": both})
-    parts = []
-    for part in range(max(num_words // 2, 1)):
-        of_part = [
-            x if integers is None else integers[part]
-            for x, integers in zip(operands, as_integers, strict=True)
-        ]
-        parts.append(ctx.equation(eqn_on_integers, *of_part))
+    parts = [
+        ctx.equation(eqn_on_integers, *(of_operand[i] for of_operand in operand_parts))
+        for i in range(num_parts)
+    ]
     results = [
         _words_of(group) if is_key_aval(var.aval) else _combine(eqn.primitive.name, group)
         for group, var in zip(zip(*parts, strict=True), eqn.outvars, strict=True)
