@@ -16,7 +16,9 @@ from jax import lax
 from lowering import avals
 from lowering.registry import Trait, has_trait
 
-Combine = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Sequence[jax.Array]]
+Arrays = Sequence[jax.Array]
+# Combines two sequences of as many arrays elementwise.
+Combine = Callable[[Arrays, Arrays], Arrays]
 
 # The size of the blocks of a scan. Larger blocks take more steps, and smaller ones more levels.
 _BLOCK = 32
@@ -49,10 +51,7 @@ def elementwise(computation: jex_core.ClosedJaxpr, rank: int) -> Combine:
 
 
 def tree_reduce(
-    combine: Callable[[int], Combine],
-    operands: Sequence[jax.Array],
-    init_values: Sequence[jax.Array],
-    axes: Sequence[int],
+    combine: Callable[[int], Combine], operands: Arrays, init_values: Arrays, axes: Sequence[int]
 ) -> list[jax.Array]:
     """Reduces `axes` of arrays of one shape by combining neighbours, then their results, and so on.
 
@@ -78,7 +77,7 @@ def tree_reduce(
     return list(combine(len(kept))(inits, results))
 
 
-def _reduce_axis(combine: Combine, operands: list[jax.Array], axis: int) -> list[jax.Array]:
+def _reduce_axis(combine: Combine, operands: Arrays, axis: int) -> list[jax.Array]:
     """Reduces an axis of known, positive size."""
     while (size := operands[0].shape[axis]) > 1:
         even = [lax.slice_in_dim(x, 0, size - size % 2, 2, axis) for x in operands]
@@ -91,9 +90,7 @@ def _reduce_axis(combine: Combine, operands: list[jax.Array], axis: int) -> list
     return [lax.squeeze(x, [axis]) for x in operands]
 
 
-def _reduce_symbolic(
-    combine: Combine, operands: Sequence[jax.Array], init_values: Sequence[jax.Array]
-) -> list[jax.Array]:
+def _reduce_symbolic(combine: Combine, operands: Arrays, init_values: Arrays) -> list[jax.Array]:
     """Reduces axis 0, whose size is symbolic and may be zero."""
     with_init = [
         lax.concatenate([jnp.broadcast_to(init, (1, *x.shape[1:])), x], 0)
@@ -103,7 +100,7 @@ def _reduce_symbolic(
     return [lax.index_in_dim(x, 0, keepdims=False) for x in results]
 
 
-def _suffix_scan_symbolic(combine: Combine, operands: Sequence[jax.Array]) -> list[jax.Array]:
+def _suffix_scan_symbolic(combine: Combine, operands: Arrays) -> list[jax.Array]:
     """The reductions of all suffixes along axis 0.
 
     Each step combines every element with one further on, twice as far as in the step before (Hillis
@@ -131,17 +128,13 @@ def _suffix_scan_symbolic(combine: Combine, operands: Sequence[jax.Array]) -> li
 
 
 def scan(
-    combine: Callable[[jax.Array, jax.Array], jax.Array],
-    x: jax.Array,
-    identity: Any,
-    axis: int,
-    reverse: bool,
+    combine: Callable[..., jax.Array], x: jax.Array, identity: Any, axis: int, reverse: bool
 ) -> jax.Array:
     """The reductions of all prefixes along an axis, or of all suffixes if `reverse`.
 
     First all blocks are scanned at once, then the totals of the blocks. Each element is then
-    combined with the total of the blocks before its own. `identity` is neutral in `combine`, which
-    is associative and elementwise.
+    combined with the total of the blocks before its own. `combine` takes two arrays, is elementwise
+    and associative, and `identity` is neutral in it.
     """
     size = x.shape[axis]
     if not isinstance(size, int):

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from lowering import avals
+from lowering.arrays.computations import Arrays, Combine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,11 +78,9 @@ _UNROLLED = 128
 # XLA splits loops over fewer elements than these.
 _PEELED = 64
 
-Arrays = Sequence[jax.Array]
-
 
 def fold(
-    operands: Arrays, inits: Arrays, reducer: Callable[..., Arrays], axes: Sequence[Window]
+    operands: Arrays, inits: Arrays, combine: Combine, axes: Sequence[Window]
 ) -> list[jax.Array]:
     """Reduces windows by any function, one element after the other.
 
@@ -91,7 +90,7 @@ def fold(
     Args:
       operands: arrays of one shape.
       inits: for each operand the scalar with which the reduction of each window begins.
-      reducer: combines lists of arrays elementwise: the results so far, and the next elements.
+      combine: combines the results so far with the next elements.
       axes: a window for each axis.
     """
     shape = operands[0].shape
@@ -112,7 +111,7 @@ def fold(
             if inside is not True:
                 mask = mask & jnp.expand_dims(inside, range(1, len(shape) - i))
         values = [_elements(x, axes, counts, offsets) for x in padded]
-        reduced = reducer(results, values)
+        reduced = combine(results, values)
         if mask is True:
             return list(reduced)
         return [jnp.where(mask, new, old) for new, old in zip(reduced, results, strict=True)]

@@ -71,7 +71,7 @@ def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor
 
 
 def run_on_bits(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
-    """The result of an equation on the bits of its operands, as uint8; the low bits are right."""
+    """The result of an equation on the bits of its operands, in uint8; only its low bits count."""
     dtype = ctx.in_avals[0].dtype
     operands = [to_bits(x, dtype) for x in operands]
     eqn = jax_compat.replace_dtypes(

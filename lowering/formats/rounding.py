@@ -79,9 +79,8 @@ def _round(x, dtype):
     bits = bitcast(x, word)
     absolute = emit("BitwiseAnd", bits, constant(word.max, word))
     dropped = mantissa - form.mantissa
-    is_odd = emit(
-        "BitwiseAnd", emit("RightShift", absolute, constant(dropped, word)), constant(1, word)
-    )
+    kept = emit("RightShift", absolute, constant(dropped, word))
+    is_odd = emit("BitwiseAnd", kept, constant(1, word))
     half = emit("AddV2", is_odd, constant((1 << (dropped - 1)) - 1, word))
     rounded = emit("BitwiseAnd", emit("AddV2", absolute, half), constant(-(1 << dropped), word))
     # Subnormal numbers are the multiples of the least of them.
@@ -120,11 +119,9 @@ def _round_to_power(x):
     small = emit("SelectV2", is_least, least, second)
     result = emit("SelectV2", emit("Less", bits, constant(bits_of(2.0**-126))), small, result)
     lowest = 1 if x.dtype == tf.float32 else int(bits_of(2.0**-127))
-    is_outside = emit(
-        "LogicalOr",
-        emit("Less", bits, constant(lowest, word)),
-        emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127))),
-    )
+    is_low = emit("Less", bits, constant(lowest, word))
+    is_high = emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127)))
+    is_outside = emit("LogicalOr", is_low, is_high)
     return emit("SelectV2", is_outside, constant(np.nan, np.float32), result)
 
 

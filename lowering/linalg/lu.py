@@ -79,13 +79,13 @@ def permutation(pivots: Array, *, permutation_size: int) -> Array:
 def pivots(permutation: Array) -> Array:
     """Returns the swaps that result in a permutation of n rows; the inverse of `permutation`.
 
-    Step k moves the original row p = permutation[k] to place k. If p >= k, that row is still in
-    place p. If p < k, step p has exchanged it with row permutation[p], so it is where that row was.
-    The same rule says where that was, and so on.
+    Step k moves the original row p = permutation[k] to position k. If p >= k, that row is still at
+    position p. If p < k, step p has swapped it with row permutation[p], so it is where that row
+    was; and where that was, the same rule says.
     """
     steps = lax.iota(jnp.int32, permutation.shape[0])
 
-    def follow(place):
-        return jnp.where(place < steps, jnp.take(permutation, place, mode="clip"), place)
+    def follow(position):
+        return jnp.where(position < steps, jnp.take(permutation, position, mode="clip"), position)
 
-    return lax.while_loop(lambda place: jnp.any(place < steps), follow, permutation)
+    return lax.while_loop(lambda position: jnp.any(position < steps), follow, permutation)

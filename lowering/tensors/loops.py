@@ -146,11 +146,7 @@ def scan(
     i, values, handles = tf.while_loop(
         (lambda i, *_: i > stop) if reverse else (lambda i, *_: i < stop),
         loop_body,
-        (
-            movement.scalar(first, tf.int32),
-            carried.init,
-            tuple(stack.handle for stack in stacks),
-        ),
+        (movement.scalar(first, tf.int32), carried.init, tuple(s.handle for s in stacks)),
         shape_invariants=(tf.TensorShape(()), carried.shapes, (tf.TensorShape(()),) * len(stacks)),
     )
     if isinstance(size, int):

@@ -21,6 +21,8 @@ Dim = Any
 Shape = Sequence[Dim]
 # Positions: dimensions, or integer scalars of one dtype.
 Starts = Sequence[Dim | tf.Tensor]
+# How many elements to add before and after, for each axis.
+Paddings = Sequence[tuple[Dim, Dim]]
 
 # The highest rank that the kernels of Slice, StridedSlice, ReverseV2 and Tile take.
 MAX_RANK = 8
@@ -120,16 +122,11 @@ def slice_(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shap
 
 
 def pad(
-    ctx: Context,
-    x: tf.Tensor,
-    shape: Shape,
-    value: tf.Tensor,
-    paddings: Sequence[tuple[Dim, Dim]],
-    padded: Shape,
+    ctx: Context, x: tf.Tensor, shape: Shape, value: tf.Tensor, paddings: Paddings, padded: Shape
 ) -> tf.Tensor:
-    """`x` with copies of the scalar `value` before and after it along each axis.
+    """`x` with copies of the scalar `value` around it, so that it has the dimensions `padded`.
 
-    `paddings` says how many, and none is negative; `padded` are the dimensions of the result.
+    No padding is negative.
     """
     axes = [i for i, pair in enumerate(paddings) if any(_is_nonzero(amount) for amount in pair)]
     if not axes:

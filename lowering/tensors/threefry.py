@@ -55,7 +55,7 @@ def _hash_with(shift_right, amounts):
         schedule = [key0, key1, _xor(_xor(key0, key1), constant(_PARITY, np.uint32))]
         x0, x1 = x0 + schedule[0], x1 + schedule[1]
         for i in range(5):
-            # Vectors, as each of their elements would be a node.
+            # Constants are vectors, as each of their elements would be a node of its own.
             high, low = constant(_MULTIPLIERS[i % 2]), constant(amounts[i % 2])
             x0, x1 = functions.call(four_rounds, x0, x1, high, low)
             x0 = x0 + schedule[(i + 1) % 3]
