@@ -40,36 +40,44 @@ def threefry2x32(ctx: Context, *operands: tf.Tensor, is_large: bool) -> list[tf.
     return ctx.by_mode(functools.partial(functions.call, _by_floats), by_shifts, *operands)
 
 
-def _hash_with(shift_right, amounts):
-    """The hash as a function of tensors; `shift_right` takes a tensor and one of `amounts`."""
+def _by_shifts(key0, key1, x0, x1):
+    return _rounds(_four_rounds_by_shifts, _SHIFTS, key0, key1, x0, x1)
 
-    def four_rounds(x0, x1, multipliers, amounts):
-        steps = zip(tf.unstack(multipliers, 4), tf.unstack(amounts, 4), strict=True)
-        for multiplier, amount in steps:
-            x0 = x0 + x1
-            low = shift_right(x1, amount)
-            x1 = _xor(_xor(x1 * multiplier, low), x0)
-        return x0, x1
 
-    def rounds(key0, key1, x0, x1):
-        schedule = [key0, key1, _xor(_xor(key0, key1), constant(_PARITY, np.uint32))]
-        x0, x1 = x0 + schedule[0], x1 + schedule[1]
-        for i in range(5):
-            # Constants are vectors, as each of their elements would be a node of its own.
-            high, low = constant(_MULTIPLIERS[i % 2]), constant(amounts[i % 2])
-            x0, x1 = functions.call(four_rounds, x0, x1, high, low)
-            x0 = x0 + schedule[(i + 1) % 3]
-            x1 = x1 + (schedule[(i + 2) % 3] + constant(i + 1, np.uint32))
-        return x0, x1
+def _by_floats(key0, key1, x0, x1):
+    return _rounds(_four_rounds_by_floats, 0.5**_SHIFTS, key0, key1, x0, x1)
 
-    return rounds
+
+def _rounds(four_rounds, amounts, key0, key1, x0, x1):
+    schedule = [key0, key1, _xor(_xor(key0, key1), constant(_PARITY, np.uint32))]
+    x0, x1 = x0 + schedule[0], x1 + schedule[1]
+    for i in range(5):
+        # Constants are vectors, as each of their elements would be a node of its own.
+        high, low = constant(_MULTIPLIERS[i % 2]), constant(amounts[i % 2])
+        x0, x1 = functions.call(four_rounds, x0, x1, high, low)
+        x0 = x0 + schedule[(i + 1) % 3]
+        x1 = x1 + (schedule[(i + 2) % 3] + constant(i + 1, np.uint32))
+    return x0, x1
+
+
+def _four_rounds_by_shifts(x0, x1, multipliers, shifts):
+    return _four_rounds(lambda x, y: tf.raw_ops.RightShift(x=x, y=y), x0, x1, multipliers, shifts)
+
+
+def _four_rounds_by_floats(x0, x1, multipliers, factors):
+    def shift_right(x, factor):
+        return tf.cast(tf.cast(x, tf.float64) * factor, tf.uint32)
+
+    return _four_rounds(shift_right, x0, x1, multipliers, factors)
+
+
+def _four_rounds(shift_right, x0, x1, multipliers, amounts):
+    for multiplier, amount in zip(tf.unstack(multipliers, 4), tf.unstack(amounts, 4), strict=True):
+        x0 = x0 + x1
+        low = shift_right(x1, amount)
+        x1 = _xor(_xor(x1 * multiplier, low), x0)
+    return x0, x1
 
 
 def _xor(x, y):
     return tf.raw_ops.BitwiseXor(x=x, y=y)
-
-
-_by_shifts = _hash_with(lambda x, shift: tf.raw_ops.RightShift(x=x, y=shift), _SHIFTS)
-_by_floats = _hash_with(
-    lambda x, factor: tf.cast(tf.cast(x, tf.float64) * factor, tf.uint32), 0.5**_SHIFTS
-)
