@@ -1,7 +1,7 @@
 """Functions of complex numbers, written in JAX as functions of the real and imaginary parts.
 
-TensorFlow's own complex kernels differ from JAX: they overflow early, or respect the sign of a zero
-part on a branch cut where JAX does not. The functions here give JAX's infinities and signs of zero.
+TensorFlow's own complex kernels overflow early, or heed the sign of a zero part on a branch cut
+where JAX does not. The functions here give JAX's infinities and signs of zero.
 """
 
 import jax.numpy as jnp
@@ -49,12 +49,11 @@ def log1p(z):
 def sqrt(z):
     """Returns the principal square root.
 
-    On the negative real axis the root with a positive imaginary part is taken, whatever the sign of
-    the zero imaginary part of z.
+    On the negative real axis its imaginary part is positive, whatever the sign of the zero in z.
     """
     a, b = lax.real(z), lax.imag(z)
     size_a, size_b = lax.abs(a), lax.abs(b)
-    # Scales z where its absolute value would overflow.
+    # z is scaled down where its absolute value would overflow.
     limit, one = jnp.finfo(a.dtype).max / 4, jnp.ones((), a.dtype)
     is_huge = (size_a > limit) | (size_b > limit)
     scale, unscale = jnp.where(is_huge, one / 16, one), jnp.where(is_huge, 4 * one, one)
@@ -99,7 +98,7 @@ def pow(z, w):
 def atan2(y, x):
     """Returns the angle of the vector (x, y), extended analytically to complex x and y.
 
-    It is -i log((x + iy) / sqrt(x^2 + y^2)), with a square root that respects the sign of zero.
+    It is -i log((x + iy) / sqrt(x^2 + y^2)), with a square root that heeds the sign of a zero.
     """
     square = x * x + y * y
     size = lax.sqrt(lax.abs(square))
@@ -146,38 +145,39 @@ def without_negative_zero(z, part):
 def atan_argument(z):
     """Returns the argument for which TensorFlow's Atan gives JAX's atan(z) on the branch cut.
 
-    On the branch cut, the imaginary axis, the sign of a zero or NaN real part decides the sign of
-    the result.
+    On the cut, the imaginary axis, the sign of a zero or NaN real part decides that of the result.
     """
-    a, b = _far_along_cut(lax.real(z), lax.imag(z))
-    return lax.complex(a, b)
+    a, b = lax.real(z), lax.imag(z)
+    return lax.complex(_across_cut(a, b), b)
 
 
 def atanh_argument(z):
     """Returns the same as `atan_argument` for Atanh, whose branch cut is on the real axis."""
-    b, a = _far_along_cut(lax.imag(z), lax.real(z))
-    return lax.complex(a, b)
+    a, b = lax.real(z), lax.imag(z)
+    return lax.complex(a, _across_cut(b, a))
 
 
-def _far_along_cut(across, along):
-    """Returns the part across a branch cut and the part along it, with JAX's sign of the former.
+def _across_cut(across, along):
+    """Returns the part of a number across a branch cut, with the sign that JAX takes it to have.
 
-    Far along the cut, JAX takes a zero as positive. At infinity, it takes NaN as negative.
+    If the part along the cut is large, JAX takes a zero as positive; if it is infinite, JAX takes
+    NaN as negative.
     """
-    far = 2.0 ** (2 * jnp.finfo(along.dtype).nmant + 3)
-    is_zero = (across == 0) & (lax.abs(along) >= far)
+    large = 2.0 ** (2 * jnp.finfo(along.dtype).nmant + 3)
+    is_zero = (across == 0) & (lax.abs(along) >= large)
     across = jnp.where(is_zero, jnp.zeros((), across.dtype), across)
     is_nan = (across != across) & (lax.abs(along) == jnp.inf)
-    return jnp.where(is_nan, -jnp.ones((), across.dtype), across), along
+    return jnp.where(is_nan, -jnp.ones((), across.dtype), across)
 
 
 def _sorted_sizes(a, b):
+    """Returns the larger and the smaller of |a| and |b|."""
     a, b = lax.abs(a), lax.abs(b)
     return jnp.where(a > b, a, b), jnp.where(a > b, b, a)
 
 
 def _log_size(large, small):
-    """Returns the logarithm of the length of a vector, from the sizes of its components."""
+    """Returns log(sqrt(large^2 + small^2)), which does not overflow."""
     ratio = jnp.where(large == small, jnp.ones((), large.dtype), small / large)
     return lax.log(large) + 0.5 * lax.log1p(ratio * ratio)
 

@@ -1,6 +1,6 @@
 """Computations on scalars (of `reduce`, `reduce_window`, `scatter`), applied to whole arrays.
 
-For use in decompositions: all functions are on JAX arrays, whose dimensions may be symbolic.
+The functions are for decompositions: they take JAX arrays, whose dimensions may be symbolic.
 """
 
 import math
@@ -13,18 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering import avals
 from lowering.registry import Trait, has_trait
 
-Combine = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Sequence[jax.Array]]
+Arrays = Sequence[jax.Array]
+# Combines two sequences of as many arrays elementwise.
+Combine = Callable[[Arrays, Arrays], Arrays]
 
-# How many elements of a block are scanned at a time: few steps over all, and few levels.
+# The size of the blocks of a scan. Larger blocks take more steps, and smaller ones more levels.
 _BLOCK = 32
 
 
 def monoid(computation: jex_core.ClosedJaxpr) -> str | None:
-    """The name of the primitive that a computation on two scalars consists of, such as "add".
+    """The name of the only primitive of a computation on two scalars, such as "add".
 
-    None if the computation is anything but one commutative, associative primitive of both inputs.
+    None if the computation is anything else than one commutative, associative primitive.
     """
     if len(computation.eqns) != 1 or len(computation.invars) != 2:
         return None
@@ -37,11 +40,9 @@ def monoid(computation: jex_core.ClosedJaxpr) -> str | None:
 
 
 def elementwise(computation: jex_core.ClosedJaxpr, rank: int) -> Combine:
-    """A computation on scalars as a function of two sequences of arrays.
+    """A computation on scalars as a function of two sequences of arrays of a rank.
 
-    Args:
-      computation: a closed jaxpr of scalars: all first operands, then all second ones.
-      rank: the rank of the arrays.
+    `computation` takes the scalars of the first sequence, then those of the second.
     """
     fun = jex_core.jaxpr_as_fun(computation)
     for _ in range(rank):
@@ -50,64 +51,47 @@ def elementwise(computation: jex_core.ClosedJaxpr, rank: int) -> Combine:
 
 
 def tree_reduce(
-    combine: Callable[[int], Combine],
-    operands: Sequence[jax.Array],
-    init_values: Sequence[jax.Array],
-    axes: Sequence[int],
+    combine: Callable[[int], Combine], operands: Arrays, init_values: Arrays, axes: Sequence[int]
 ) -> list[jax.Array]:
-    """Reduces arrays by combining neighbours, then their results, and so on.
+    """Reduces `axes` of arrays of one shape by combining neighbours, then their results, and so on.
 
-    That takes a logarithmic number of steps, each elementwise. `combine` must be associative; it
-    need not be commutative, as elements keep their order: row-major, after the initial value.
-
-    Args:
-      combine: makes, for a rank, the function that combines arrays of that rank elementwise.
-      operands: arrays of one shape.
-      init_values: for each operand the scalar that the reduction begins with.
-      axes: the axes to reduce.
-
-    Returns:
-      For each operand an array without `axes`.
+    That takes a logarithmic number of elementwise steps. Elements stay in row-major order, so the
+    computation has to be associative, but not commutative. The scalars `init_values` come first.
+    `combine` gets the rank of arrays, and makes the function that combines them elementwise.
     """
     shape = operands[0].shape
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     kept_shape = [shape[axis] for axis in kept]
     sizes = [shape[axis] for axis in axes]
-    if not axes:
-        results = list(operands)
-    elif not all(isinstance(size, int) for size in sizes):
+    if not avals.is_static(sizes):
         order = [*sorted(axes), *kept]
         merged = (math.prod(sizes), *kept_shape)
         flat = [lax.reshape(lax.transpose(x, order), merged) for x in operands]
         return _reduce_symbolic(combine(len(kept) + 1), flat, init_values)
-    elif 0 in sizes:
-        return [jnp.broadcast_to(init, kept_shape) for init in init_values]
-    else:
-        results = list(operands)
-        for axis in sorted(axes, reverse=True):
-            results = _reduce_axis(combine(results[0].ndim), results, axis)
     inits = [jnp.broadcast_to(init, kept_shape) for init in init_values]
+    if 0 in sizes:
+        return inits
+    results = list(operands)
+    for axis in sorted(axes, reverse=True):
+        results = _reduce_axis(combine(results[0].ndim), results, axis)
     return list(combine(len(kept))(inits, results))
 
 
-def _reduce_axis(combine: Combine, operands: list[jax.Array], axis: int) -> list[jax.Array]:
+def _reduce_axis(combine: Combine, operands: Arrays, axis: int) -> list[jax.Array]:
     """Reduces an axis of known, positive size."""
-    results = operands
-    while (size := results[0].shape[axis]) > 1:
-        even = [lax.slice_in_dim(x, 0, size - size % 2, 2, axis) for x in results]
-        odd = [lax.slice_in_dim(x, 1, size, 2, axis) for x in results]
+    while (size := operands[0].shape[axis]) > 1:
+        even = [lax.slice_in_dim(x, 0, size - size % 2, 2, axis) for x in operands]
+        odd = [lax.slice_in_dim(x, 1, size, 2, axis) for x in operands]
         combined = combine(even, odd)
         if size % 2:
-            last = [lax.slice_in_dim(x, size - 1, size, axis=axis) for x in results]
+            last = [lax.slice_in_dim(x, size - 1, size, axis=axis) for x in operands]
             combined = [lax.concatenate(pair, axis) for pair in zip(combined, last)]
-        results = list(combined)
-    return [lax.squeeze(x, [axis]) for x in results]
+        operands = list(combined)
+    return [lax.squeeze(x, [axis]) for x in operands]
 
 
-def _reduce_symbolic(
-    combine: Combine, operands: Sequence[jax.Array], init_values: Sequence[jax.Array]
-) -> list[jax.Array]:
-    """Reduces axis 0, of which the size is not known and may be zero."""
+def _reduce_symbolic(combine: Combine, operands: Arrays, init_values: Arrays) -> list[jax.Array]:
+    """Reduces axis 0, whose size is symbolic and may be zero."""
     with_init = [
         lax.concatenate([jnp.broadcast_to(init, (1, *x.shape[1:])), x], 0)
         for init, x in zip(init_values, operands)
@@ -116,24 +100,21 @@ def _reduce_symbolic(
     return [lax.index_in_dim(x, 0, keepdims=False) for x in results]
 
 
-def _suffix_scan_symbolic(combine: Combine, operands: Sequence[jax.Array]) -> list[jax.Array]:
-    """At each position of axis 0 the reduction of the elements from there on.
+def _suffix_scan_symbolic(combine: Combine, operands: Arrays) -> list[jax.Array]:
+    """The reductions of all suffixes along axis 0.
 
-    In each step every element takes up what the element twice as far away has gathered (Hillis and
-    Steele, "Data parallel algorithms", 1986).
+    Each step combines every element with one further on, twice as far as in the step before (Hillis
+    and Steele, "Data parallel algorithms", 1986).
     """
     size = operands[0].shape[0]
     exists = lax.concatenate([jnp.ones(size, bool), jnp.zeros(size, bool)], 0)
-
-    def ahead(x, distance):
-        return window(lax.concatenate([x, x], 0), distance)
 
     def window(x, start):
         return lax.dynamic_slice_in_dim(x, start, size, allow_negative_indices=False)
 
     def step(carry):
         distance, *xs = carry
-        combined = combine(xs, [ahead(x, distance) for x in xs])
+        combined = combine(xs, [window(lax.concatenate([x, x], 0), distance) for x in xs])
         is_inside = window(exists, distance)
         masks = [lax.broadcast_in_dim(is_inside, x.shape, (0,)) for x in xs]
         return [distance * np.int32(2), *map(lax.select, masks, combined, xs)]
@@ -147,23 +128,13 @@ def _suffix_scan_symbolic(combine: Combine, operands: Sequence[jax.Array]) -> li
 
 
 def scan(
-    combine: Callable[[jax.Array, jax.Array], jax.Array],
-    x: jax.Array,
-    identity: Any,
-    axis: int,
-    reverse: bool,
+    combine: Callable[..., jax.Array], x: jax.Array, identity: Any, axis: int, reverse: bool
 ) -> jax.Array:
-    """The reductions of all prefixes (or suffixes) along an axis.
+    """The reductions of all prefixes along an axis, or of all suffixes if `reverse`.
 
-    Blocks are scanned all at once, then the totals of the blocks, and each block takes up the
-    total of those before it.
-
-    Args:
-      combine: combines arrays elementwise; associative.
-      x: an array.
-      identity: the scalar that is neutral in `combine`.
-      axis: the axis.
-      reverse: whether to reduce suffixes.
+    First all blocks are scanned at once, then the totals of the blocks. Each element is then
+    combined with the total of the blocks before its own. `combine` takes two arrays, is elementwise
+    and associative, and `identity` is neutral in it.
     """
     size = x.shape[axis]
     if not isinstance(size, int):
@@ -174,14 +145,13 @@ def scan(
     padded = _shift(x, identity, axis, 0, blocks * _BLOCK - size)
     shape = x.shape
     split = lax.reshape(padded, (*shape[:axis], blocks, _BLOCK, *shape[axis + 1 :]))
-    # In front, the positions of a block are far apart, and shifts move whole rows.
+    # The axis within blocks comes first, so that shifts along it move whole rows.
     order = [axis + 1, *(a for a in range(split.ndim) if a != axis + 1)]
     within = _scan_block(combine, lax.transpose(split, order), identity, 0, reverse)
     totals = lax.index_in_dim(within, 0 if reverse else _BLOCK - 1, 0, keepdims=False)
     scanned = scan(combine, totals, identity, axis, reverse)
     before = _shift(scanned, identity, axis, *((-1, 1) if reverse else (1, -1)))
-    before = lax.expand_dims(before, [0])
-    before = lax.broadcast_in_dim(before, within.shape, range(within.ndim))
+    before = lax.broadcast_in_dim(lax.expand_dims(before, [0]), within.shape, range(within.ndim))
     result = combine(within, before) if reverse else combine(before, within)
     merged = lax.reshape(lax.transpose(result, np.argsort(order)), padded.shape)
     return lax.slice_in_dim(merged, 0, size, axis=axis)
@@ -190,10 +160,9 @@ def scan(
 def _scan_block(combine, x, identity, axis, reverse):
     distance = 1
     while distance < x.shape[axis]:
-        if reverse:
-            x = combine(x, _shift(x, identity, axis, -distance, distance))
-        else:
-            x = combine(_shift(x, identity, axis, distance, -distance), x)
+        step = -distance if reverse else distance
+        shifted = _shift(x, identity, axis, step, -step)
+        x = combine(x, shifted) if reverse else combine(shifted, x)
         distance *= 2
     return x
 

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from lowering import avals
+from lowering.arrays.computations import Arrays, Combine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +21,11 @@ class Window:
 
     Attributes:
       size: its number of elements.
-      stride: the distance between two windows.
-      low: how many elements to add before the first; fewer than none removes some.
-      high: the same after the last.
-      base_dilation: the distance between two elements of the array once it is spread out.
-      dilation: the distance between two elements of the window.
+      stride: the distance between neighbouring windows.
+      low, high: how many elements of padding come before and after the array. A negative number
+        removes elements.
+      base_dilation: the distance between neighbouring elements of the array, spread out by padding.
+      dilation: the distance between neighbouring elements of the window.
     """
 
     size: Any
@@ -36,16 +37,16 @@ class Window:
 
     @property
     def is_padding(self) -> bool:
-        """Whether it adds to the array, removes from it or spreads it out."""
+        """Whether it pads the array, also between elements, or removes elements."""
         return (self.low, self.high, self.base_dilation) != (0, 0, 1)
 
     @property
     def extent(self) -> Any:
-        """How many elements of the array it spans."""
+        """The distance from its first element to the end of its last."""
         return (self.size - 1) * self.dilation + 1
 
     def padded(self, dim: Any) -> Any:
-        """The size of an axis once it is spread out and padded."""
+        """The size of an axis of size `dim` with all padding."""
         is_empty = isinstance(dim, int) and dim == 0
         spread = 0 if is_empty else (dim - 1) * self.base_dilation + 1
         return spread + self.low + self.high
@@ -67,50 +68,34 @@ def windows(
 ) -> list[Window]:
     """The windows of a primitive, one for each axis."""
     ones = (1,) * len(window_dimensions)
-    return [
-        Window(size, stride, low, high, base, dilation)
-        for size, stride, (low, high), base, dilation in zip(
-            window_dimensions,
-            window_strides,
-            padding,
-            base_dilation or ones,
-            window_dilation or ones,
-            strict=True,
-        )
-    ]
+    dilations = (base_dilation or ones, window_dilation or ones)
+    axes = zip(window_dimensions, window_strides, padding, *dilations, strict=True)
+    return [Window(size, stride, *pair, *both) for size, stride, pair, *both in axes]
 
 
-# A loop over more elements of a window than these is a loop in the graph.
+# The most elements of a window that are reduced without a loop in the graph.
 _UNROLLED = 128
 # XLA splits loops over fewer elements than these.
 _PEELED = 64
 
-Reducer = Callable[[list[jax.Array], list[jax.Array]], Sequence[jax.Array]]
-
 
 def fold(
-    operands: Sequence[jax.Array],
-    inits: Sequence[jax.Array],
-    reducer: Reducer,
-    axes: Sequence[Window],
+    operands: Arrays, inits: Arrays, combine: Combine, axes: Sequence[Window]
 ) -> list[jax.Array]:
-    """Reduces windows by any function, one element after the other; written in JAX.
+    """Reduces windows by any function, one element after the other.
 
-    Elements are taken in the order of XLA on the CPU, and padding is left out, so that functions
-    that are not associative, and initial values that are not neutral, give the same.
+    Elements come in the order of XLA on the CPU, and padding is left out. So the function need not
+    be associative, and initial values need not be neutral, to give what XLA gives.
 
     Args:
       operands: arrays of one shape.
-      inits: a scalar for each, where the reduction of each window begins.
-      reducer: reduces arrays elementwise: those reduced so far, and the next elements.
+      inits: for each operand the scalar with which the reduction of each window begins.
+      combine: combines the results so far with the next elements.
       axes: a window for each axis.
-
-    Returns:
-      An array for each operand.
     """
     shape = operands[0].shape
     if not shape:
-        # XLA takes a scalar for the result and leaves out the initial value.
+        # XLA returns scalars as they are, without the initial values.
         return list(operands)
     counts = [window.count(dim) for window, dim in zip(axes, shape, strict=True)]
     results = [jnp.broadcast_to(init, counts) for init in inits]
@@ -126,7 +111,7 @@ def fold(
             if inside is not True:
                 mask = mask & jnp.expand_dims(inside, range(1, len(shape) - i))
         values = [_elements(x, axes, counts, offsets) for x in padded]
-        reduced = reducer(results, values)
+        reduced = combine(results, values)
         if mask is True:
             return list(reduced)
         return [jnp.where(mask, new, old) for new, old in zip(reduced, results, strict=True)]
@@ -147,10 +132,10 @@ def fold(
 
 
 def _order(axes, shape, counts):
-    """The offsets of the elements of a window in the order in which XLA's loops take them.
+    """The offsets of the elements of a window in the order of XLA's loops.
 
-    That is row-major, unless the last element along some axis is the only one that can be padding
-    and comes after a few others: then XLA first takes all that cannot, and asks no questions.
+    It is row-major, but for one case: if only the last element along some axis can be padding, XLA
+    splits short loops along it, and takes first all elements that need no test for padding.
     """
     offsets = list(itertools.product(*(range(window.size) for window in axes)))
     trips = 1
@@ -167,20 +152,22 @@ def _order(axes, shape, counts):
 
 
 def _is_peeled(window, dim, count):
+    """Whether XLA takes the last element of a window apart: only it needs a test for padding."""
     if not avals.is_static((dim, count, window.low)) or count == 1:
         return False
 
-    def has_to_ask(size):
+    def needs_test(size):
         starts = np.arange(count)[:, np.newaxis] * window.stride - window.low
-        places = starts + np.arange(size) * window.dilation
-        inside = (places >= 0) & (places <= (dim - 1) * window.base_dilation)
+        positions = starts + np.arange(size) * window.dilation
+        inside = (positions >= 0) & (positions <= (dim - 1) * window.base_dilation)
         is_cut = inside.any(axis=1) & ~inside.all(axis=1)
         return bool(is_cut.any()) or (window.base_dilation > 1 and size > 1)
 
-    return has_to_ask(window.size) and not has_to_ask(window.size - 1)
+    return needs_test(window.size) and not needs_test(window.size - 1)
 
 
 def _unravel(index, sizes):
+    """The offsets of the element that is number `index` in row-major order."""
     offsets = []
     for size in reversed(sizes):
         size = jnp.asarray(size, index.dtype)
@@ -193,15 +180,16 @@ def _inside(window, dim, count, offset):
     """Which windows have an element of the array, not padding, at an offset; True if all do."""
     if not window.is_padding:
         return True
-    if avals.is_static((dim, count, window.low, offset)):
-        positions = np.arange(count) * window.stride + offset * window.dilation - window.low
-        inside = (positions >= 0) & (positions % window.base_dilation == 0)
-        inside &= positions <= (dim - 1) * window.base_dilation
+    is_static = avals.is_static((dim, count, window.low, offset))
+    low, last = window.low, (dim - 1) * window.base_dilation
+    if not is_static:
+        low, last = jnp.asarray(low, np.int32), jnp.asarray(last, np.int32)
+    indices = np.arange(count) if is_static else lax.iota(np.int32, count)
+    positions = indices * window.stride + offset * window.dilation - low
+    inside = (positions >= 0) & (positions % window.base_dilation == 0) & (positions <= last)
+    if is_static:
         return True if inside.all() else jnp.asarray(inside)
-    positions = lax.iota(np.int32, count) * window.stride + offset * window.dilation
-    positions = positions - jnp.asarray(window.low, np.int32)
-    last = jnp.asarray((dim - 1) * window.base_dilation, np.int32)
-    return (positions >= 0) & (positions % window.base_dilation == 0) & (positions <= last)
+    return inside
 
 
 def _elements(x, axes, counts, offsets):

@@ -1,7 +1,7 @@
 """Narrow numbers as arguments and results of a program.
 
-There they have dtypes of their own, which TensorFlow can convert to those that hold them (see
-`narrow`) in some modes, and not in others.
+There they have dtypes of their own. Inside of the program wider dtypes hold them (see `narrow`).
+Between the two, TensorFlow can convert some dtypes in some modes only.
 """
 
 import ml_dtypes
@@ -13,23 +13,14 @@ from lowering.formats.rounding import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.targets import Mode
 
-# Those that TensorFlow casts to and from integers of eight bits, but not where XLA compiles.
+# The dtypes that TensorFlow casts to and from integers of eight bits, but XLA does not.
 _CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
-# Those that it casts where XLA compiles, and only there.
-_CAST_COMPILED = frozenset(
-    map(
-        np.dtype,
-        (ml_dtypes.float8_e4m3b11fnuz, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz),
-    )
-)
+# The dtypes that XLA casts, but TensorFlow does not.
+_CAST_COMPILED = frozenset(dtype for dtype in dtypes.NARROW_FLOAT if dtype.name.endswith("fnuz"))
 
 
 def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """An argument of a program as it is held there.
-
-    Args:
-      x: a tensor.
-      dtype: the JAX dtype of its values.
+    """An argument of JAX dtype `dtype` as the program holds it.
 
     Raises:
       UnsupportedError: if TensorFlow cannot convert it in the current mode.
@@ -44,7 +35,7 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """A result of a program as its caller gets it; the inverse of `enter`.
+    """A result as the caller of the program gets it; the inverse of `enter`.
 
     Raises:
       TypeError: if TensorFlow has no such dtype.
@@ -61,9 +52,8 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def _has_cast(dtype):
-    return dtype in HAS_CAST or dtype in (
-        _CAST_COMPILED if modes.current() is Mode.COMPILED else _CAST_INTEGER
-    )
+    in_mode = _CAST_COMPILED if modes.current() is Mode.COMPILED else _CAST_INTEGER
+    return dtype in HAS_CAST or dtype in in_mode
 
 
 def _boundary_error(what, dtype):

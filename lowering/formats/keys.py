@@ -1,10 +1,10 @@
 """Arrays of PRNG keys, as tensors.
 
 A key is a few uint32 words. An array of keys is a uint32 tensor with one more dimension, for the
-words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All others
-see a key as one unsigned integer: two words are the bits of a uint64, so that a tensor of uint64
-has the shape that the primitive speaks of, and the rule that moves integers moves keys too. Keys
-of four words are two such tensors, moved one after the other.
+words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All other
+rules see a key as one unsigned integer: a key of two words is a uint64, so the tensor has the shape
+of the array of keys, and a rule that moves integers moves keys too. Keys of four words are two such
+tensors, and the equation is lowered for each.
 """
 
 from collections.abc import Sequence
@@ -27,20 +27,16 @@ def has_keys(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def apply_to_integers(ctx: Context, *operands: Value) -> Any:
-    """The results of an equation whose rule does not know of keys, on keys.
+    """The results of an equation whose rule does not know of keys; keys go in and out as words.
 
-    Args:
-      ctx: the context of the equation; its keys are all of one implementation.
-      *operands: its operands, keys as their words.
-
-    Returns:
-      The results of the equation, keys as their words.
+    All keys of the equation are of one implementation.
     """
     eqn = ctx.eqn
     (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if is_key_aval(v.aval)}
     (num_words,) = jax_compat.key_shape(dtype)
-    as_integers = [
-        _integers(x, num_words) if is_key_aval(var.aval) else None
+    num_parts = max(num_words // 2, 1)
+    operand_parts = [
+        _integers(x, num_words) if is_key_aval(var.aval) else [x] * num_parts
         for x, var in zip(operands, eqn.invars, strict=True)
     ]
     integer = np.dtype(np.uint32 if num_words == 1 else np.uint64)
@@ -50,13 +46,10 @@ def apply_to_integers(ctx: Context, *operands: Value) -> Any:
         # It fills each word.
         both = fill_value * (1 + (1 << 32))
         eqn_on_integers = eqn_on_integers.replace(params={**eqn.params, "fill_value": both})
-    parts = []
-    for part in range(max(num_words // 2, 1)):
-        of_part = [
-            x if integers is None else integers[part]
-            for x, integers in zip(operands, as_integers, strict=True)
-        ]
-        parts.append(ctx.equation(eqn_on_integers, *of_part))
+    parts = [
+        ctx.equation(eqn_on_integers, *(of_operand[i] for of_operand in operand_parts))
+        for i in range(num_parts)
+    ]
     results = [
         _words_of(group) if is_key_aval(var.aval) else _combine(eqn.primitive.name, group)
         for group, var in zip(zip(*parts, strict=True), eqn.outvars, strict=True)
@@ -70,7 +63,7 @@ def is_key_aval(aval: Any) -> bool:
 
 
 def _integers(x: tf.Tensor | np.ndarray, num_words: int) -> list[Any]:
-    """Keys as arrays of integers: the bits of one word, or of two words each."""
+    """Keys as arrays of integers: one of uint32 or uint64, or two of uint64 for four words."""
     if isinstance(x, np.ndarray):
         numbers = np.ascontiguousarray(x).view(np.uint32 if num_words == 1 else np.uint64)
         return [numbers[..., i] for i in range(numbers.shape[-1])]
@@ -94,7 +87,7 @@ def _words_of(parts: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def _combine(primitive: str, parts: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Whether keys are equal, or not, from whether their parts are."""
+    """The result of `eq` or `ne` on keys, from its results on their parts."""
     result = parts[0]
     for part in parts[1:]:
         result = result & part if primitive == "eq" else result | part

@@ -1,15 +1,13 @@
 """Numbers of eight bits or fewer: float8, float4, int4 and int2.
 
 TensorFlow has no dtype for some of them, no conversion for others, and no arithmetic for any; and
-XLA's packed int4 is not the int4 of TensorFlow. So tensors of a program hold them as float32, int8
-and uint8, in which every value is exact, and for which all rules work.
+XLA's packed int4 is not the int4 of TensorFlow. So the tensors of a program hold them as float32,
+int8 or uint8, which represent every value exactly and for which all rules work.
 
-An equation on them is lowered on what holds them; its results are then rounded, or wrapped around,
-to the narrow dtype. Results that are among the values of the operands need no rounding. XLA does
-the same on a CPU. Arguments and results of a program are converted; see `boundary`.
-
-A primitive for which this is not what JAX does has a rule for narrow dtypes, which gets tensors as
-they are held.
+An equation on them is lowered on the dtypes that hold them. Its results are then rounded to the
+narrow dtype, or wrapped around, unless they are among the values of the operands. XLA does the same
+on a CPU. Where JAX does something else, the primitive has a rule for narrow dtypes, which gets
+tensors as they are held. Arguments and results of a program are converted; see `boundary`.
 """
 
 import functools
@@ -30,7 +28,7 @@ from lowering.ops.values import Value
 from lowering.registry import Trait, has_trait
 from lowering.targets import Mode
 
-# Larger constants are not made wider in the graph.
+# Constants of more bytes than these keep their narrow dtype in the graph.
 _LARGE_BYTES = 4096
 
 
@@ -41,12 +39,7 @@ def dtype_of(eqn: jex_core.JaxprEqn) -> np.dtype | None:
 
 
 def known(value: Value, dtype: Any) -> Value:
-    """A known operand as it is held; a large array of float8 stays one in the graph.
-
-    Args:
-      value: any value; if it is not known, it is returned as it is.
-      dtype: its JAX dtype.
-    """
+    """A known operand as it is held; a large array of float8 is widened by an op of the graph."""
     if not (dtypes.is_narrow(dtype) and values.is_known(value)):
         return value
     is_large = value.nbytes > _LARGE_BYTES and modes.current() is not Mode.EAGER
@@ -67,12 +60,9 @@ def apply(ctx: Context, *operands: Value) -> Any:
 
 
 def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor]:
-    """The results of an equation on what holds its operands, not rounded yet.
+    """The unrounded results of an equation on operands as they are held.
 
-    Args:
-      ctx: the context of the equation.
-      *operands: its operands, as they are held.
-      **params: parameters that are to be other ones.
+    `params` replace parameters of the equation.
     """
     held = jax_compat.replace_dtypes(ctx.eqn, dtypes.held)
     params = {**held.params, **params}
@@ -81,7 +71,7 @@ def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor
 
 
 def run_on_bits(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
-    """The result of an equation on unsigned integers of eight bits that have the same low bits."""
+    """The result of an equation on the bits of its operands, in uint8; only its low bits count."""
     dtype = ctx.in_avals[0].dtype
     operands = [to_bits(x, dtype) for x in operands]
     eqn = jax_compat.replace_dtypes(
@@ -98,7 +88,7 @@ def is_narrow(var: Any) -> bool:
 def run_on_order(ctx: Context, *operands: tf.Tensor) -> list[tf.Tensor]:
     """The results of an equation that orders its operands.
 
-    The NaN of a format without negative zero has the bits of that, and is the least number.
+    In a format without negative zero, NaN has the bits of a negative zero and is the least number.
     """
     lowered = [
         _replace(x, emit("NotEqual", x, x), -np.inf) if has_negative_nan(var.aval.dtype) else x
@@ -113,15 +103,12 @@ def run_on_order(ctx: Context, *operands: tf.Tensor) -> list[tf.Tensor]:
 
 
 def from_infinity(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
-    """The result of a reduction that XLA starts from an infinity.
+    """The result of a reduction that XLA starts from an infinity; NaN for float8_e8m0fnu.
 
-    In a format in which that is NaN, nothing else comes out.
+    In that format infinity becomes NaN, and so does every result.
     """
-    dtype = ctx.in_avals[0].dtype
     result = apply(ctx, *operands)
-    if dtype != dtypes.E8M0:
-        return result
-    return all_nan(result)
+    return all_nan(result) if ctx.in_avals[0].dtype == dtypes.E8M0 else result
 
 
 def all_nan(x: tf.Tensor) -> tf.Tensor:
@@ -147,9 +134,9 @@ def _held_param(value):
 
 @functools.lru_cache(maxsize=1024)
 def _held_computation(computation):
-    """A computation on scalars of narrow dtypes as one on what holds them.
+    """A computation on scalars of narrow dtypes, for scalars as they are held.
 
-    Each step is rounded, unless the computation is one that reductions know.
+    Each step is rounded. Only a single monoid stays as it is, for reductions to recognize.
     """
     dtypes_in = [var.aval.dtype for var in computation.invars]
     fun = jex_core.jaxpr_as_fun(computation)

@@ -1,6 +1,6 @@
-"""The formats of narrow numbers: rounding to them, and their bits.
+"""Narrow floating-point and integer formats: rounding to them, and their bits.
 
-Tensors hold narrow numbers in wider dtypes; see `narrow`. All functions are on such tensors.
+Tensors hold narrow numbers in wider dtypes (see `narrow`), and all functions take such tensors.
 """
 
 import dataclasses
@@ -13,40 +13,27 @@ import tensorflow as tf
 from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, modes
 from lowering.targets import Mode
 
-# Those that TensorFlow casts to and from float32 in every mode, rounded as JAX does.
+# The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
 
-# The integers that hold the bits of floats, and the number of bits of the mantissa.
+# For a float the integers of the same width, and the number of bits of its mantissa.
 _LAYOUT = {tf.float32: (tf.int32, 23), tf.float64: (tf.int64, 52)}
 
 
 @dataclasses.dataclass(frozen=True)
 class _Format:
-    """A floating-point format.
-
-    Attributes:
-      bits: the width.
-      mantissa: the bits of the mantissa.
-      bias: the bias of the exponent.
-      tiny: the least number that is not subnormal.
-      largest: the greatest finite number.
-      overflow: what greater numbers become.
-      has_sign: whether there are negative numbers.
-      has_negative_zero: whether zero has a sign.
-      infinity: the bits of infinity, if there is one.
-      nan: the bits of NaN, or None.
-    """
+    """A floating-point format."""
 
     bits: int
-    mantissa: int
-    bias: int
-    tiny: float
-    largest: float
-    overflow: float
+    mantissa: int  # How many bits of a number are its mantissa.
+    bias: int  # Of the exponent.
+    tiny: float  # The least number that is not subnormal.
+    largest: float  # The greatest finite number.
+    overflow: float  # What greater numbers become.
     has_sign: bool
     has_negative_zero: bool
-    infinity: int
-    nan: int | None
+    infinity: int  # The bits of infinity, if there is one.
+    nan: int | None  # The bits of NaN, if there is one.
 
 
 @functools.cache
@@ -68,11 +55,9 @@ def _format(dtype: np.dtype) -> _Format:
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Numbers as values of a narrow dtype, held as such: rounded, or wrapped around.
+    """Values of a narrow dtype as they are held, rounded or wrapped around.
 
-    Args:
-      x: float32 or float64 for a floating-point dtype, else integers of eight bits.
-      dtype: a narrow dtype.
+    `x` is float32 or float64 for a floating-point dtype, else integers of eight bits.
     """
     if dtype in dtypes.NARROW_FLOAT:
         return _round(x, dtype)
@@ -83,23 +68,22 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def _round(x, dtype):
-    """Rounds to nearest even, as `narrow_to`."""
+    """Rounds to nearest, ties to even."""
     if dtype == dtypes.E8M0:
         return _round_to_power(x)
     if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:
-        # XLA converts one number at a time, and does what follows several times as fast.
+        # XLA converts one number at a time; it runs the ops below several times as fast.
         return tf.cast(tf.cast(x, dtype), tf.float32)
     form = _format(dtype)
     word, mantissa = _LAYOUT[x.dtype]
     bits = bitcast(x, word)
     absolute = emit("BitwiseAnd", bits, constant(word.max, word))
     dropped = mantissa - form.mantissa
-    is_odd = emit(
-        "BitwiseAnd", emit("RightShift", absolute, constant(dropped, word)), constant(1, word)
-    )
+    kept = emit("RightShift", absolute, constant(dropped, word))
+    is_odd = emit("BitwiseAnd", kept, constant(1, word))
     half = emit("AddV2", is_odd, constant((1 << (dropped - 1)) - 1, word))
     rounded = emit("BitwiseAnd", emit("AddV2", absolute, half), constant(-(1 << dropped), word))
-    # Subnormal numbers are as far apart as the least of them is from zero.
+    # Subnormal numbers are the multiples of the least of them.
     unit = form.tiny * 2.0**-form.mantissa
     size = bitcast(absolute, x.dtype)
     steps = emit("Round", emit("Mul", size, constant(1 / unit, x.dtype)))
@@ -118,7 +102,7 @@ def _round(x, dtype):
 
 
 def _round_to_power(x):
-    """Rounds to float8_e8m0fnu, halves up; zero, negative and large numbers become NaN."""
+    """Rounds to float8_e8m0fnu, ties up; zero, negative and large numbers become NaN."""
     kind = x.dtype.as_numpy_dtype
     word, mantissa = _LAYOUT[x.dtype]
 
@@ -129,22 +113,20 @@ def _round_to_power(x):
     half = constant(1 << (mantissa - 1), word)
     rounded = emit("BitwiseAnd", emit("AddV2", bits, half), constant(-(1 << mantissa), word))
     result = cast(bitcast(rounded, x.dtype), tf.float32)
-    # Of the two least powers, which TensorFlow takes for subnormal and for normal, one is exact.
+    # The two least powers are chosen, not computed: the least is subnormal in float32.
     least, second = constant(2.0**-127, np.float32), constant(2.0**-126, np.float32)
     is_least = emit("LessEqual", bits, constant(bits_of(2.0**-127)))
     small = emit("SelectV2", is_least, least, second)
     result = emit("SelectV2", emit("Less", bits, constant(bits_of(2.0**-126))), small, result)
     lowest = 1 if x.dtype == tf.float32 else int(bits_of(2.0**-127))
-    is_outside = emit(
-        "LogicalOr",
-        emit("Less", bits, constant(lowest, word)),
-        emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127))),
-    )
+    is_low = emit("Less", bits, constant(lowest, word))
+    is_high = emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127)))
+    is_outside = emit("LogicalOr", is_low, is_high)
     return emit("SelectV2", is_outside, constant(np.nan, np.float32), result)
 
 
 def clip(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Numbers in what holds a narrow dtype, clipped to its finite range."""
+    """Numbers that hold a narrow dtype, clipped to its finite range."""
     info = (ml_dtypes.finfo if dtype in dtypes.NARROW_FLOAT else ml_dtypes.iinfo)(dtype)
     kind = dtypes.held(dtype)
     low, high = (np.array(float(limit)).astype(kind) for limit in (info.min, info.max))
@@ -159,12 +141,12 @@ def width(dtype: np.dtype) -> int:
 
 
 def has_negative_nan(dtype: np.dtype) -> bool:
-    """Whether the bits of NaN are those of a negative zero in other formats."""
+    """Whether NaN has the bits that are a negative zero in other formats."""
     return dtype in dtypes.NARROW_FLOAT and _format(dtype).nan == 0x80
 
 
 def infinity_is_nan(dtype: np.dtype) -> bool:
-    """Whether infinity becomes NaN in a format."""
+    """Whether infinity becomes NaN in a dtype."""
     return dtype in dtypes.NARROW_FLOAT and bool(np.isnan(_format(dtype).overflow))
 
 
@@ -174,7 +156,7 @@ def has_infinity(dtype: np.dtype) -> bool:
 
 
 def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Values as the bits that they have in a narrow dtype, in uint8; of NaNs one for each sign."""
+    """The bits of values of a narrow dtype, in uint8; there is one NaN of each sign."""
     if dtype not in dtypes.NARROW_FLOAT:
         return emit("BitwiseAnd", cast(x, tf.uint8), constant((1 << width(dtype)) - 1, np.uint8))
     form = _format(dtype)
@@ -185,7 +167,7 @@ def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     bias = constant((127 - form.bias) << form.mantissa, word)
     code = emit("Sub", emit("RightShift", bitcast(size, word), shift), bias)
     if form.mantissa:
-        # The least normal number more, a subnormal one is exact, and normal.
+        # Adding the least normal number makes a subnormal one normal, without rounding.
         is_small = emit("Less", size, constant(form.tiny, np.float32))
         raised = bitcast(emit("AddV2", size, constant(form.tiny, np.float32)), word)
         raised = emit("Sub", emit("RightShift", raised, shift), bias)
@@ -210,7 +192,7 @@ def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def decode(bits: tf.Tensor, dtype: np.dtype, to: np.dtype) -> tf.Tensor:
-    """The numbers in dtype `to` that have these bits in a narrow floating-point dtype."""
+    """The numbers that have these bits in a narrow floating-point dtype, in dtype `to`."""
     table = constant(_numbers(dtype).astype(to))
     return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
 

@@ -5,6 +5,7 @@ result is lowered like any other function. JAX thus does all differentiation, so
 derivatives are respected, and gradients of gradients work.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,73 +20,58 @@ from lowering.avals import is_static
 Lower = Callable[..., list[tf.Tensor]]
 
 
+@dataclasses.dataclass
 class Vjp:
     """The vector-Jacobian product of a JAX function, converted when it is first asked for.
 
     Attributes:
-      active: the positions of the arguments that have a gradient.
-      active_out: the positions of the results that have a cotangent.
+      fun_jax: the function.
+      in_tree: the structure of its arguments, as `(args, kwargs)`.
+      avals: the abstract values of the arguments, flat.
+      out_avals: the abstract values of the results, flat.
+      convert: `lowering.convert`, for the same target and constraints as `fun_jax`.
     """
 
-    def __init__(
-        self,
-        fun_jax: Callable[..., Any],
-        in_tree: Any,
-        avals: Sequence[Any],
-        out_avals: Sequence[Any],
-        convert: Callable[..., Callable[..., Any]],
-    ):
-        """Describes the product; nothing is traced yet.
+    fun_jax: Callable[..., Any]
+    in_tree: Any
+    avals: Sequence[Any]
+    out_avals: Sequence[Any]
+    convert: Callable[..., Callable[..., Any]]
 
-        Args:
-          fun_jax: a JAX function.
-          in_tree: the structure of its arguments, as `(args, kwargs)`.
-          avals: the abstract values of the arguments, flat.
-          out_avals: the abstract values of the results, flat.
-          convert: `lowering.convert`, for the same target and constraints as `fun_jax`.
-        """
-        self._fun_jax = fun_jax
-        self._in_tree = in_tree
-        self._avals = avals
-        self._out_avals = out_avals
-        self._convert = convert
-        self.active = _differentiable(avals)
-        self.active_out = _differentiable(out_avals)
+    def __post_init__(self):
+        # The positions of the arguments that have a gradient, and of the results.
+        self._active = _differentiable(self.avals)
+        self._active_out = _differentiable(self.out_avals)
 
     def __call__(
         self, operands: Sequence[tf.Tensor], cotangents: Sequence[tf.Tensor]
     ) -> list[tf.Tensor | None]:
-        """The gradient of each argument, None for those that have none.
-
-        Args:
-          operands: the arguments, flat.
-          cotangents: the gradients of the results, flat.
-        """
+        """The gradient of each argument, or None; operands and cotangents are flat."""
         gradients: list[tf.Tensor | None] = [None] * len(operands)
-        if self.active and self.active_out:
+        if self._active and self._active_out:
             # TensorFlow's gradient of a complex value is the conjugate of JAX's.
-            active_cotangents = [_conjugate(cotangents[i]) for i in self.active_out]
+            active_cotangents = [_conjugate(cotangents[i]) for i in self._active_out]
             pulled_back = self._converted(list(operands), active_cotangents)
-            for i, gradient in zip(self.active, pulled_back, strict=True):
+            for i, gradient in zip(self._active, pulled_back, strict=True):
                 gradients[i] = _conjugate(gradient)
         return gradients
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
-        out_avals = [self._out_avals[i] for i in self.active_out]
-        shapes = ([_spec(aval) for aval in self._avals], [_spec(aval) for aval in out_avals])
-        return self._convert(self._vjp, polymorphic_shapes=shapes)
+        out_avals = [self.out_avals[i] for i in self._active_out]
+        shapes = ([_spec(aval) for aval in self.avals], [_spec(aval) for aval in out_avals])
+        return self.convert(self._vjp, polymorphic_shapes=shapes)
 
     def _vjp(self, operands: Sequence[jax.Array], cotangents: Sequence[jax.Array]) -> Any:
         def fun(*active_operands):
             full = list(operands)
-            for i, operand in zip(self.active, active_operands, strict=True):
+            for i, operand in zip(self._active, active_operands, strict=True):
                 full[i] = operand
-            args, kwargs = jax.tree_util.tree_unflatten(self._in_tree, full)
-            results = jax.tree_util.tree_leaves(self._fun_jax(*args, **kwargs))
-            return [jnp.asarray(results[i]) for i in self.active_out]
+            args, kwargs = jax.tree_util.tree_unflatten(self.in_tree, full)
+            results = jax.tree_util.tree_leaves(self.fun_jax(*args, **kwargs))
+            return [jnp.asarray(results[i]) for i in self._active_out]
 
-        _, pullback = jax.vjp(fun, *(operands[i] for i in self.active))
+        _, pullback = jax.vjp(fun, *(operands[i] for i in self._active))
         return pullback(list(cotangents))
 
 

@@ -1,6 +1,5 @@
 """`polymorphic_shapes`: which dimensions of the arguments are symbolic, and their values."""
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,8 +20,8 @@ def symbolic_shapes(
 
     Args:
       args: the positional arguments, as pytrees.
-      polymorphic_shapes: a pytree prefix of `args` of shape specifications such as "(b, 28, _)",
-        None where the shape is that of the argument; or None.
+      polymorphic_shapes: a pytree prefix of `args` with shape specifications such as "(b, 28, _)",
+        or None where the shape is that of the argument.
       constraints: constraints on the dimension variables, such as "b >= 4".
       leaf_shape: the shape of a leaf, with None for dimensions unknown to TensorFlow.
 
@@ -57,18 +56,16 @@ def symbolic_shapes(
 
 
 def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[str | None]:
-    def is_spec(x):
-        return x is None or isinstance(x, str)
-
-    if is_spec(polymorphic_shapes):
-        return [polymorphic_shapes] * len(jax.tree_util.tree_leaves(args))
+    """The specification of each leaf of `args`."""
+    is_single = polymorphic_shapes is None or isinstance(polymorphic_shapes, str)
+    prefix = polymorphic_shapes if is_single else tuple(polymorphic_shapes)
     specs: list[str | None] = []
 
     def extend(spec, subtree):
-        specs.extend([spec] * len(jax.tree_util.tree_leaves(subtree)))
+        specs.extend([spec] * len(jax.tree.leaves(subtree)))
 
     try:
-        jax.tree_util.tree_map(extend, tuple(polymorphic_shapes), args, is_leaf=is_spec)
+        jax.tree.map(extend, prefix, args, is_leaf=lambda x: x is None)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"polymorphic_shapes must be a pytree prefix of the positional arguments: {error}"
@@ -81,7 +78,7 @@ def dimension_values(
 ) -> dict[str, tf.Tensor]:
     """The value of each dimension variable, as an int32 scalar.
 
-    Solves dimensions that are linear in one variable whose value is not known yet.
+    A dimension is solved for if it is linear in the only variable that is still unknown.
 
     Raises:
       ValueError: if the variables cannot be solved for, or if known sizes contradict each other.
@@ -95,15 +92,12 @@ def dimension_values(
     # Plain variables first: they need no arithmetic.
     dims.sort(key=lambda item: len(str(item[0])))
     _check_sizes([(dim, tensor.shape[axis]) for dim, tensor, axis in dims])
-    sizes = [(dim, functools.partial(_size, tensor, axis)) for dim, tensor, axis in dims]
-    values, unsolved = _solve_all(sizes)
+    values, unsolved = _solve_all(
+        [(dim, lambda x=tensor, i=axis: tf.shape(x)[i]) for dim, tensor, axis in dims]
+    )
     if unsolved:
         raise ValueError(f"cannot solve for the dimension variables in {', '.join(unsolved)}")
     return values
-
-
-def _size(tensor: tf.Tensor, axis: int) -> tf.Tensor:
-    return tf.shape(tensor)[axis]
 
 
 def _check_sizes(sizes: Sequence[tuple[Any, int | None]]) -> None:
@@ -121,7 +115,7 @@ def _check_sizes(sizes: Sequence[tuple[Any, int | None]]) -> None:
 def _solve_all(
     dims: Sequence[tuple[Any, Callable[[], Any]]],
 ) -> tuple[dict[str, Any], list[str]]:
-    """The values of the variables of dimensions of given sizes, and which cannot be solved for."""
+    """The values of variables, from dimensions with their sizes, and the dimensions not solved."""
     values: dict[str, Any] = {}
     pending = list(dims)
     while pending:
@@ -141,9 +135,9 @@ def _solve_all(
     return values, []
 
 
+_LINEAR_OPERATIONS = {"add": operator.add, "mul": operator.mul}
 _INTEGER_OPERATIONS = {
-    "add": operator.add,
-    "mul": operator.mul,
+    **_LINEAR_OPERATIONS,
     "floordiv": operator.floordiv,
     "mod": operator.mod,
     "max": max,
@@ -156,13 +150,10 @@ def _solve(dim: Any, size: Callable[[], Any], values: dict[str, Any]) -> Any:
     (name,) = jax_compat.dim_variables(dim) - values.keys()
     if str(dim) == name:
         return size()
-    arithmetic = {
-        "add": lambda x, y: x + y,
-        "mul": lambda x, y: x * y,
-    }
     try:
         at = [
-            jax_compat.evaluate_dim(dim, {**values, name: value}, arithmetic) for value in range(3)
+            jax_compat.evaluate_dim(dim, {**values, name: value}, _LINEAR_OPERATIONS)
+            for value in range(3)
         ]
     except KeyError:
         return None  # Floor division, minimum and the like have no unique solution.

@@ -1,41 +1,34 @@
 """Householder reflectors, and the matrix reductions built from them, as in LAPACK.
 
-A reflector is H = I - tau v v^H with v[k] = 1 and v[i] = 0 for i < k. References: G. Golub and C.
-Van Loan, Matrix Computations, 4th edition, sections 5.1, 5.2, 7.4 and 8.3; the storage of factors
-and the signs of results are those of LAPACK's xGEQRF, xGEQP3, xORGQR, xGEHRD and xSYTRD. All
-reductions are backward stable: the result is the exact result for a matrix that differs from the
-given one by a small multiple of n eps in norm.
+A reflector is H = I - tau v v^H with v[k] = 1 and v[i] = 0 for i < k. A packed matrix stores the
+vectors v of its reflectors below the diagonal (or subdiagonal) of the result; the factors tau are
+a vector of their own. References: G. Golub and C. Van Loan, Matrix Computations, 4th edition,
+sections 5.1, 5.2, 7.4 and 8.3. Packing and signs are those of LAPACK's xGEQRF, xGEQP3, xORGQR,
+xGEHRD and xSYTRD. All reductions are backward stable: the result is exact for a matrix that differs
+from the given one by a small multiple of n eps in norm.
 """
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from lowering.linalg import masked
 from lowering.linalg.scaling import hypot
-
-Array = jax.Array
 
 
 def norm(x: Array) -> Array:
     """Returns the Euclidean norm of a vector; the squares neither overflow nor underflow."""
     largest = jnp.max(abs(x), initial=0)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
-    # Takes the absolute value first: JAX would divide a complex x by `scale` as by a complex
-    # number.
+    # The absolute value comes first, as JAX would divide a complex x by a complex `scale`.
     scaled = abs(x) / scale
     return scale * jnp.sqrt(jnp.sum(scaled * scaled))
 
 
 def reflector(x: Array, k: Array) -> tuple[Array, Array, Array]:
-    """Returns the reflector that maps x[k:] to a multiple of the first unit vector.
+    """Returns v, tau and beta with H^H x = beta e_k, where beta is real and x[:k] is ignored.
 
-    Args:
-      x: a vector; its elements before k are ignored.
-      k: a position in it.
-
-    Returns:
-      v, tau and beta, with H^H x = beta e_k and beta real; tau is zero if x already is beta e_k.
+    If x already is beta e_k, tau is zero.
     """
     positions = masked.positions(x.shape[0])
     alpha = masked.element(x, k)
@@ -65,24 +58,27 @@ def matmul(x: Array, y: Array) -> Array:
     return jnp.matmul(x, y, precision=lax.Precision.HIGHEST)
 
 
-def _factor_column(a: Array, taus: Array, k: Array) -> tuple[Array, Array]:
+def with_real_diagonal(a: Array) -> Array:
+    """Returns a square matrix without the imaginary parts of its diagonal."""
+    return jnp.where(masked.on_diagonal(a.shape[0]), jnp.real(a).astype(a.dtype), a)
+
+
+def _reflect_column(a, k, row):
+    """Returns v and tau of the reflector that clears column k below `row`; the packed column."""
+    rows, column = masked.positions(a.shape[0]), masked.column(a, k)
+    v, tau, beta = reflector(column, row)
+    return v, tau, jnp.where(rows < row, column, jnp.where(rows == row, beta, v))
+
+
+def _factor_column(a, taus, k):
     """Does one step of the QR decomposition: reflects column k and all columns right of it."""
-    m, n = a.shape
-    rows, columns = masked.positions(m), masked.positions(n)
-    column = masked.column(a, k)
-    v, tau, beta = reflector(column, k)
-    a = jnp.where(columns > k, apply_left(a, v, tau.conj()), a)
-    column = jnp.where(rows < k, column, jnp.where(rows == k, beta, v))
-    return masked.set_column(a, k, column), masked.set_element(taus, k, tau)
+    v, tau, packed = _reflect_column(a, k, k)
+    a = jnp.where(masked.positions(a.shape[1]) > k, apply_left(a, v, tau.conj()), a)
+    return masked.set_column(a, k, packed), masked.set_element(taus, k, tau)
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
-    """Returns the QR decomposition of an m x n matrix in LAPACK's packed form.
-
-    Returns:
-      A matrix with R on and above the diagonal and the vectors v of the reflectors below it; the
-      factors tau of the reflectors.
-    """
+    """Returns the QR decomposition of an m x n matrix: the packed matrix with R, and tau."""
     steps = min(a.shape)
 
     def step(k, state):
@@ -92,14 +88,10 @@ def geqrf(a: Array) -> tuple[Array, Array]:
 
 
 def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
-    """Returns the QR decomposition of `a` with pivoting of columns.
+    """Returns the QR decomposition with pivoting of columns: packed, the permutation, and tau.
 
     The columns are permuted so that the diagonal of R does not increase. Columns with a nonzero
-    entry in `jpvt` are moved to the front and stay there.
-
-    Returns:
-      The packed matrix, as of `geqrf`; the permutation of the columns, counted from one; the
-      factors tau.
+    entry in `jpvt` are moved to the front and stay there. The permutation counts from one.
     """
     m, n = a.shape
     steps = min(m, n)
@@ -126,8 +118,8 @@ def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
     return a, order + 1, taus
 
 
-def _stored_vector(a: Array, k: Array) -> Array:
-    """Returns the vector v of the reflector that is stored in column k below the diagonal."""
+def _stored_vector(a, k):
+    """Returns the vector v of the reflector that column k stores below the diagonal."""
     positions = masked.positions(a.shape[0])
     column = masked.column(a, k)
     return jnp.where(positions < k, 0, jnp.where(positions == k, 1, column)).astype(a.dtype)
@@ -152,35 +144,26 @@ def multiply(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) ->
 
 
 def hessenberg(a: Array) -> tuple[Array, Array]:
-    """Reduces `a` to a similar Hessenberg matrix.
-
-    Returns:
-      The Hessenberg matrix, with the vectors v of the reflectors below its subdiagonal; the factors
-      tau of the reflectors.
-    """
+    """Reduces `a` to a similar Hessenberg matrix; returns it packed, and tau."""
     n = a.shape[0]
-    positions = masked.positions(n)
+    if n < 2:
+        return a, jnp.zeros(max(n - 1, 0), a.dtype)
 
     def step(k, state):
         a, taus = state
-        column = masked.column(a, k)
-        v, tau, beta = reflector(column, k + 1)
+        v, tau, packed = _reflect_column(a, k, k + 1)
         a = apply_right(a, v, tau)
-        a = jnp.where(positions > k, apply_left(a, v, tau.conj()), a)
-        column = jnp.where(positions <= k, column, jnp.where(positions == k + 1, beta, v))
-        return masked.set_column(a, k, column), masked.set_element(taus, k, tau)
+        a = jnp.where(masked.positions(n) > k, apply_left(a, v, tau.conj()), a)
+        return masked.set_column(a, k, packed), masked.set_element(taus, k, tau)
 
-    if n < 2:
-        return a, jnp.zeros(max(n - 1, 0), a.dtype)
     return lax.fori_loop(0, n - 1, step, (a, jnp.zeros(n - 1, a.dtype)))
 
 
 def tridiagonal(a: Array, *, lower: bool) -> tuple[Array, Array, Array, Array]:
-    """Reduces a Hermitian matrix, of which one triangle is read, to a similar real tridiagonal one.
+    """Reduces a Hermitian matrix to a similar real tridiagonal one.
 
-    Returns:
-      The matrix with the tridiagonal part and, in the rest of the triangle that was read, the
-      vectors v of the reflectors; the diagonal; the off-diagonal; the factors tau.
+    Returns it packed, its diagonal, its off-diagonal, and tau. Only one triangle is read, and only
+    that is packed.
     """
     if not lower:
         # With rows and columns reversed, the upper triangle becomes the lower one.
@@ -189,24 +172,19 @@ def tridiagonal(a: Array, *, lower: bool) -> tuple[Array, Array, Array, Array]:
     n = a.shape[0]
     positions = masked.positions(n)
     below = positions[:, None] >= positions[None, :]
-    on_diagonal = masked.on_diagonal(n)
-    full = jnp.where(below, a, a.conj().T)
-    full = jnp.where(on_diagonal, jnp.real(a).astype(a.dtype), full)
+    full = with_real_diagonal(jnp.where(below, a, a.conj().T))
 
     def step(k, state):
         a, taus = state
-        column = masked.column(a, k)
-        v, tau, beta = reflector(column, k + 1)
-        x = tau * matmul(a, v)
-        x = jnp.where(positions > k, x, 0)
+        v, tau, packed = _reflect_column(a, k, k + 1)
+        x = jnp.where(positions > k, tau * matmul(a, v), 0)
         w = x - tau * matmul(x.conj(), v) / 2 * v
         update = v[:, None] * w.conj()[None, :]
         a = a - update - update.conj().T
-        column = jnp.where(positions <= k, column, jnp.where(positions == k + 1, beta, v))
-        return masked.set_column(a, k, column), masked.set_element(taus, k, tau)
+        return masked.set_column(a, k, packed), masked.set_element(taus, k, tau)
 
     taus = jnp.zeros(n - 1, a.dtype)
     reduced, taus = lax.fori_loop(0, n - 1, step, (full, taus)) if n > 1 else (full, taus)
-    reduced = jnp.where(on_diagonal, jnp.real(reduced).astype(a.dtype), reduced)
+    reduced = with_real_diagonal(reduced)
     d, e = jnp.real(masked.diagonal(reduced)), jnp.real(masked.diagonal(reduced, -1))
     return jnp.where(below, reduced, a), d, e, taus

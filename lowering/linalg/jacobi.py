@@ -12,44 +12,34 @@ multiple of n eps, relative to the norm of the matrix.
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from lowering.linalg import masked
-from lowering.linalg.householder import matmul
-from lowering.linalg.scaling import hypot, scaled
-
-Array = jax.Array
+from lowering.linalg.householder import matmul, with_real_diagonal
+from lowering.linalg.scaling import hypot, scaled, square
 
 _MAX_SWEEPS = 40
 
 
 def eigh(a: Array) -> tuple[Array, Array]:
-    """Returns the eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix.
+    """Returns the eigenvalues of a Hermitian matrix, ascending, and its eigenvectors as columns.
 
-    Args:
-      a: an n x n matrix of which the lower triangle is read.
-
-    Returns:
-      The real eigenvalues, and a unitary matrix whose columns are the eigenvectors. All are NaN if
-      an element of the matrix is not finite.
+    Only the lower triangle is read. All results are NaN if an element of it is not finite.
     """
     n = a.shape[0]
     real = jnp.real(a).dtype
     if n == 0:
         return jnp.zeros(0, real), a
-    on_diagonal = masked.on_diagonal(n)
     a = jnp.where(masked.positions(n)[:, None] >= masked.positions(n), a, a.conj().T)
-    a = jnp.where(on_diagonal, jnp.real(a).astype(a.dtype), a)
-    scale, a = scaled(a)
+    scale, a = scaled(with_real_diagonal(a))
     a, off_diagonal = _even(a), ~masked.on_diagonal(n + n % 2)
-    tolerance = jnp.finfo(real).eps * jnp.sqrt(jnp.sum(_square(a)))
+    tolerance = jnp.finfo(real).eps * jnp.sqrt(jnp.sum(square(a)))
 
     def is_unfinished(state):
         a, _, sweep = state
-        rest = jnp.sqrt(jnp.sum(jnp.where(off_diagonal, _square(a), 0)))
+        rest = jnp.sqrt(jnp.sum(jnp.where(off_diagonal, square(a), 0)))
         return (rest > tolerance) & (sweep < _MAX_SWEEPS)
 
     def sweep(state):
@@ -60,20 +50,16 @@ def eigh(a: Array) -> tuple[Array, Array]:
     a, v, _ = lax.while_loop(is_unfinished, sweep, state)
     w, v = jnp.real(masked.diagonal(a))[:n], v[:n, :n]
     order = jnp.argsort(w)
-    nan = jnp.where(jnp.isfinite(scale), 0, jnp.nan).astype(real)
+    nan = _nan_unless_finite(scale)
     return jnp.take(w, order) * scale + nan, jnp.take(v, order, axis=1) + nan
 
 
 def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]:
-    """Returns the singular value decomposition of an m x n matrix with m > 0 and n > 0.
+    """Returns s and, if `compute_uv`, U and V^H of an m x n matrix with m > 0 and n > 0.
 
     The method factors A = Q R and rotates the rows of R from one side: Z. Drmac and K. Veselic, New
     fast and accurate Jacobi SVD algorithm, SIAM J. Matrix Anal. Appl. 29 (2008). It omits their
-    pivoting.
-
-    Returns:
-      The singular values in descending order and, if `compute_uv`, the left singular vectors and
-      the conjugate transpose of the right ones. All are NaN if an element is not finite.
+    pivoting. All results are NaN if an element is not finite.
     """
     m, n = a.shape
     if m < n:
@@ -81,7 +67,7 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
         return (s, *(x.conj().T for x in reversed(vectors)))
     real = jnp.real(a).dtype
     scale, a = scaled(a)
-    nan = jnp.where(jnp.isfinite(scale), 0, jnp.nan).astype(real)
+    nan = _nan_unless_finite(scale)
     q, r = lax.linalg.qr(a, full_matrices=full_matrices)
     w = _even(r[:n].conj().T)
     tolerance = jnp.finfo(real).eps * max(m, 8)
@@ -100,7 +86,7 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
     state = (w, v, jnp.full((), jnp.inf, real), jnp.zeros((), jnp.int32))
     w, v, *_ = lax.while_loop(is_unfinished, sweep, state)
     w, v = w[:n, :n], v[:n, :n]
-    s = jnp.sqrt(jnp.sum(_square(w), axis=0))
+    s = jnp.sqrt(jnp.sum(square(w), axis=0))
     order = jnp.argsort(-s)
     s = jnp.take(s, order)
     if not compute_uv:
@@ -114,6 +100,10 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
     return s * scale + nan, left + nan, right.conj().T + nan
 
 
+def _nan_unless_finite(scale: Array) -> Array:
+    return jnp.where(jnp.isfinite(scale), 0, jnp.nan).astype(scale.dtype)
+
+
 def _repeat(times: int, step: Callable[..., tuple[Array, ...]], *state: Array) -> tuple[Array, ...]:
     """Returns the state after `times` steps."""
     return lax.scan(lambda state, _: (step(*state), None), state, length=times)[0]
@@ -125,13 +115,8 @@ def _even(a: Array) -> Array:
     return jnp.pad(a, ((0, extra), (0, extra)))
 
 
-def _square(x: Array) -> Array:
-    """Returns |x|^2."""
-    return jnp.real(x) * jnp.real(x) + jnp.imag(x) * jnp.imag(x)
-
-
 def _next_pairs(n: int) -> np.ndarray:
-    """Returns the order of columns in which columns i and i + n/2 are the pairs of the next round.
+    """Returns the order of columns that makes i and i + n/2 the pairs of the next round.
 
     The pairs of all rounds are those of a round-robin tournament.
     """
@@ -143,11 +128,10 @@ def _next_pairs(n: int) -> np.ndarray:
 
 
 def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Array]:
-    """Returns the rotations that make [[alpha, gamma], [conj(gamma), beta]] diagonal.
+    """Returns t, c and s of the rotations that make [[alpha, gamma], [conj(gamma), beta]] diagonal.
 
-    Returns:
-      t, c and s: columns p and q become c p - conj(s) q and s p + c q, up to a phase of q that is
-      part of s. The eigenvalues are alpha - t |gamma| and beta + t |gamma|.
+    Columns p and q become c p - conj(s) q and s p + c q; s includes a phase. The eigenvalues are
+    alpha - t |gamma| and beta + t |gamma|.
     """
     size = abs(gamma)
     is_zero = size == 0
@@ -166,7 +150,7 @@ def _rotate(x: Array, c: Array, s: Array) -> Array:
 
 
 def _rotate_hermitian(a: Array, v: Array) -> tuple[Array, Array]:
-    """Does one round of two-sided rotations, and brings the pairs of the next round into place."""
+    """Does one round of two-sided rotations, and reorders columns for the next round."""
     n = len(a)
     diagonal = jnp.real(masked.diagonal(a))
     alpha, beta = jnp.split(diagonal, 2)
@@ -184,15 +168,13 @@ def _rotate_hermitian(a: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _rotate_columns(w: Array, v: Array, largest: Array) -> tuple[Array, Array, Array]:
-    """Does one round of one-sided rotations.
+    """Does one round of one-sided rotations, and reorders columns for the next round.
 
-    Returns:
-      The rotated w and v, with the pairs of the next round in place; the maximum of `largest` and
-      the cosines of the angles between the columns that were rotated.
+    `largest` becomes its maximum with the cosines of the angles between the rotated columns.
     """
     n = len(w)
     p, q = jnp.split(w, 2, axis=1)
-    alpha, beta = jnp.sum(_square(p), axis=0), jnp.sum(_square(q), axis=0)
+    alpha, beta = jnp.sum(square(p), axis=0), jnp.sum(square(q), axis=0)
     gamma = jnp.sum(p.conj() * q, axis=0)
     size = abs(gamma)
     length = jnp.sqrt(alpha) * jnp.sqrt(beta)

@@ -1,29 +1,23 @@
 """LU decomposition with partial pivoting."""
 
-import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from lowering.linalg import masked
 from lowering.linalg.householder import matmul
-
-Array = jax.Array
+from lowering.linalg.scaling import size
 
 # The number of columns that are eliminated one by one before the rest of the matrix is updated.
 _PANEL = 64
 
 
 def lu(a: Array) -> tuple[Array, Array, Array]:
-    """Returns the LU decomposition of an m x n matrix.
+    """Returns L and U of an m x n matrix in one matrix, the pivots, and the permutation of rows.
 
     The algorithm is right-looking and works on panels of columns: G. Golub and C. Van Loan, Matrix
     Computations, 4th edition, sections 3.4 and 3.6. As in LAPACK, the pivot of a complex column is
     the element with the largest |re| + |im|, the first one if several are equal. A column of zeros
-    is left as it is.
-
-    Returns:
-      A matrix with L below the diagonal and U on and above it; the row that was swapped with row i
-      at step i; the permutation of the rows that results from all swaps.
+    is left as it is. Pivot i is the row that is swapped with row i at step i.
     """
     m, n = a.shape
     steps = min(m, n)
@@ -49,15 +43,14 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
 
 
 def _panel(a: Array) -> tuple[Array, Array, Array]:
-    """Returns the same as `lu`; eliminates one column at a time."""
+    """Returns the same as `lu`, eliminating one column at a time."""
     m, n = a.shape
     rows, columns = masked.positions(m), masked.positions(n)
 
     def eliminate(k, state):
         a, pivots, order = state
         column = masked.column(a, k)
-        size = abs(jnp.real(column)) + abs(jnp.imag(column)) if _is_complex(a) else abs(column)
-        pivot = jnp.argmax(jnp.where(rows < k, -1, size)).astype(jnp.int32)
+        pivot = jnp.argmax(jnp.where(rows < k, -1, size(column))).astype(jnp.int32)
         a, order = masked.swap_rows(a, k, pivot), masked.swap_elements(order, k, pivot)
         column, row = masked.column(a, k), masked.row(a, k)
         divisor = masked.element(row, k)
@@ -73,10 +66,6 @@ def _panel(a: Array) -> tuple[Array, Array, Array]:
     return lax.fori_loop(0, steps, eliminate, state)
 
 
-def _is_complex(x: Array) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.complexfloating)
-
-
 def permutation(pivots: Array, *, permutation_size: int) -> Array:
     """Returns the order of the rows after swapping row i with row pivots[i], for each i in turn."""
 
@@ -90,13 +79,13 @@ def permutation(pivots: Array, *, permutation_size: int) -> Array:
 def pivots(permutation: Array) -> Array:
     """Returns the swaps that result in a permutation of n rows; the inverse of `permutation`.
 
-    Step k moves the original row p = permutation[k] to place k. If p >= k, that row is still in
-    place p. If p < k, step p has exchanged it with row permutation[p], so it is where that row was.
-    The same rule says where that was, and so on.
+    Step k moves the original row p = permutation[k] to position k. If p >= k, that row is still at
+    position p. If p < k, step p has swapped it with row permutation[p], so it is where that row
+    was; and where that was, the same rule says.
     """
     steps = lax.iota(jnp.int32, permutation.shape[0])
 
-    def follow(place):
-        return jnp.where(place < steps, jnp.take(permutation, place, mode="clip"), place)
+    def follow(position):
+        return jnp.where(position < steps, jnp.take(permutation, position, mode="clip"), position)
 
-    return lax.while_loop(lambda place: jnp.any(place < steps), follow, permutation)
+    return lax.while_loop(lambda position: jnp.any(position < steps), follow, permutation)

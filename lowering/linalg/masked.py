@@ -1,14 +1,11 @@
 """Reads and writes elements, rows and columns at positions known only when the program runs.
 
-Masks do this. Under `vmap`, dynamic slices would become gathers and scatters. These cost more than
-a pass over the matrix, and the loops that use this module make such passes anyway.
+Masks do this. Dynamic slices would become gathers and scatters under `vmap`, which cost more than a
+pass over the matrix. The loops that use this module make such passes anyway.
 """
 
-import jax
 import jax.numpy as jnp
-from jax import lax
-
-Array = jax.Array
+from jax import Array, lax
 
 
 def positions(size: int) -> Array:
@@ -39,6 +36,12 @@ def column(x: Array, i: Array) -> Array:
 def set_column(x: Array, i: Array, values: Array) -> Array:
     """Returns the matrix x with `values` as column i."""
     return jnp.where(positions(x.shape[1]) == i, values[:, None], x)
+
+
+def block(x: Array, k: Array) -> tuple[Array, Array, Array, Array]:
+    """Returns x[k, k], x[k, k + 1], x[k + 1, k] and x[k + 1, k + 1] of a matrix."""
+    first, second = row(x, k), row(x, k + 1)
+    return element(first, k), element(first, k + 1), element(second, k), element(second, k + 1)
 
 
 def swap_elements(x: Array, i: Array, j: Array) -> Array:

@@ -1,10 +1,7 @@
-"""Scales matrices into the range in which squares neither overflow nor underflow."""
+"""Sizes of numbers, and scaling of matrices so that squares neither overflow nor underflow."""
 
-import jax
 import jax.numpy as jnp
-from jax import lax
-
-Array = jax.Array
+from jax import Array, lax
 
 
 def moderate(a: Array) -> tuple[Array, Array]:
@@ -20,6 +17,18 @@ def moderate(a: Array) -> tuple[Array, Array]:
     if not jnp.issubdtype(a.dtype, jnp.complexfloating):
         return factor, a / factor
     return factor, lax.complex(jnp.real(a) / factor, jnp.imag(a) / factor)
+
+
+def size(x: Array) -> Array:
+    """Returns |re| + |im|, by which LAPACK compares complex numbers."""
+    if not jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return abs(x)
+    return abs(jnp.real(x)) + abs(jnp.imag(x))
+
+
+def square(x: Array) -> Array:
+    """Returns |x|^2."""
+    return jnp.real(x) * jnp.real(x) + jnp.imag(x) * jnp.imag(x)
 
 
 def hypot(x: Array, y: Array) -> Array:

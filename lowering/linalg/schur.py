@@ -10,15 +10,12 @@ The result is the exact Schur form of a matrix that differs from the given one b
 of n eps in norm. Matrices are not balanced first.
 """
 
-import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from lowering.linalg import householder, masked
 from lowering.linalg.householder import matmul
-from lowering.linalg.scaling import hypot, scaled
-
-Array = jax.Array
+from lowering.linalg.scaling import hypot, scaled, size, square
 
 # The number of steps per eigenvalue after which the iteration has failed, as in LAPACK.
 _MAX_STEPS = 30
@@ -28,16 +25,16 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     """Returns the Schur form T and, if `compute_vectors`, the unitary Z with a = Z T Z^H.
 
     T is upper triangular. If `a` is real, T has a 2 x 2 block on the diagonal for each pair of
-    complex eigenvalues. The diagonal elements of a block are equal, and its off-diagonal elements
-    have opposite signs. All results are NaN if an element of `a` is not finite, or if the iteration
-    fails to converge. Without vectors Z has no rows.
+    complex eigenvalues, with equal diagonal elements and off-diagonal elements of opposite signs.
+    All results are NaN if an element of `a` is not finite, or if the iteration fails to converge.
+    Without vectors Z has no rows.
     """
     n = a.shape[0]
     is_complex = jnp.issubdtype(a.dtype, jnp.complexfloating)
     scale, a = scaled(a)
     reflectors, taus = householder.hessenberg(a)
-    rows, columns = masked.positions(n)[:, None], masked.positions(n)
-    t = jnp.where(rows > columns + 1, 0, reflectors)
+    columns = masked.positions(n)
+    t = jnp.where(columns[:, None] > columns + 1, 0, reflectors)
     if compute_vectors:
         # The reflectors act on all coordinates but the first.
         z = jnp.eye(n, dtype=a.dtype)
@@ -57,11 +54,10 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     def step(state):
         t, z, last, since, steps = state
         t, below = _deflated(t, last, norm)
-        # The active block, which no zero below the diagonal divides yet, is first ... last.
+        # The active block is first ... last: no zero just below the diagonal divides it yet.
         first = jnp.max(jnp.where((columns <= last) & (below == 0), columns, 0))
-        size = last - first + 1
-        is_done = size < width
-        start = _first_column(t, first, last, since + 1)
+        is_done = last - first + 1 < width
+        start = _first_column(t, below, first, last, since + 1)
         # For a finished block the range of the sweep is empty.
         stop = jnp.where(is_done, first, last)
         t, z = lax.fori_loop(
@@ -74,49 +70,39 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     state = (t, z, jnp.full((), n - 1, jnp.int32), zero, zero)
     t, z, last, *_ = lax.while_loop(is_unfinished, step, state)
     if is_complex:
-        t = jnp.where(rows > columns, 0, t)
+        t = jnp.where(columns[:, None] > columns, 0, t)
     else:
         t, z = lax.fori_loop(0, n - 1, lambda k, tz: _standardize(*tz, k), (t, z))
     failed = ~jnp.isfinite(scale) | (last > 0)
     return jnp.where(failed, jnp.nan, t * scale), jnp.where(failed, jnp.nan, z)
 
 
-def _size(x: Array) -> Array:
-    """Returns |re| + |im|, by which LAPACK measures complex numbers."""
-    return abs(jnp.real(x)) + abs(jnp.imag(x))
+def _deflated(t, last, norm):
+    """Returns T without negligible elements below the diagonal, and what is left of these elements.
 
-
-def _deflated(t: Array, last: Array, norm: Array) -> tuple[Array, Array]:
-    """Sets negligible elements below the diagonal of T to zero.
-
-    Returns:
-      T, and the vector of its elements just below the diagonal: the i-th is that of row i, and the
-      first, for which there is none, is zero.
+    The latter are a vector: element i is that of row i, and the first is zero.
     """
     n = t.shape[0]
-    diagonal = _size(masked.diagonal(t))
+    diagonal = size(masked.diagonal(t))
     below = jnp.concatenate([jnp.zeros(1, t.dtype), masked.diagonal(t, -1)])
     neighbours = diagonal + jnp.concatenate([jnp.zeros(1, diagonal.dtype), diagonal[:-1]])
     eps = jnp.finfo(diagonal.dtype).eps
-    is_negligible = _size(below) <= eps * jnp.maximum(neighbours, eps * norm)
+    is_negligible = size(below) <= eps * jnp.maximum(neighbours, eps * norm)
     t = jnp.where(masked.on_diagonal(n, -1) & is_negligible[:, None], 0, t)
     return t, jnp.where(is_negligible, 0, below)
 
 
-def _first_column(t: Array, first: Array, last: Array, step: Array) -> Array:
+def _first_column(t, below, first, last, step):
     """Returns the vector with which the sweep of the block first ... last starts.
 
     It is the first column of the shifted block (complex), or of the product of two shifted blocks
-    (real). The elements of the block start at position `first`; all others are zero.
+    (real). The elements of the block start at position `first`; all others are zero. `below` is the
+    vector from `_deflated`.
     """
-    n = t.shape[0]
-    positions = masked.positions(n)
-    row, row_above = masked.row(t, last), masked.row(t, last - 1)
-    c, d = masked.element(row, last - 1), masked.element(row, last)
-    a, b = masked.element(row_above, last - 1), masked.element(row_above, last)
+    a, b, c, d = masked.block(t, last - 1)
+    h00, h01, _, h11 = masked.block(t, first)
+    h10, h21 = masked.element(below, first + 1), masked.element(below, first + 2)
     is_exceptional = step % 10 == 0
-    column, next_column = masked.column(t, first), masked.column(t, first + 1)
-    h00, h10 = masked.element(column, first), masked.element(column, first + 1)
     if jnp.issubdtype(t.dtype, jnp.complexfloating):
         # Wilkinson's shift: the eigenvalue of the last 2 x 2 block nearer to its last element.
         half = (a - d) / 2
@@ -124,44 +110,37 @@ def _first_column(t: Array, first: Array, last: Array, step: Array) -> Array:
         root = jnp.sqrt(half * half + product)
         other = jnp.where(jnp.real(half.conj() * root) < 0, half - root, half + root)
         shift = d - jnp.where(other == 0, 0, product / jnp.where(other == 0, 1, other))
-        shift = jnp.where(is_exceptional, d + 0.75 * _size(c), shift)
-        return jnp.where(positions == first, h00 - shift, jnp.where(positions == first + 1, h10, 0))
-    extra = abs(c) + abs(masked.element(row_above, last - 2))
-    a = jnp.where(is_exceptional, 0.75 * extra + d, a)
-    b, c = jnp.where(is_exceptional, -0.4375 * extra, b), jnp.where(is_exceptional, extra, c)
-    d = jnp.where(is_exceptional, a, d)
-    h01, h11 = masked.element(next_column, first), masked.element(next_column, first + 1)
-    h21 = masked.element(next_column, first + 2)
-    x0 = ((h00 - a) * (h00 - d) - b * c) / jnp.where(h10 == 0, 1, h10) + h01
-    x1 = (h00 - a) + (h11 - d)
-    rest = jnp.where(positions == first + 1, x1, jnp.where(positions == first + 2, h21, 0))
-    return jnp.where(positions == first, x0, rest)
+        shift = jnp.where(is_exceptional, d + 0.75 * size(c), shift)
+        values = (h00 - shift, h10)
+    else:
+        extra = abs(c) + abs(masked.element(below, last - 1))
+        a = jnp.where(is_exceptional, 0.75 * extra + d, a)
+        b, c = jnp.where(is_exceptional, -0.4375 * extra, b), jnp.where(is_exceptional, extra, c)
+        d = jnp.where(is_exceptional, a, d)
+        x0 = ((h00 - a) * (h00 - d) - b * c) / jnp.where(h10 == 0, 1, h10) + h01
+        values = (x0, (h00 - a) + (h11 - d), h21)
+    offsets = masked.positions(t.shape[0]) - first
+    vector = jnp.zeros((), t.dtype)
+    for i, value in enumerate(values):
+        vector = jnp.where(offsets == i, value, vector)
+    return vector
 
 
-def _chase(
-    t: Array, z: Array, k: Array, first: Array, last: Array, start: Array, width: int
-) -> tuple[Array, Array]:
+def _chase(t, z, k, first, last, start, width):
     """Reflects rows and columns k to k + width - 1, which moves the bulge down by one row."""
-    n = t.shape[0]
-    rows, columns = masked.positions(n), masked.positions(n)
+    positions = masked.positions(t.shape[0])
     x = jnp.where(k == first, start, masked.column(t, k - 1))
-    x = jnp.where((rows >= k) & (rows < k + width) & (rows <= last), x, 0)
+    x = jnp.where((positions >= k) & (positions < k + width) & (positions <= last), x, 0)
     v, tau, _ = householder.reflector(x, k)
     t = householder.apply_left(t, v, tau.conj())
-    is_cleared = (rows > k) & (rows < k + width) & (rows <= last) & (k > first)
-    t = jnp.where(is_cleared[:, None] & (columns == k - 1), 0, t)
+    is_cleared = (positions > k) & (positions < k + width) & (positions <= last) & (k > first)
+    t = jnp.where(is_cleared[:, None] & (positions == k - 1), 0, t)
     return householder.apply_right(t, v, tau), householder.apply_right(z, v, tau)
 
 
-def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
-    """Rotates the real 2 x 2 block at k into standard form.
-
-    The block becomes triangular if its eigenvalues are real.
-    """
-    n = t.shape[0]
-    row, next_row = masked.row(t, k), masked.row(t, k + 1)
-    a, b = masked.element(row, k), masked.element(row, k + 1)
-    c, d = masked.element(next_row, k), masked.element(next_row, k + 1)
+def _standardize(t, z, k):
+    """Rotates the real 2 x 2 block at k into standard form: triangular for real eigenvalues."""
+    a, b, c, d = masked.block(t, k)
     eps = jnp.finfo(t.dtype).eps
 
     def safe(x):
@@ -194,14 +173,8 @@ def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
     half_gap = root_b * root_c * sign(c1)
     tau = 1 / jnp.sqrt(safe(abs(b1 + c1)))
     cs1, sn1 = root_b * tau, root_c * tau
-    real_after_all = (
-        cs * cs1 - sn * sn1,
-        cs * sn1 + sn * cs1,
-        middle + half_gap,
-        middle - half_gap,
-        b1 - c1,
-        0 * c1,
-    )
+    rotation = cs * cs1 - sn * sn1, cs * sn1 + sn * cs1
+    real_after_all = (*rotation, middle + half_gap, middle - half_gap, b1 - c1, 0 * c1)
     swapped_after_all = (-sn, cs, middle, middle, -c1, 0 * c1)
     equal = (cs, sn, middle, middle, b1, c1)
     one, zero = jnp.ones((), t.dtype), jnp.zeros((), t.dtype)
@@ -220,13 +193,13 @@ def _standardize(t: Array, z: Array, k: Array) -> tuple[Array, Array]:
     cs, sn, a, d, b, c = chosen
     t = _rotate_columns(_rotate_columns(t.T, k, cs, sn).T, k, cs, sn)
     z = _rotate_columns(z, k, cs, sn)
-    rows, columns = masked.positions(n)[:, None], masked.positions(n)
+    positions = masked.positions(t.shape[0])
     for i, j, value in ((0, 0, a), (0, 1, b), (1, 0, c), (1, 1, d)):
-        t = jnp.where((rows == k + i) & (columns == k + j), value, t)
+        t = jnp.where((positions[:, None] == k + i) & (positions == k + j), value, t)
     return t, z
 
 
-def _rotate_columns(x: Array, k: Array, cs: Array, sn: Array) -> Array:
+def _rotate_columns(x, k, cs, sn):
     """Replaces columns k and k + 1, p and q, by cs p + sn q and cs q - conj(sn) p."""
     p, q = masked.column(x, k), masked.column(x, k + 1)
     x = masked.set_column(x, k, cs * p + sn * q)
@@ -236,9 +209,8 @@ def _rotate_columns(x: Array, k: Array, cs: Array, sn: Array) -> Array:
 def eig(a: Array, *, left: bool, right: bool) -> list[Array]:
     """Returns the eigenvalues of a matrix and, if requested, its left and right eigenvectors.
 
-    Each vector has Euclidean norm 1, and its largest component is real. The complex eigenvalues of
-    a real matrix, and their vectors, come in exactly conjugate pairs; the eigenvalue with the
-    positive imaginary part comes first.
+    Each vector has Euclidean norm 1, and its largest component is real. For a real matrix, complex
+    eigenvalues and vectors come in exactly conjugate pairs, the one with imag(w) > 0 first.
     """
     t, z = schur(a, compute_vectors=left or right)
     is_real = not jnp.issubdtype(a.dtype, jnp.complexfloating)
@@ -252,7 +224,7 @@ def eig(a: Array, *, left: bool, right: bool) -> list[Array]:
     return results
 
 
-def _triangular(t: Array, z: Array) -> tuple[Array, Array, Array]:
+def _triangular(t, z):
     """Returns the eigenvalues of a real Schur form, the complex Schur form and its vectors."""
     n = t.shape[0]
     dtype = jnp.result_type(t.dtype, jnp.complex64)
@@ -272,22 +244,20 @@ def _triangular(t: Array, z: Array) -> tuple[Array, Array, Array]:
         b, c = masked.element(above, k), masked.element(below, k)
         # (sqrt(|b|), i sign(b) sqrt(|c|)), scaled, is an eigenvector of [[a, b], [c, a]].
         p, q = jnp.sqrt(abs(b)), jnp.sqrt(abs(c)) * jnp.where(b < 0, -1, 1)
-        length = hypot(p, q)
         is_pair = c != 0
-        length = jnp.where(is_pair, length, 1)
+        length = jnp.where(is_pair, hypot(p, q), 1)
         cs = jnp.where(is_pair, p / length, 1).astype(dtype)
         sn = jnp.where(is_pair, lax.complex(0 * q, q / length), 0)
         t = _rotate_columns(t.conj().T, k, cs, sn).conj().T
-        t, z = _rotate_columns(t, k, cs, sn), _rotate_columns(z, k, cs, sn)
-        return t, z
+        return _rotate_columns(t, k, cs, sn), _rotate_columns(z, k, cs, sn)
 
     t, z = lax.fori_loop(0, n - 1, split, (t.astype(dtype), z.astype(dtype)))
+    columns = masked.positions(n)
     t = jnp.where(masked.on_diagonal(n), w, t)
-    rows, columns = masked.positions(n)[:, None], masked.positions(n)
-    return w, jnp.where(rows > columns, 0, t), z
+    return w, jnp.where(columns[:, None] > columns, 0, t), z
 
 
-def _triangular_vectors(t: Array, w: Array) -> Array:
+def _triangular_vectors(t, w):
     """Returns the eigenvectors of an upper triangular matrix with the diagonal w, as columns.
 
     Back substitution computes all of them at once, from the last row to the first. A column that
@@ -299,34 +269,31 @@ def _triangular_vectors(t: Array, w: Array) -> Array:
         return t
     columns = masked.positions(n)
     info = jnp.finfo(t.dtype)
-    smallest = jnp.maximum(info.eps * jnp.max(_size(t)), info.tiny / info.eps)
+    smallest = jnp.maximum(info.eps * jnp.max(size(t)), info.tiny / info.eps)
 
     def solve_row(i, x):
         k = n - 1 - i
         gap = masked.element(w, k) - w
-        gap = jnp.where(_size(gap) < smallest, smallest.astype(gap.dtype), gap)
+        gap = jnp.where(size(gap) < smallest, smallest.astype(gap.dtype), gap)
         values = -matmul(masked.row(t, k), x) / gap
         values = jnp.where(columns > k, values, jnp.where(columns == k, 1, 0))
         x = jnp.where(columns[:, None] == k, values, x)
-        return x / jnp.maximum(_size(values), 1)
+        return x / jnp.maximum(size(values), 1)
 
     return lax.fori_loop(0, n, solve_row, jnp.zeros_like(t))
 
 
 def normalized(v: Array, w: Array | None) -> Array:
-    """Returns the columns of v scaled to norm 1, with a real largest component.
+    """Returns the columns of a complex v scaled to norm 1, with a real largest component.
 
-    Args:
-      v: a complex matrix.
-      w: the eigenvalues of the columns if the matrix is real, else None.
+    If the vectors are those of a real matrix, w are the eigenvalues, else None.
     """
     n = v.shape[0]
     if n == 0:
         return v
-    largest = jnp.max(_size(v), axis=0)
+    largest = jnp.max(size(v), axis=0)
     v = v / jnp.where(largest > 0, largest, 1)
-    square = jnp.real(v) * jnp.real(v) + jnp.imag(v) * jnp.imag(v)
-    is_pivot = masked.positions(n)[:, None] == jnp.argmax(square, axis=0)
+    is_pivot = masked.positions(n)[:, None] == jnp.argmax(square(v), axis=0)
     pivot = jnp.sum(jnp.where(is_pivot, v, 0), axis=0)
     v = v * (pivot.conj() / abs(pivot))
     is_real = is_pivot if w is None else is_pivot | (jnp.imag(w) == 0)

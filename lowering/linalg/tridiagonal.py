@@ -1,10 +1,7 @@
 """Solves tridiagonal systems of equations."""
 
-import jax
 import jax.numpy as jnp
-from jax import lax
-
-Array = jax.Array
+from jax import Array, lax
 
 
 def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -> Array:
@@ -12,14 +9,12 @@ def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -
 
     The algorithm is LAPACK's xGTSV or, if `perturb_singular`, its xLAGTF and xLAGTS. The latter
     compare pivots relative to the size of their rows. They also perturb pivots for which a quotient
-    would overflow, by eps times the largest element of U. Both are backward stable.
+    would overflow, by eps times the largest element of U. Both are backward stable. Without
+    perturbation the solution is all NaN if a pivot is zero.
 
     Args:
       dl, d, du: the diagonals, m elements each; the first of dl and the last of du are not read.
       b: m x k right-hand sides.
-
-    Returns:
-      The m x k solution. It is all NaN if a pivot is zero, unless `perturb_singular`.
     """
     m = d.shape[0]
     if m == 0:
@@ -38,10 +33,8 @@ def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -
         pivot, other = jnp.where(keep, d0, l1), jnp.where(keep, l1, d0)
         factor = jnp.where(other == 0, 0, other / jnp.where(pivot == 0, 1, pivot))
         done = (pivot, jnp.where(keep, u0, d1), jnp.where(keep, 0, u1), jnp.where(keep, b0, b1))
-        d0, u0 = (
-            jnp.where(keep, d1 - factor * u0, u0 - factor * d1),
-            jnp.where(keep, u1, -factor * u1),
-        )
+        d0 = jnp.where(keep, d1 - factor * u0, u0 - factor * d1)
+        u0 = jnp.where(keep, u1, -factor * u1)
         b0 = jnp.where(keep, b1 - factor * b0, b0 - factor * b1)
         return (d0, u0, b0, jnp.where(keep, scale1, scale0)), done
 
@@ -69,8 +62,7 @@ def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -
 def _perturbed(pivot: Array, dividend: Array, largest: Array) -> Array:
     """Returns a pivot by which `dividend` can be divided without overflow.
 
-    A pivot that is too small is moved away from zero, by a tolerance that is doubled until the
-    quotient does not overflow.
+    A pivot that is too small is moved away from zero, by a tolerance that is doubled often enough.
     """
     info = jnp.finfo(largest.dtype)
     tolerance = jnp.maximum(info.eps * largest, info.tiny)

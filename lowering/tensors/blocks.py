@@ -1,13 +1,10 @@
-"""Blocks of an array that begin at a computed place: reading and writing them.
+"""Reading and writing a block of a tensor that begins at a computed position.
 
-XLA has ops for both. TensorFlow's own ops with a computed place, Slice and
-TensorStridedSliceUpdate, are the fastest that are not compiled; but a compiled function would be
-compiled again for every new place that comes from its arguments.
+XLA has an op for each. Where XLA does not compile, TensorFlow's Slice and TensorStridedSliceUpdate
+are the fastest. XLA compiles these, too, but again for every new position.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,15 +14,13 @@ from lowering.context import Context
 from lowering.ops import cast, constant, move
 from lowering.targets import Mode, target
 from lowering.tensors import indexing, movement
+from lowering.tensors.movement import Shape, Starts
 
 
-def start(ctx: Context, index: indexing.Index, last: Any) -> int | tf.Tensor:
-    """Where a block begins along an axis, moved so that it fits.
+def start(ctx: Context, index: indexing.Index, last: movement.Dim) -> int | tf.Tensor:
+    """The position along an axis where a block begins, at `index` or moved so that it fits.
 
-    Args:
-      ctx: the context of the rule.
-      index: where it should begin: an integer scalar of any dtype.
-      last: the highest start that fits: a dimension.
+    `last` is the highest position at which it fits.
     """
     if isinstance(last, int) and last == 0:
         return 0
@@ -35,28 +30,14 @@ def start(ctx: Context, index: indexing.Index, last: Any) -> int | tf.Tensor:
     return clamped if isinstance(clamped, tf.Tensor) else int(clamped)
 
 
-def read(
-    ctx: Context,
-    x: tf.Tensor,
-    shape: Sequence[Any],
-    starts: Sequence[int | tf.Tensor],
-    sizes: Sequence[Any],
-) -> tf.Tensor:
-    """A block of `x`.
-
-    Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      starts: where the block begins: ints, or scalars of one dtype. It must lie inside of `x`.
-      sizes: its dimensions.
-    """
+def read(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shape) -> tf.Tensor:
+    """The block of `x` with dimensions `sizes` that begins at `starts`; it must lie inside `x`."""
     if ctx.mode is not Mode.COMPILED or all(isinstance(start, int) for start in starts):
         return movement.slice_(ctx, x, shape, starts, sizes)
     if ctx.takes_xla_ops:
         begin = movement.vector(starts)
         return gen_xla_ops.xla_dynamic_slice(x, begin, cast(ctx.shape(sizes), begin.dtype))
-    # Along axes whose place is known, and then along the others, one after the other.
+    # First the axes with a known start, in one op. Then the others, one after the other.
     dynamic = [axis for axis, start in enumerate(starts) if isinstance(start, tf.Tensor)]
     first = [0 if axis in dynamic else start for axis, start in enumerate(starts)]
     kept = [shape[axis] if axis in dynamic else size for axis, size in enumerate(sizes)]
@@ -69,32 +50,18 @@ def read(
 
 
 def write(
-    ctx: Context,
-    x: tf.Tensor,
-    shape: Sequence[Any],
-    block: tf.Tensor,
-    sizes: Sequence[Any],
-    starts: Sequence[int | tf.Tensor],
+    ctx: Context, x: tf.Tensor, shape: Shape, block: tf.Tensor, sizes: Shape, starts: Starts
 ) -> tf.Tensor:
-    """`x` with a block of it replaced.
+    """`x` with the elements of `block`, which has dimensions `sizes`, from `starts` on.
 
-    In a loop TensorFlow does it in place, where the op that does can be used: XLA needs to know
-    where the block begins to compile it.
-
-    Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      block: what is to be written.
-      sizes: its dimensions.
-      starts: where it begins: ints, or scalars of one dtype. The block must lie inside of `x`.
+    In a loop TensorStridedSliceUpdate writes in place. XLA compiles it only for known `starts`.
     """
     cut = [axis for axis in range(len(shape)) if sizes[axis] != shape[axis]]
     if not cut:
         return block
     if 0 in sizes:
         return x
-    # Axes after the last that is cut need no index.
+    # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
     begin = movement.vector(starts[:rank])
     is_known = all(isinstance(start, int) for start in starts[:rank])
@@ -107,7 +74,7 @@ def write(
     return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
 
 
-def _assign(x: tf.Tensor, block: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
+def _assign(x, block, begin):
     rank = begin.shape[0]
     sizes = block.shape[:rank]
     if sizes.is_fully_defined():
@@ -119,14 +86,13 @@ def _assign(x: tf.Tensor, block: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
     return move("TensorStridedSliceUpdate", x, begin, end, strides, block)
 
 
-def _dynamic_update_slice(x: tf.Tensor, block: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
+def _dynamic_update_slice(x, block, begin):
     rest = constant([0] * (x.shape.rank - begin.shape[0]), begin.dtype)
-    begin = tf.concat([begin, rest], 0)
-    return gen_xla_ops.xla_dynamic_update_slice(x, block, begin)
+    return gen_xla_ops.xla_dynamic_update_slice(x, block, tf.concat([begin, rest], 0))
 
 
 def _scatter(ctx, x, shape, block, sizes, starts, rank):
-    """Writes rows: what lies after the last axis that is cut."""
+    """Writes the block as rows: each has all axes from `rank` on, which are not cut."""
     lead, rest = shape[:rank], shape[rank:]
     parts = [s if isinstance(s, tf.Tensor) else np.array(s) for s in starts[:rank]]
     origin = indexing.linear(ctx, parts, lead, range(rank))

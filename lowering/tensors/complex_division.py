@@ -1,8 +1,8 @@
 """The quotient of complex numbers, with the infinities and zeros of C's Annex G.
 
-XLA computes the textbook formula and, where both parts are NaN, a quotient from what of the
-operands is zero, infinite or finite. TensorFlow's kernels leave it at the formula. As NaN is rare,
-it is looked for first.
+XLA computes the textbook formula. Where both parts are NaN, it chooses the quotient by whether the
+operands are zero, infinite or finite. TensorFlow's kernels compute only the formula, so the choice
+is made here, but only if there is a NaN at all.
 """
 
 import numpy as np
@@ -23,28 +23,28 @@ def divide(ctx: Context, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 def _divide(x, y):
-    return modes.by_mode(_recovered_if_nan, _textbook, x, y)
+    return modes.by_mode(_corrected_if_nan, _textbook, x, y)
 
 
 def _textbook(x, y):
     return emit("RealDiv", x, y)
 
 
-def _recovered_if_nan(x, y):
+def _corrected_if_nan(x, y):
     quotient = _textbook(x, y)
     has_nan = tf.reduce_any(emit("NotEqual", quotient, quotient))
-    return tf.cond(has_nan, lambda: _recovered(quotient, x, y), lambda: quotient)
+    return tf.cond(has_nan, lambda: _corrected(quotient, x, y), lambda: quotient)
 
 
-def _recovered(quotient, x, y):
-    """`quotient`, where both parts are NaN replaced as in ISO C, G.5.1."""
+def _corrected(quotient, x, y):
+    """`quotient`, replaced as in ISO C, G.5.1, where both of its parts are NaN."""
     a, b, c, d = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
     p, q = tf.math.real(quotient), tf.math.imag(quotient)
     infinity = tf.constant(np.inf, a.dtype)
     is_nan = tf.math.is_nan(p) & tf.math.is_nan(q)
     by_zero = is_nan & (c == 0) & (d == 0)
-    of_infinity = is_nan & _any(tf.math.is_inf, a, b) & ~_any(_is_not_finite, c, d)
-    by_infinity = is_nan & ~_any(_is_not_finite, a, b) & _any(tf.math.is_inf, c, d)
+    of_infinity = is_nan & _has_infinity(a, b) & _is_finite(c, d)
+    by_infinity = is_nan & _is_finite(a, b) & _has_infinity(c, d)
 
     def choose(part, zero_divided, of_directions):
         part = tf.where(by_infinity, 0 * of_directions(a, b, _unit(c), _unit(d)), part)
@@ -56,7 +56,7 @@ def _recovered(quotient, x, y):
 
 
 def _unit(x):
-    """One or zero, for an infinite or another number, with its sign."""
+    """One for an infinity and zero for any other number, with the sign of `x`."""
     return _with_sign(tf.cast(tf.math.is_inf(x), x.dtype), x)
 
 
@@ -65,9 +65,9 @@ def _with_sign(size, x):
     return tf.where(is_negative, -size, size)
 
 
-def _any(predicate, x, y):
-    return predicate(x) | predicate(y)
+def _has_infinity(x, y):
+    return tf.math.is_inf(x) | tf.math.is_inf(y)
 
 
-def _is_not_finite(x):
-    return ~tf.math.is_finite(x)
+def _is_finite(x, y):
+    return tf.math.is_finite(x) & tf.math.is_finite(y)

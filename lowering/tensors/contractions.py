@@ -10,22 +10,20 @@ from jax import lax
 def compute_dtypes(
     lhs: np.dtype, rhs: np.dtype, out: np.dtype, precision: Any = None
 ) -> tuple[np.dtype, np.dtype, np.dtype]:
-    """The dtypes of the operands, and of the result, of the multiplication itself.
+    """The dtypes in which to multiply, for the operands and for the result.
 
     Args:
-      lhs: the dtype of the left operand.
-      rhs: the dtype of the right operand.
-      out: the dtype of the primitive's result.
+      lhs, rhs, out: the dtypes of the primitive's operands and result.
       precision: the primitive's `precision`. A dot algorithm names its dtypes; the others are
         hints that change nothing on the CPU.
     """
     if isinstance(precision, lax.DotAlgorithm):
-        algorithm = precision
-        return (
-            np.dtype(algorithm.lhs_precision_type),
-            np.dtype(algorithm.rhs_precision_type),
-            np.dtype(algorithm.accumulation_type),
+        named = (
+            precision.lhs_precision_type,
+            precision.rhs_precision_type,
+            precision.accumulation_type,
         )
+        return tuple(map(np.dtype, named))
     if isinstance(precision, lax.DotAlgorithmPreset):
         lhs = _supported(lhs, precision.supported_lhs_types)
         rhs = _supported(rhs, precision.supported_rhs_types)

@@ -1,12 +1,13 @@
 """Index arithmetic that slices, gathers and scatters share.
 
-Indices are NumPy arrays where they are known at lowering time and tensors where they are not. The
-functions here take either, and return what is known as a NumPy array.
+Indices are NumPy arrays where they are known at lowering time, and tensors where they are not. The
+functions here take both, and return an array wherever their operands are known.
+
+An index counts along one axis. A position counts elements of a whole array in row-major order.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,19 +17,24 @@ from lowering.context import Context
 from lowering.ops import cast, constant, integers
 from lowering.ops.values import tensor
 from lowering.tensors import movement
+from lowering.tensors.movement import Dim, Shape
 
 Index = np.ndarray | tf.Tensor
 
 INT32_MAX = np.iinfo(np.int32).max
 
 
+def _are_known(*indices: Index) -> bool:
+    return all(isinstance(index, np.ndarray) for index in indices)
+
+
 def index_tensor(index: Index) -> tf.Tensor:
-    """Indices as a tensor, of int32 if that holds them."""
+    """Indices as a tensor; known ones of int32 if that holds them."""
     return index if isinstance(index, tf.Tensor) else integers(index)
 
 
 def columns(index: Index) -> list[Index]:
-    """The elements of index vectors, which lie along the last dimension, apart.
+    """The elements of index vectors, one array for each element; vectors lie along the last axis.
 
     Arithmetic on each is several times faster than on the vectors: kernels are slow where a short
     last dimension is broadcast or reduced.
@@ -42,7 +48,7 @@ def columns(index: Index) -> list[Index]:
 
 def vectors(parts: Sequence[Index]) -> Index:
     """Index vectors with these elements; the inverse of `columns`."""
-    if not any(isinstance(part, tf.Tensor) for part in parts):
+    if _are_known(*parts):
         return np.stack(parts, axis=-1)
     parts = [index_tensor(part) for part in parts]
     if len(parts) == 1:
@@ -50,16 +56,10 @@ def vectors(parts: Sequence[Index]) -> Index:
     return tf.raw_ops.Pack(values=parts, axis=-1)
 
 
-def clamp(ctx: Context, index: Index, last: Any) -> Index:
-    """Indices along one axis, moved into its range.
+def clamp(ctx: Context, index: Index, last: Dim) -> Index:
+    """Indices of any integer dtype, clamped to 0 ... `last`.
 
-    Args:
-      ctx: the context of the rule.
-      index: integers of any dtype.
-      last: the highest index in range: a dimension.
-
-    Returns:
-      The indices as int64 if they are known or came so, else as int32.
+    They are int64 if they are known or were int64 before, else int32.
     """
     last = ctx.size(last)
     if not isinstance(index, tf.Tensor):
@@ -71,7 +71,7 @@ def clamp(ctx: Context, index: Index, last: Any) -> Index:
     if index.dtype.size < 4:
         index = cast(index, tf.int32)
     dtype = index.dtype
-    last = constant(last, dtype) if isinstance(last, int) else cast(last, dtype)
+    last = movement.scalar(last, dtype)
     if dtype.is_unsigned:
         return cast(tf.raw_ops.Minimum(x=index, y=last), tf.int32)
     return tf.raw_ops.ClipByValue(t=index, clip_value_min=constant(0, dtype), clip_value_max=last)
@@ -87,7 +87,7 @@ def signed(index: Index) -> Index:
 
 
 def are_same(parts: Sequence[Index], clamped: Sequence[Index]) -> Index:
-    """For each index vector whether clamping its elements changed none of them."""
+    """For each index vector whether clamping has changed none of its elements."""
     result: Index = np.array(True)
     for part, moved in zip(parts, clamped, strict=True):
         result = _both(result, _equal(part, moved))
@@ -95,7 +95,7 @@ def are_same(parts: Sequence[Index], clamped: Sequence[Index]) -> Index:
 
 
 def _equal(index: Index, clamped: Index) -> Index:
-    if isinstance(index, np.ndarray) and isinstance(clamped, np.ndarray):
+    if _are_known(index, clamped):
         return np.asarray(index == clamped)
     index, clamped = index_tensor(index), index_tensor(clamped)
     if index.dtype in (tf.uint32, tf.uint64):
@@ -106,7 +106,7 @@ def _equal(index: Index, clamped: Index) -> Index:
 
 
 def _both(x: Index, y: Index) -> Index:
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+    if _are_known(x, y):
         return x & y
     for known, other in ((x, y), (y, x)):
         if isinstance(known, np.ndarray) and known.all():
@@ -114,17 +114,8 @@ def _both(x: Index, y: Index) -> Index:
     return tf.raw_ops.LogicalAnd(x=tensor(x), y=tensor(y))
 
 
-def linear(
-    ctx: Context, parts: Sequence[Index], shape: Sequence[Any], axes: Sequence[int]
-) -> Index:
-    """Positions in row-major order.
-
-    Args:
-      ctx: the context of the rule.
-      parts: in-bounds indices along each of `axes`.
-      shape: the dimensions of the array.
-      axes: which of them are indexed. The index along others is zero.
-    """
+def linear(ctx: Context, parts: Sequence[Index], shape: Shape, axes: Sequence[int]) -> Index:
+    """Positions from in-bounds indices along each of `axes`; those along other axes are zero."""
     is_large = avals.is_static(shape) and math.prod(shape) > INT32_MAX
     position: Index = np.array(0)
     for part, axis in zip(parts, axes, strict=True):
@@ -134,22 +125,19 @@ def linear(
     return position
 
 
-def _multiply(ctx: Context, index: Index, stride: Any) -> Index:
-    if isinstance(stride, int) and (stride == 1 or isinstance(index, np.ndarray)):
-        return index * stride if isinstance(index, np.ndarray) else index
-    index, stride = index_tensor(index), ctx.size(stride)
-    dtype = index.dtype
-    stride = constant(stride, dtype) if isinstance(stride, int) else cast(stride, dtype)
-    return tf.raw_ops.Mul(x=index, y=stride)
+def _multiply(ctx: Context, index: Index, stride: Dim) -> Index:
+    if isinstance(stride, int) and isinstance(index, np.ndarray):
+        return index * stride
+    if isinstance(stride, int) and stride == 1:
+        return index
+    index = index_tensor(index)
+    return tf.raw_ops.Mul(x=index, y=movement.scalar(ctx.size(stride), index.dtype))
 
 
 def starts(ctx: Context, parts: Mapping[int, Index], rank: int) -> list[int | tf.Tensor]:
     """Where a single window begins along each of `rank` axes.
 
-    Args:
-      ctx: the context of the rule.
-      parts: for some axes the index, in an array of one element; along others it is zero.
-      rank: the number of axes.
+    For some axes `parts` has the index, in an array of one element; along the others it is zero.
     """
     result: list[int | tf.Tensor] = [0] * rank
     for axis, part in parts.items():
@@ -158,39 +146,24 @@ def starts(ctx: Context, parts: Mapping[int, Index], rank: int) -> list[int | tf
     return result
 
 
-def steps(ctx: Context, shape: Sequence[Any], axis: int, size: Any) -> Index:
-    """The positions of the first elements along an axis.
+def steps(ctx: Context, shape: Shape, axis: int, size: Dim) -> Index:
+    """The positions of the first `size` elements along an axis.
 
-    Args:
-      ctx: the context of the rule.
-      shape: the dimensions of the array.
-      axis: the axis.
-      size: how many elements.
-
-    Returns:
-      The positions, with dimensions to broadcast with those of the axes that follow.
+    They have a dimension of size one for each axis that follows, to be broadcast along it.
     """
     stride = math.prod(shape[axis + 1 :])
     expanded = [-1] + [1] * (len(shape) - axis - 1)
     if isinstance(size, int) and isinstance(stride, int):
         return np.reshape(np.arange(size, dtype=np.int64) * stride, expanded)
-    limit, stride = ctx.size(size), ctx.size(stride)
-    limit = constant(limit, np.int32) if isinstance(limit, int) else limit
-    places = tf.raw_ops.Range(start=constant(0, np.int32), limit=limit, delta=constant(1, np.int32))
-    return tf.raw_ops.Reshape(tensor=places * stride, shape=integers(expanded))
+    limit, stride = movement.scalar(ctx.size(size), tf.int32), ctx.size(stride)
+    indices = tf.raw_ops.Range(
+        start=constant(0, np.int32), limit=limit, delta=constant(1, np.int32)
+    )
+    return tf.raw_ops.Reshape(tensor=indices * stride, shape=integers(expanded))
 
 
-def window(ctx: Context, shape: Sequence[Any], sizes: Sequence[Any]) -> Index:
-    """The positions of the elements of a window at the origin.
-
-    Args:
-      ctx: the context of the rule.
-      shape: the dimensions of the array.
-      sizes: the dimensions of the window.
-
-    Returns:
-      The positions as a vector, in the row-major order of the elements of the window.
-    """
+def window(ctx: Context, shape: Shape, sizes: Shape) -> Index:
+    """The positions of the elements of a window of `sizes` at the origin, as a vector."""
     position: Index = np.zeros([1] * len(shape), np.int64)
     for axis, size in enumerate(sizes):
         if size != 1:
@@ -200,7 +173,7 @@ def window(ctx: Context, shape: Sequence[Any], sizes: Sequence[Any]) -> Index:
 
 def add(x: Index, y: Index) -> Index:
     """The sum of two arrays of positions, which broadcast as in NumPy."""
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+    if _are_known(x, y):
         return x + y
     for known, other in ((x, y), (y, x)):
         if isinstance(known, np.ndarray) and not known.any() and known.size == 1:
@@ -210,14 +183,14 @@ def add(x: Index, y: Index) -> Index:
     return tf.raw_ops.AddV2(x=cast(x, dtype), y=cast(y, dtype))
 
 
-def reshape(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
+def reshape(ctx: Context, index: Index, shape: Shape) -> Index:
     """`index` with the dimensions `shape`."""
     if isinstance(index, np.ndarray) and avals.is_static(shape):
         return index.reshape(shape)
     return movement.reshape(ctx, index_tensor(index), shape)
 
 
-def broadcast(ctx: Context, index: Index, shape: Sequence[Any]) -> Index:
+def broadcast(ctx: Context, index: Index, shape: Shape) -> Index:
     """`index` broadcast to the dimensions `shape`."""
     if isinstance(index, np.ndarray) and avals.is_static(shape):
         return np.broadcast_to(index, shape)

@@ -1,6 +1,6 @@
 """Loops as `tf.while_loop`.
 
-What is the same in all steps is captured by the body of the loop, not carried.
+A carried value that the body of a loop does not change is captured by the body, not carried.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,11 @@ from lowering import avals
 from lowering.context import Context
 from lowering.ops import constant, dtypes, integers
 from lowering.ops.values import Value, tensor
+from lowering.tensors import movement
 
 
 class Carried:
-    """The values that a loop carries: those that change, and those that do not."""
+    """The values that a loop carries, some of which it does not change."""
 
     def __init__(self, init: Sequence[Value], avals_: Sequence[Any], fixed: Sequence[bool]):
         """The first values, their abstract values, and which of them the loop does not change."""
@@ -31,9 +32,7 @@ class Carried:
     @property
     def init(self) -> tuple[tf.Tensor, ...]:
         """The first values of those that change."""
-        return self.changing(
-            [tensor(x, aval.dtype) for x, aval in zip(self.values, self._avals, strict=True)]
-        )
+        return self.changing(self._tensors(self.values))
 
     def changing(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Those of all carried values that change."""
@@ -42,13 +41,15 @@ class Carried:
     def all(self, changing: Sequence[tf.Tensor]) -> list[Value]:
         """All carried values from those that change."""
         rest = iter(changing)
-        return [
-            x if fixed else next(rest) for x, fixed in zip(self.values, self._fixed, strict=True)
-        ]
+        pairs = zip(self.values, self._fixed, strict=True)
+        return [x if fixed else next(rest) for x, fixed in pairs]
 
     def tensors(self, changing: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """All carried values from those that change, as tensors."""
-        return [tensor(x, a.dtype) for x, a in zip(self.all(changing), self._avals, strict=True)]
+        return self._tensors(self.all(changing))
+
+    def _tensors(self, values):
+        return [tensor(x, aval.dtype) for x, aval in zip(values, self._avals, strict=True)]
 
 
 def while_loop(
@@ -57,17 +58,15 @@ def while_loop(
     carried: Carried,
     batch: Sequence[Any],
 ) -> list[Value]:
-    """Repeats `body` while `cond` holds.
+    """The last values of a loop that repeats `body` while `cond` holds.
 
     Args:
       cond: a function of the carried values.
       body: a function of the carried values that returns their successors.
       carried: the carried values.
-      batch: the shape of what `cond` returns. If it is no scalar, the leading dimensions of all
-        that is carried are loops of their own, and those that have ended stay as they are.
-
-    Returns:
-      Their last values.
+      batch: the shape of what `cond` returns. If it is no scalar, the carried values have these
+        leading dimensions, and each element is a loop of its own. One that has ended stays as it
+        is.
     """
     if not carried.shapes:
         return carried.values
@@ -95,8 +94,8 @@ def while_loop(
     return carried.all(result)
 
 
-# From the carried values and an element of each array that a scan goes through to the successors of
-# the carried values and an element of each stacked result.
+# Takes the carried values and an element of each array that a scan goes through. Returns the
+# successors of the carried values and an element of each stacked result.
 Body = Callable[..., Sequence[tf.Tensor]]
 
 
@@ -111,24 +110,20 @@ def scan(
     reverse: bool,
     unroll: int,
 ) -> list[Value]:
-    """Applies `body` to the elements of `xs` along the first axis, one after the other.
+    """The last carried values and the stacked results of a `scan`, by a loop.
 
     Args:
-      ctx: the context of a `scan`.
       body: what is done to each element.
       carried: the carried values.
-      xs: the arrays to go through.
+      xs: the arrays to go through along their first axes, of size `length`.
       xs_avals: their abstract values.
       ys_avals: the abstract values of the stacked results.
-      length: the size of the first axis.
+      length: a dimension.
       reverse: whether the last element comes first.
-      unroll: how many elements a step of the loop takes.
-
-    Returns:
-      The last carried values, and the stacked results.
+      unroll: how many elements a step of the loop takes, if `length` is known.
     """
-    sources = [_Stack.of(ctx, x, aval) for x, aval in zip(xs, xs_avals, strict=True)]
-    stacks = [_Stack.empty(ctx, aval) for aval in ys_avals]
+    sources = [_ElementList(ctx, aval, x) for x, aval in zip(xs, xs_avals, strict=True)]
+    stacks = [_ElementList(ctx, aval) for aval in ys_avals]
     size = ctx.size(length)
     whole = size - size % unroll if isinstance(size, int) else size
     unroll = unroll if isinstance(size, int) else 1
@@ -136,12 +131,11 @@ def scan(
 
     def advance(i, values, handles):
         results = body(*carried.all(values), *(source.get(i) for source in sources))
-        outputs = results[len(carried) :]
-        handles = [
-            stack.set(handle, i, y)
-            for stack, handle, y in zip(stacks, handles, outputs, strict=True)
-        ]
-        return carried.changing(results[: len(carried)]), tuple(handles)
+        handles = tuple(
+            tf.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=y)
+            for handle, y in zip(handles, results[len(carried) :], strict=True)
+        )
+        return carried.changing(results[: len(carried)]), handles
 
     def loop_body(i, values, handles):
         for _ in range(unroll):
@@ -152,11 +146,7 @@ def scan(
     i, values, handles = tf.while_loop(
         (lambda i, *_: i > stop) if reverse else (lambda i, *_: i < stop),
         loop_body,
-        (
-            constant(first, np.int32) if isinstance(first, int) else first,
-            carried.init,
-            tuple(stack.handle for stack in stacks),
-        ),
+        (movement.scalar(first, tf.int32), carried.init, tuple(s.handle for s in stacks)),
         shape_invariants=(tf.TensorShape(()), carried.shapes, (tf.TensorShape(()),) * len(stacks)),
     )
     if isinstance(size, int):
@@ -193,71 +183,54 @@ def unrolled_scan(
 
 def empty_scan(ctx: Context, carried: Carried, ys_avals: Sequence[Any]) -> list[tf.Tensor]:
     """What `scan` returns for arrays without elements."""
-    shapes = [(0, *avals.physical_shape(aval)[1:]) for aval in ys_avals]
-    return [
-        *carried.tensors(carried.init),
-        *(
-            tf.zeros(ctx.shape(shape), dtypes.to_tf(aval.dtype))
-            for shape, aval in zip(shapes, ys_avals, strict=True)
-        ),
-    ]
+
+    def empty(aval):
+        shape = (0, *avals.physical_shape(aval)[1:])
+        return tf.zeros(ctx.shape(shape), dtypes.to_tf(aval.dtype))
+
+    return [*carried.tensors(carried.init), *map(empty, ys_avals)]
 
 
-class _Stack:
-    """The elements along the first axis of an array, in a TensorList.
+class _ElementList:
+    """The elements of an array along its first axis, in a TensorList.
 
-    TensorFlow's kernels share the elements with the array; XLA makes slices of an array of them.
+    TensorFlow's kernels share the memory of the elements with the array; XLA makes the list one
+    array, and slices it.
     """
 
-    def __init__(self, ctx: Context, aval: Any, handle: tf.Tensor | None):
-        shape = avals.physical_shape(aval)[1:]
-        self.handle = handle
-        self._size = ctx.size(aval.shape[0])
+    def __init__(self, ctx: Context, aval: Any, x: Value | None = None):
+        """The elements of `x`, which has the abstract value `aval`; room for them if it is None."""
+        self._ctx = ctx
+        self._shape = avals.physical_shape(aval)[1:]
         self._dtype = dtypes.to_tf(aval.dtype)
-        self._dims = shape
-        self._shape = lambda: ctx.shape(shape)
-
-    @classmethod
-    def of(cls, ctx: Context, x: Value, aval: Any) -> "_Stack":
-        """The elements of `x`."""
-        stack = cls(ctx, aval, None)
-        stack.handle = tf.raw_ops.TensorListFromTensor(
-            tensor=tensor(x, aval.dtype), element_shape=stack._shape()
-        )
-        return stack
-
-    @classmethod
-    def empty(cls, ctx: Context, aval: Any) -> "_Stack":
-        """Room for the elements of an array of the abstract value `aval`."""
-        stack = cls(ctx, aval, None)
-        size = stack._size
-        stack.handle = tf.raw_ops.TensorListReserve(
-            element_shape=stack._shape(),
-            num_elements=constant(size, np.int32) if isinstance(size, int) else size,
-            element_dtype=stack._dtype,
-        )
-        return stack
+        self._size = ctx.size(aval.shape[0])
+        if x is None:
+            self.handle = tf.raw_ops.TensorListReserve(
+                element_shape=ctx.shape(self._shape),
+                num_elements=movement.scalar(self._size, tf.int32),
+                element_dtype=self._dtype,
+            )
+        else:
+            self.handle = tf.raw_ops.TensorListFromTensor(
+                tensor=tensor(x, aval.dtype), element_shape=ctx.shape(self._shape)
+            )
 
     def get(self, i: tf.Tensor) -> tf.Tensor:
         """Element `i`."""
         element = tf.raw_ops.TensorListGetItem(
             input_handle=self.handle,
             index=i,
-            element_shape=self._shape(),
+            element_shape=self._ctx.shape(self._shape),
             element_dtype=self._dtype,
         )
-        element.set_shape(avals.static_shape(self._dims))
+        element.set_shape(avals.static_shape(self._shape))
         return element
 
-    def set(self, handle: tf.Tensor, i: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        """The list `handle` with `x` in place of element `i`."""
-        return tf.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=x)
-
     def stacked(self, handle: tf.Tensor) -> tf.Tensor:
-        """The array of the elements of the list `handle`."""
+        """The array of the elements of a list like this one."""
         return tf.raw_ops.TensorListStack(
             input_handle=handle,
-            element_shape=self._shape(),
+            element_shape=self._ctx.shape(self._shape),
             element_dtype=self._dtype,
             num_elements=self._size if isinstance(self._size, int) else -1,
         )

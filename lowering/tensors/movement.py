@@ -1,7 +1,7 @@
-"""Reshape, transpose, broadcast, slice and pad: what the rules that move elements are made of.
+"""Reshape, transpose, broadcast, slice and pad, for tensors of any rank and symbolic dimensions.
 
-Each adds no node where there is nothing to do, takes symbolic dimensions, and works for every
-rank: where TensorFlow's kernels end at eight dimensions, one axis is done after the other.
+They add no node to the graph where there is nothing to do. Where TensorFlow's kernels do not take
+so many dimensions, they do one axis after the other.
 """
 
 import math
@@ -13,19 +13,32 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import constant, integers, memo, modes, move, tuning
+from lowering.ops import cast, constant, integers, memo, modes, move, tuning
 from lowering.targets import Mode
+
+# A dimension: an int, or an expression over dimension variables.
+Dim = Any
+Shape = Sequence[Dim]
+# Positions: dimensions, or integer scalars of one dtype.
+Starts = Sequence[Dim | tf.Tensor]
+# How many elements to add before and after, for each axis.
+Paddings = Sequence[tuple[Dim, Dim]]
 
 # The highest rank that the kernels of Slice, StridedSlice, ReverseV2 and Tile take.
 MAX_RANK = 8
-# That of PadV2.
+# The highest rank that the kernel of PadV2 takes.
 _MAX_PAD_RANK = 6
 # The most runs of axes, alternately broadcast and not, that broadcasting kernels take.
 MAX_GROUPS = 5
 
 
-def reshape(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
-    """`x` with the dimensions `shape`; a shape that it has been given before costs nothing."""
+def scalar(value: int | tf.Tensor, dtype: Any) -> tf.Tensor:
+    """An int or an integer scalar as a tensor of a TensorFlow dtype."""
+    return cast(value, dtype) if isinstance(value, tf.Tensor) else constant(value, dtype)
+
+
+def reshape(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
+    """`x` with the dimensions `shape`; reshaped once per graph to each shape."""
     if avals.is_static(shape):
         return x if x.shape.as_list() == list(shape) else _reshape(x, integers(shape))
     unknown = [i for i, dim in enumerate(shape) if not isinstance(dim, int)]
@@ -34,7 +47,7 @@ def reshape(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     return move("Reshape", x, integers([-1 if i in unknown else d for i, d in enumerate(shape)]))
 
 
-def _reshape(x: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+def _reshape(x, shape):
     if modes.current() is Mode.EAGER:
         return move("Reshape", x, shape)
     return memo.once(("reshape", id(x), id(shape)), lambda: move("Reshape", x, shape), x, shape)
@@ -51,7 +64,7 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     return tf.raw_ops.Einsum(inputs=[x], equation=equation)
 
 
-def broadcast(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
+def broadcast(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
     """`x` broadcast to the dimensions `shape`, aligned at the last one."""
     added = len(shape) - x.shape.rank
     if x.shape.as_list() == list(shape[added:]) and set(shape[:added]) <= {1}:
@@ -61,60 +74,45 @@ def broadcast(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
     return move("BroadcastTo", x, ctx.shape(shape))
 
 
-def _broadcast_trailing(ctx: Context, x: tf.Tensor, shape: Sequence[Any]) -> tf.Tensor:
-    """Broadcasts the last axes, until few enough groups are left for one op to do the others.
+def _broadcast_trailing(ctx, x, shape):
+    """Broadcasts the last axes, until one op can do the others.
 
-    A group is a run of axes that are all broadcast, or all not.
+    Axes form groups: runs of neighbours that are all broadcast, or all not.
     """
     have = [1] * (len(shape) - x.shape.rank) + x.shape.as_list()
     wide = [i for i in range(len(shape)) if have[i] == 1 and shape[i] != 1]
     starts = [i for i in range(1, len(shape)) if (i in wide) != (i - 1 in wide)]
     if len(starts) < MAX_GROUPS:
         return x
-    # The axes before the last groups wait as axes of size one.
+    # The axes before the last groups stay of size one for now.
     first = starts[1 - MAX_GROUPS]
     partial = [1 if have[i] == 1 and i < first else size for i, size in enumerate(shape)]
     x = move("BroadcastTo", x, ctx.shape(partial))
     return _broadcast_trailing(ctx, x, shape)
 
 
-def vector(values: Sequence[Any]) -> tf.Tensor:
-    """Ints and integer scalar tensors of one dtype as one vector."""
+def vector(values: Sequence[int | tf.Tensor]) -> tf.Tensor:
+    """Ints, and integer scalars of one dtype, as one vector."""
     dtypes = {value.dtype for value in values if isinstance(value, tf.Tensor)}
     if not dtypes:
         return integers(values)
     (dtype,) = dtypes
-    return tf.raw_ops.Pack(
-        values=[v if isinstance(v, tf.Tensor) else constant(v, dtype) for v in values], axis=0
-    )
+    return tf.raw_ops.Pack(values=[scalar(value, dtype) for value in values], axis=0)
 
 
-def slice_(
-    ctx: Context, x: tf.Tensor, shape: Sequence[Any], starts: Sequence[Any], sizes: Sequence[Any]
-) -> tf.Tensor:
-    """The block of `x` that begins at `starts` and has the dimensions `sizes`.
-
-    Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      starts: where the block begins in each: dimensions, or integer scalars of one dtype.
-      sizes: the dimensions of the block. It must lie inside of `x`.
-    """
+def slice_(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shape) -> tf.Tensor:
+    """The block of `x` with dimensions `sizes` that begins at `starts`; it must lie inside `x`."""
     cut = [i for i in range(len(shape)) if not (sizes[i] is shape[i] or sizes[i] == shape[i])]
     if not cut:
         return x
     if len(shape) > MAX_RANK:
-        return along_axes(
-            ctx,
-            x,
-            shape,
-            cut,
-            sizes,
-            lambda y, i, dims, new: slice_(ctx, y, dims, (0, starts[i], 0), new),
-        )
+
+        def slice_axis(y, i, dims, new):
+            return slice_(ctx, y, dims, (0, starts[i], 0), new)
+
+        return along_axes(ctx, x, shape, cut, sizes, slice_axis)
     starts = [start if isinstance(start, tf.Tensor) else ctx.size(start) for start in starts]
-    # What is not cut needs no size: -1 stands for all that is left.
+    # An axis that is not cut needs no size: -1 stands for all that is left.
     extents = [ctx.size(sizes[i]) if i in cut else sizes[i] for i in range(len(shape))]
     extents = [e if isinstance(e, int | tf.Tensor) else -1 for e in extents]
     begin, size = vector(starts), vector(extents)
@@ -124,68 +122,52 @@ def slice_(
 
 
 def pad(
-    ctx: Context,
-    x: tf.Tensor,
-    shape: Sequence[Any],
-    value: tf.Tensor,
-    paddings: Sequence[tuple[Any, Any]],
-    padded: Sequence[Any],
+    ctx: Context, x: tf.Tensor, shape: Shape, value: tf.Tensor, paddings: Paddings, padded: Shape
 ) -> tf.Tensor:
-    """`x` with copies of a scalar before and after it along each axis.
+    """`x` with copies of the scalar `value` around it, so that it has the dimensions `padded`.
 
-    Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      value: a scalar.
-      paddings: how many to add before and after: dimensions that are not negative.
-      padded: the dimensions of the result.
+    No padding is negative.
     """
-    axes = [i for i, (low, high) in enumerate(paddings) if _is_nonzero(low) or _is_nonzero(high)]
+    axes = [i for i, pair in enumerate(paddings) if any(_is_nonzero(amount) for amount in pair)]
     if not axes:
         return x
     if len(shape) > _MAX_PAD_RANK:
-        return along_axes(
-            ctx,
-            x,
-            shape,
-            axes,
-            padded,
-            lambda y, i, dims, new: pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new),
-        )
-    if avals.is_static([p for pair in paddings for p in pair]):
+
+        def pad_axis(y, i, dims, new):
+            return pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new)
+
+        return along_axes(ctx, x, shape, axes, padded, pad_axis)
+    amounts = [amount for pair in paddings for amount in pair]
+    if avals.is_static(amounts):
         return move("PadV2", x, integers(paddings), value)
-    flat = ctx.shape([p for pair in paddings for p in pair])
-    return move("PadV2", x, tf.raw_ops.Reshape(tensor=flat, shape=integers([-1, 2])), value)
+    pairs = tf.raw_ops.Reshape(tensor=ctx.shape(amounts), shape=integers([-1, 2]))
+    return move("PadV2", x, pairs, value)
 
 
-def _is_nonzero(dim: Any) -> bool:
+def _is_nonzero(dim):
     return not isinstance(dim, int) or dim != 0
 
 
 def along_axes(
     ctx: Context,
     x: tf.Tensor,
-    shape: Sequence[Any],
+    shape: Shape,
     axes: Sequence[int],
-    result: Sequence[Any],
-    fun: Callable[[tf.Tensor, int, Sequence[Any], Sequence[Any]], tf.Tensor],
+    result: Shape,
+    fun: Callable[[tf.Tensor, int, Shape, Shape], tf.Tensor],
 ) -> tf.Tensor:
-    """Does to one axis after the other what a kernel cannot do to a tensor of many dimensions.
+    """Applies `fun` to one axis of `x` after the other, each as the middle one of three dimensions.
 
     Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      axes: the axes to do.
+      axes: the axes that `fun` is applied to.
       result: the dimensions of the result.
-      fun: given a view of `x` with three dimensions, the axis that is the one in the middle, the
-        dimensions of the view and the dimensions it should get, it does that axis.
+      fun: takes `x` with three dimensions, the axis that is the middle one, these dimensions and
+        the dimensions to return.
     """
     dims = list(shape)
     for axis in axes:
         before, after = math.prod(dims[:axis]), math.prod(dims[axis + 1 :])
-        view, new = (before, dims[axis], after), (before, result[axis], after)
-        x = fun(reshape(ctx, x, view), axis, view, new)
+        merged, new = (before, dims[axis], after), (before, result[axis], after)
+        x = fun(reshape(ctx, x, merged), axis, merged, new)
         dims[axis] = result[axis]
     return reshape(ctx, x, result)

@@ -4,11 +4,7 @@ import tensorflow as tf
 
 
 def where_finite(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Which matrices of a batch are finite, and the batch with zeros in place of the others.
-
-    Returns:
-      A bool of the shape of the batch, with two dimensions of size one added, and a tensor like x.
-    """
+    """Which matrices are finite, as a bool [..., 1, 1], and `x` with zeros for the others."""
     finite = tf.math.is_finite(tf.math.real(x))
     if x.dtype.is_complex:
         finite = finite & tf.math.is_finite(tf.math.imag(x))
@@ -17,12 +13,7 @@ def where_finite(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def nan_unless(succeeded: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    """x where a decomposition succeeded, and NaN elsewhere.
-
-    Args:
-      succeeded: a bool of the shape of the batch, with two dimensions of size one added.
-      x: a batch of matrices or vectors.
-    """
+    """Matrices or vectors, with NaN for those that did not succeed; `succeeded` is [..., 1, 1]."""
     if x.shape.rank < succeeded.shape.rank:
         succeeded = tf.squeeze(succeeded, -1)
     nan = complex(float("nan"), float("nan")) if x.dtype.is_complex else float("nan")

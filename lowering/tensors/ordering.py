@@ -1,7 +1,7 @@
-"""Orders of JAX values as integers.
+"""Integer keys in the order of JAX values.
 
-All ops and modes of TensorFlow agree on the order of integers. They do not agree on that of floats
-if there are NaNs, zeros of both signs or subnormals among them.
+All ops and modes of TensorFlow agree on the order of integers. They do not agree on the order of
+NaNs, zeros of both signs and subnormals.
 """
 
 import ml_dtypes
@@ -12,18 +12,11 @@ from lowering.ops import bitcast, cast, constant, dtypes, emit, integers, kernel
 
 
 def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
-    """Integers in the order in which JAX sorts `x`, the most significant first.
+    """Integers in the order in which JAX sorts `x`: one tensor, or two for complex numbers.
 
     Zeros of both signs are equal, all NaNs are equal and last, and complex numbers are ordered by
-    real part, then by imaginary part. Subnormals are equal to zeros, as the CPU flushes them, but
-    not those of float16, which are normal in the float32 that it compares in.
-
-    Args:
-      x: a tensor of any dtype.
-
-    Returns:
-      One tensor of integers, two for complex numbers. That of booleans and integers has the values
-      of `x`.
+    real part, then by imaginary part. Subnormals are equal to zeros, as the CPU flushes them; but
+    not those of float16, which it compares in float32, where they are normal.
     """
     if x.dtype.is_complex:
         return [*sort_keys(tf.math.real(x)), *sort_keys(tf.math.imag(x))]
@@ -45,8 +38,7 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
 def pack(keys: list[tf.Tensor]) -> list[tf.Tensor]:
     """Fewer integer keys of the same lexicographic order: up to 64 bits are packed into one.
 
-    Args:
-      keys: tensors of integers of one shape, the most significant first.
+    The most significant key comes first.
     """
     packed = [keys[-1]]
     width = 8 * keys[-1].dtype.size
@@ -65,8 +57,7 @@ def pack(keys: list[tf.Tensor]) -> list[tf.Tensor]:
 def total_order(x: tf.Tensor) -> tf.Tensor:
     """Integers in the IEEE 754 total order of floats: -NaN < -inf < -0 < 0 < inf < NaN.
 
-    Args:
-      x: a tensor of a real dtype; booleans and integers are returned in their own order.
+    Booleans become uint8, and integers stay as they are.
     """
     if x.dtype == tf.bool:
         return cast(x, tf.uint8)
@@ -83,10 +74,9 @@ def from_total_order(key: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def top_k(key: tf.Tensor, k: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The k greatest numbers along the last axis in descending order, and their positions.
+    """The k greatest integers along the last axis in descending order, and their indices.
 
-    Of equal numbers the first comes first, so that with k the size of the axis this is a stable
-    sort in every mode.
+    Equal integers keep their order, so for k equal to the size of the axis this is a stable sort.
     """
     dtype = key.dtype
     if not kernels.supports("TopKV2", dtype):
@@ -97,10 +87,7 @@ def top_k(key: tf.Tensor, k: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def has_unusual(x: tf.Tensor) -> tf.Tensor:
-    """Whether any float of `x` is NaN, negative zero or subnormal, as a scalar.
-
-    All comparisons agree on the order of the other floats.
-    """
+    """Whether any float of `x` is NaN, negative zero or subnormal, as a scalar."""
     absolute = magnitude(x)
     bits = bitcast(x, absolute.dtype)
     is_nonzero = emit("NotEqual", bits, constant(0, bits.dtype))
@@ -110,20 +97,22 @@ def has_unusual(x: tf.Tensor) -> tf.Tensor:
 
 
 def magnitude(x: tf.Tensor) -> tf.Tensor:
-    """The bits of floats without the sign, as signed integers: in the order of absolute values."""
+    """The bits of floats without the sign, as signed integers in the order of absolute values."""
     bits = bitcast(x, dtypes.signed(x.dtype))
     return emit("BitwiseAnd", bits, constant(bits.dtype.max, bits.dtype))
 
 
 def infinity(dtype: tf.DType) -> int:
     """The magnitude of infinity; that of NaN is greater."""
-    numpy_dtype = dtype.as_numpy_dtype
-    return int(np.array(np.inf, numpy_dtype).view(dtypes.signed(dtype).as_numpy_dtype))
+    return int(_bits_of(np.inf, dtype))
 
 
 def _least_normal(dtype):
-    tiny = ml_dtypes.finfo(dtype.as_numpy_dtype).tiny
-    return constant(np.asarray(tiny).view(dtypes.signed(dtype).as_numpy_dtype))
+    return constant(_bits_of(ml_dtypes.finfo(dtype.as_numpy_dtype).tiny, dtype))
+
+
+def _bits_of(value, dtype):
+    return np.array(value, dtype.as_numpy_dtype).view(dtypes.signed(dtype).as_numpy_dtype)
 
 
 def _exceeds_infinity(magnitude, dtype):
@@ -135,7 +124,7 @@ def _sign(bits):
 
 
 def _flip_negatives(bits):
-    """Reverses the order of negative integers; its own inverse."""
+    """Reverses the order of the negative integers; twice, it changes nothing."""
     low = emit("BitwiseAnd", _sign(bits), constant(bits.dtype.max, bits.dtype))
     return emit("BitwiseXor", bits, low)
 

@@ -1,13 +1,11 @@
 """Reductions over windows by pooling ops.
 
-TensorFlow has pooling kernels for two axes in the middle of four. Any axes can be brought there by
-a reshape, so that a reduction over windows of any rank is a few pooling ops, one for each axis or
-pair of adjacent axes.
+TensorFlow has pooling kernels for the two middle axes of four. A reshape makes any axes the middle
+ones, so reductions of any rank are a few pooling ops: one for each axis, or pair of adjacent axes.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import tensorflow as tf
@@ -17,28 +15,19 @@ from lowering.arrays.windows import Window
 from lowering.context import Context
 from lowering.tensors import movement
 
-Pool = Callable[[tf.Tensor, list[int], list[int]], tf.Tensor]
+# Reduces windows of axes 1 and 2 of a tensor of four dimensions, given their sizes and strides.
+Kernel = Callable[[tf.Tensor, list[int], list[int]], tf.Tensor]
 
 
 def pool(
     ctx: Context,
     x: tf.Tensor,
-    shape: Sequence[Any],
+    shape: movement.Shape,
     axes: Sequence[Window],
     fill: tf.Tensor,
-    kernel: Pool,
+    kernel: Kernel,
 ) -> tf.Tensor:
-    """Reduces windows, all of them larger than nothing, by one pooling op for each pair of axes.
-
-    Args:
-      ctx: the context of the rule.
-      x: a tensor.
-      shape: its dimensions.
-      axes: a window for each axis.
-      fill: a scalar that changes no reduction.
-      kernel: reduces windows of the axes 1 and 2 of a tensor of four dimensions, given their sizes
-        and strides.
-    """
+    """Reduces windows that are not empty, one for each axis; `fill` is neutral in the reduction."""
     x, shape = _padded(ctx, x, shape, axes, fill)
     axis = 0
     while axis < len(axes):
@@ -61,14 +50,12 @@ def _is_trivial(window):
 
 def _padded(ctx, x, shape, axes, fill):
     padded = [window.padded(dim) for window, dim in zip(axes, shape, strict=True)]
-    amounts = [amount for window in axes for amount in (window.low, window.high)]
-    if any(isinstance(a, int) and a < 0 for a in amounts) or any(
-        window.base_dilation != 1 for window in axes
-    ):
+    paddings = [(window.low, window.high) for window in axes]
+    crops = any(isinstance(amount, int) and amount < 0 for pair in paddings for amount in pair)
+    if crops or any(window.base_dilation != 1 for window in axes):
         config = tuple((window.low, window.high, window.base_dilation - 1) for window in axes)
         avals = [jax.ShapeDtypeStruct(s, x.dtype.as_numpy_dtype) for s in (tuple(shape), ())]
         return ctx.lower(_pad, x, fill, avals=avals, config=config), padded
-    paddings = [(window.low, window.high) for window in axes]
     return movement.pad(ctx, x, shape, fill, paddings, padded), padded
 
 
@@ -79,11 +66,10 @@ def _pad(x, fill, *, config):
 def _pool_axes(ctx, x, shape, axis, pair, kernel):
     """Pools one axis, or two adjacent ones, of an array without padding."""
     end = axis + len(pair)
-    sizes = [window.size for window in pair] + [1] * (2 - len(pair))
-    strides = [window.stride for window in pair] + [1] * (2 - len(pair))
-    middle = [*shape[axis:end], *[1] * (2 - len(pair))]
+    ones = [1] * (2 - len(pair))
+    middle = [*shape[axis:end], *ones]
     x = movement.reshape(ctx, x, (math.prod(shape[:axis]), *middle, math.prod(shape[end:])))
-    x = kernel(x, sizes, strides)
+    x = kernel(x, [w.size for w in pair] + ones, [w.stride for w in pair] + ones)
     inner = (Window(window.size, window.stride) for window in pair)
     counts = [w.count(dim) for w, dim in zip(inner, shape[axis:end], strict=True)]
     shape = [*shape[:axis], *counts, *shape[end:]]
@@ -91,20 +77,22 @@ def _pool_axes(ctx, x, shape, axis, pair, kernel):
 
 
 def _pool_dilated(ctx, x, shape, axis, window, fill, kernel):
-    """Pools one axis: neighbours in the window become neighbours by a reshape."""
+    """Pools one axis: a reshape makes the elements of each window neighbours."""
+
+    def with_sizes(*sizes):
+        return [*shape[:axis], *sizes, *shape[axis + 1 :]]
+
     dim, dilation = shape[axis], window.dilation
     rows = -(-dim // dilation)
     paddings = [(0, rows * dilation - dim if i == axis else 0) for i in range(len(shape))]
-    padded = [*shape[:axis], rows * dilation, *shape[axis + 1 :]]
-    x = movement.pad(ctx, x, shape, fill, paddings, padded)
-    split = [*shape[:axis], rows, dilation, *shape[axis + 1 :]]
+    x = movement.pad(ctx, x, shape, fill, paddings, with_sizes(rows * dilation))
+    split = with_sizes(rows, dilation)
     x = movement.reshape(ctx, x, split)
     x, split = _pool_axes(ctx, x, split, axis, [Window(window.size)], kernel)
-    merged = [*shape[:axis], split[axis] * dilation, *shape[axis + 1 :]]
+    merged = with_sizes(split[axis] * dilation)
     x = movement.reshape(ctx, x, merged)
-    # A stride, and the windows that reach into what was added here.
-    valid = dim - window.extent + 1
-    sizes = [*shape[:axis], valid, *shape[axis + 1 :]]
+    # Removes the windows that reach into the padding, and those that the stride skips.
+    sizes = with_sizes(dim - window.extent + 1)
     x = movement.slice_(ctx, x, merged, [0] * len(shape), sizes)
     if window.stride == 1:
         return x, sizes
