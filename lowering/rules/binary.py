@@ -13,23 +13,14 @@ from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
 from lowering.tensors import complex_division
 
-_EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
-
-
 register_ops({"add": "AddV2", "mul": "Mul"}, modular=True, traits=Trait.MONOID)
 register_ops({"add_any": "AddV2", "sub": "Sub"}, modular=True)
 register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
-
-@rule("max", keep_constants=True, traits=_EXTREMUM)
-def max_(ctx, x, y):
-    return extrema.maximum(x, y)
-
-
-@rule("min", keep_constants=True, traits=_EXTREMUM)
-def min_(ctx, x, y):
-    return extrema.minimum(x, y)
+_EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
+rule("max", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.maximum(x, y))
+rule("min", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.minimum(x, y))
 
 
 @decomposition("max", dtypes=dtypes.COMPLEX)
@@ -99,7 +90,7 @@ def _safe_divisor(y):
 @decomposition("nextafter", dtypes=dtypes.NARROW)
 @decomposition("nextafter", traits=Trait.ELEMENTWISE)
 def nextafter(x, y):
-    """One step in the order of the bits; from a zero to the first subnormal in the direction."""
+    """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
     x, y = jnp.broadcast_arrays(x, y)
     word = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
     sign = int(ml_dtypes.iinfo(word).min)
@@ -127,9 +118,7 @@ def pow_complex(x, y):
     return complex_math.pow(x, y.astype(x.dtype))
 
 
-@decomposition("atan2", dtypes=dtypes.COMPLEX)
-def atan2_complex(y, x):
-    return complex_math.atan2(y, x)
+decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 
 
 @decomposition("integer_pow", dtypes=dtypes.NARROW)
@@ -150,7 +139,7 @@ def integer_pow(x, *, y):
 
 @decomposition("mulhi")
 def mulhi(x, y):
-    """The upper half of the product of twice the width."""
+    """The upper half of the product, which has twice the width."""
     bits = np.iinfo(x.dtype).bits
     signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
     if bits < 64:
@@ -167,7 +156,7 @@ def mulhi(x, y):
 
 @rule("mulhi", dtypes=dtypes.NARROW)
 def mulhi_narrow(ctx, x, y):
-    """XLA takes the upper eight of sixteen bits for numbers of four bits."""
+    """As in XLA: the upper two of four bits, but for four bits the upper eight of sixteen."""
     dtype = ctx.in_avals[0].dtype
     if rounding.width(dtype) != 2:
         return narrow.apply(ctx, x, y)

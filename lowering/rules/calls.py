@@ -6,8 +6,8 @@ from lowering import jax_compat
 from lowering.ops import dtypes
 from lowering.registry import Trait, call, decomposition
 
-# The primitives by the parameter that holds their jaxpr. The rule of a custom derivative has been
-# used by JAX where one was asked for, and a custom partitioning has no use on one device.
+# The primitives by the parameter that holds their jaxpr. The other parameters are not needed: JAX
+# has applied custom derivatives already, and there is nothing to partition on one device.
 _JAXPR_PARAMS = {
     "jaxpr": ("jit", "remat2", "checkpoint", "cudnn_fusion"),
     "call_jaxpr": (
@@ -34,7 +34,7 @@ def composite(*operands, jaxpr=None, call_jaxpr=None, **_):
 
 @call("custom_linear_solve")
 def custom_linear_solve(*operands, const_lengths, jaxprs):
-    """The operands are the constants of four functions, of which one solves, and the right side."""
+    """The operands are constants of four functions, one of which solves, and the right side."""
     start = const_lengths.matvec + const_lengths.vecmat
     solve_consts = operands[start : start + const_lengths.solve]
     right_side = operands[sum(const_lengths) :]
@@ -43,12 +43,12 @@ def custom_linear_solve(*operands, const_lengths, jaxprs):
 
 @decomposition("run_state", traits=Trait.NOT_MAPPED)
 def run_state(*operands, **params):
-    """The values that references have after a function has read and written them."""
+    """The values of references after a function has read and written them."""
     return jax_compat.run_state(*operands, **params)
 
 
 @decomposition("call_hi_primitive", dtypes=dtypes.NARROW)
 @decomposition("call_hi_primitive", traits=Trait.NOT_MAPPED)
 def call_hi_primitive(*operands, _prim):
-    """A primitive that says itself what it expands to."""
+    """A primitive that a user has defined, with its own expansion."""
     return jax.tree.leaves(_prim.expand(*jax.tree.unflatten(_prim.in_tree, operands)))

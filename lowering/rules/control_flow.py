@@ -84,7 +84,7 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     )
     if isinstance(length, int):
         return loop()
-    # XLA compiles a body that is never run too, and fails if it takes an element of an empty array.
+    # XLA compiles the body even if it never runs, and then cannot take elements of empty arrays.
     empty = functools.partial(loops.empty_scan, ctx, carried, ys_avals)
     return tf.switch_case(tf.minimum(ctx.size(length), 1), [empty, loop])
 

@@ -23,7 +23,7 @@ def schur(x, *, compute_schur_vectors, **_):
 
 @rule("eig")
 def eig(ctx, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
-    """Vectors have norm one and a largest component that is real; the order of values is free.
+    """Vectors have norm one and a largest component that is real; values come in any order.
 
     TensorFlow's op has no XLA kernel and no left eigenvectors, and refuses NaN.
     """

@@ -20,7 +20,7 @@ from lowering.registry import Trait, rule
     traits=Trait.PLACEMENT | Trait.SELECTS,
 )
 def identity(ctx, x, **_):
-    """TensorFlow chooses devices and layouts itself, and holds an extended dtype as plain one."""
+    """TensorFlow chooses devices and layouts itself, and holds extended dtypes as plain ones."""
     return x
 
 
@@ -31,13 +31,13 @@ def identities(ctx, *operands, **_):
 
 @rule("tie", held=True)
 def tie(ctx, x, y):
-    """Returns the second operand. Only JAX's own compiler needs to be told its order."""
+    """The second operand; that it depends on the first matters to JAX's own compiler only."""
     return y
 
 
 @rule("dce_sink", held=True)
 def dce_sink(ctx, x, **_):
-    """It keeps JAX from removing the computation of `x`, which has no visible effect here."""
+    """No results; it only keeps JAX from removing the computation of `x`."""
     return []
 
 

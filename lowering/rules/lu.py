@@ -21,7 +21,7 @@ def lu_real(ctx, a):
     decompose = functools.partial(ctx.lower, lu, avals=ctx.in_avals)
 
     def op_by_op(a):
-        # The determinant comes from the same decomposition: it is zero where a pivot is.
+        # The determinant comes from the same decomposition, and is zero if a pivot is zero.
         log_determinant = tf.raw_ops.LogMatrixDeterminant(input=a).log_abs_determinant
         is_regular = tf.reduce_all(tf.math.is_finite(log_determinant))
         return tf.cond(is_regular, lambda: factor(a), lambda: decompose(a))

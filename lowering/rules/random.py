@@ -21,37 +21,35 @@ def random_wrap(ctx, key, **_):
     return key
 
 
-@rule("random_seed", held=True)
-def random_seed(ctx, seeds, *, impl):
-    return lower_on_words(ctx, jax_compat.random_seed, seeds, impl=impl)
-
-
-for _fun in (jax_compat.random_split, jax_compat.random_fold_in, jax_compat.random_bits):
-    rule(_fun.__name__, held=True)(
-        lambda ctx, *operands, fun=_fun, **params: lower_on_words(
-            ctx, fun, *operands, impl=jax_compat.key_impl(ctx.in_avals[0].dtype), **params
-        )
-    )
-
-
-def lower_on_words(ctx, fun, *operands, as_function=True, **params):
+def lower_on_words(ctx, fun, *operands, impl=None, as_function=True, **params):
     """Lowers a function of `jax_compat` that is written in JAX and takes keys as their words."""
     return ctx.lower(
         fun,
         *operands,
         avals=[avals.physical_aval(aval) for aval in ctx.in_avals],
         as_function=as_function,
+        impl=jax_compat.key_impl(ctx.in_avals[0].dtype) if impl is None else impl,
         partitionable=jax_compat.threefry_partitionable(ctx.eqn),
         **params,
+    )
+
+
+for _fun in (
+    jax_compat.random_seed,
+    jax_compat.random_split,
+    jax_compat.random_fold_in,
+    jax_compat.random_bits,
+):
+    rule(_fun.__name__, held=True)(
+        lambda ctx, *operands, fun=_fun, **params: lower_on_words(ctx, fun, *operands, **params)
     )
 
 
 @rule("threefry2x32", traits=Trait.ELEMENTWISE)
 def threefry2x32(ctx, *operands):
     size = math.prod(ctx.out_avals[0].shape)
-    return threefry.threefry2x32(
-        ctx, *operands, is_large=not avals.is_at_most(size, flattening.SMALL)
-    )
+    is_large = not avals.is_at_most(size, flattening.SMALL)
+    return threefry.threefry2x32(ctx, *operands, is_large=is_large)
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
@@ -172,7 +170,7 @@ def _halves(x):
 
 @rule("rng_uniform")
 def rng_uniform(ctx, low, high, *, shape):
-    """Other numbers than XLA's, whose generator has no specified state."""
+    """The numbers are not XLA's, because the state of its generator is not specified."""
     wide = tf.float64 if low.dtype.is_floating else tf.int64
     x = tf.random.uniform(ctx.shape(shape), cast(low, wide), cast(high, wide), dtype=wide)
     return cast(x, low.dtype)

@@ -6,15 +6,6 @@ from lowering.rules.random import lower_on_words
 
 
 @rule("random_gamma", held=True)
-def random_gamma(ctx, key, alpha, *, log_space):
-    """JAX's rejection sampler (Marsaglia and Tsang, 2000), with the key's own random bits."""
-    impl = jax_compat.key_impl(ctx.in_avals[0].dtype)
-    return lower_on_words(
-        ctx,
-        jax_compat.random_gamma,
-        key,
-        alpha,
-        as_function=False,
-        impl=impl,
-        log_space=log_space,
-    )
+def random_gamma(ctx, *operands, **params):
+    """JAX's rejection sampler (Marsaglia and Tsang, 2000), with random bits as the keys ask for."""
+    return lower_on_words(ctx, jax_compat.random_gamma, *operands, as_function=False, **params)

@@ -21,10 +21,9 @@ register_ops(
 
 
 def _with_edges(primitive, op):
-    """Registers an op whose kernels differ outside of its domain and at infinity.
+    """Registers an op whose results are not JAX's outside of its domain and at infinity.
 
-    The decorated function is written in JAX; from the operands and the op's result it makes that
-    of the primitive.
+    The decorated function, in JAX, takes the operands and the op's result, which it corrects.
     """
 
     def decorate(edges):
@@ -48,7 +47,7 @@ def _where(*choices):
 
 @_with_edges("igamma", "Igamma")
 def igamma(a, x, value):
-    """With a = 0 the limit is taken only where the complement is computed, from x = 1."""
+    """As in JAX, a = 0 gives NaN for x < 1, and the limit, which is 1, for other x."""
     outside = (x < 0) | (a < 0) | (a == 0) & (x < 1) | (x != x) | (a != a)
     one = (a == 0) | (x == jnp.inf)
     return _where(outside, jnp.nan, one, 1, (x == 0) | (a == jnp.inf), 0, value)
@@ -70,7 +69,7 @@ def igamma_grad_a(a, x, value):
 
 @_with_edges("regularized_incomplete_beta", "Betainc")
 def regularized_incomplete_beta(a, b, x, value):
-    """All weight is at zero where a is zero or b infinite, at one in the opposite case."""
+    """The distribution is all at zero if a is zero or b infinite, at one in the opposite case."""
     at_zero, at_one = (a == 0) | (b == jnp.inf), (b == 0) | (a == jnp.inf)
     outside = (a < 0) | (b < 0) | (x < 0) | (x > 1) | (a != a) | (b != b) | (x != x)
     one = at_zero & (x != 0) | at_one & (x == 1)
@@ -93,7 +92,7 @@ def polygamma(order, x, value):
 
 @rule("erf", dtypes=(np.float64,))
 def erf(ctx, x):
-    """TensorFlow's kernel gives NaN where the square overflows; erf is one long before."""
+    """TensorFlow's kernel gives NaN where x * x overflows. Beyond 6, erf(x) is 1 anyway."""
     limit = np.array(6.0)
     return emit("Erf", extrema.minimum(extrema.maximum(x, -limit), limit))
 

@@ -17,8 +17,8 @@ def tridiagonal_solve(ctx, dl, d, du, b, *, perturb_singular):
     """A singular system gives NaN. TensorFlow's op has no XLA kernel that pivots."""
 
     def op_by_op(dl, d, du, b):
-        # For a singular complex system the op gives zeros. A regular one has no zero solution for
-        # a right-hand side of ones, which is therefore added.
+        # For a singular complex system the op gives zeros. A right-hand side of ones tells these
+        # from a solution: it has no solution that is zero.
         is_tested = b.dtype.is_complex and not perturb_singular
         rhs = tf.concat([b, tf.ones_like(d)[..., tf.newaxis]], -1) if is_tested else b
         x = tf.raw_ops.TridiagonalSolve(

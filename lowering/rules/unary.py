@@ -39,7 +39,7 @@ register_ops({"neg": "Neg"}, modular=True)
 
 @rule("sign", traits=Trait.ELEMENTWISE)
 def sign(ctx, x):
-    """The sign of a zero is that zero."""
+    """The sign of a zero is the zero itself."""
     result = emit("Sign", x)
     if not x.dtype.is_floating:
         return result
@@ -121,7 +121,7 @@ for _fun in (
     decomposition(_fun.__name__, dtypes=dtypes.COMPLEX)(lambda z, fun=_fun, **_: fun(z))
 
 
-# What to apply TensorFlow's op to, for JAX's result on the branch cut.
+# TensorFlow's ops give JAX's results on branch cuts, if they are applied to these functions of z.
 _ON_BRANCH_CUT = {
     "asin": functools.partial(complex_math.without_negative_zero, part="imag"),
     "acos": functools.partial(complex_math.without_negative_zero, part="imag"),
