@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 from jax import lax
 
 from lowering import avals, jax_compat, registry
@@ -151,7 +152,7 @@ def _place(name: str, done: Collection[str], layout: Layout, aval: Any) -> int |
 
 def _first(x: jax.Array, ndim: int) -> jax.Array:
     """The first element along all leading dimensions but the last `ndim`."""
-    while x.ndim > ndim:
+    while jnp.ndim(x) > ndim:
         x = lax.index_in_dim(x, 0, keepdims=False)
     return x
 
