@@ -3,52 +3,24 @@
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
-import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
 from lowering.formats import narrow, rounding
 from lowering.ops import cast, constant, dtypes, emit, extrema
+from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
+from lowering.rules.unary import register_ops
 from lowering.tensors import complex_division
 
+register_ops({"add": "AddV2", "mul": "Mul"}, modular=True, traits=Trait.MONOID)
+register_ops({"add_any": "AddV2", "sub": "Sub"}, modular=True)
+register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
+register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
+
 _EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
-
-
-@rule("add", traits=Trait.ELEMENTWISE | Trait.MONOID)
-@rule("add_any", traits=Trait.ELEMENTWISE)
-def add(ctx, x, y):
-    return emit("AddV2", x, y, modular=True)
-
-
-@rule("sub", traits=Trait.ELEMENTWISE)
-def sub(ctx, x, y):
-    return emit("Sub", x, y, modular=True)
-
-
-@rule("mul", traits=Trait.ELEMENTWISE | Trait.MONOID)
-def mul(ctx, x, y, **_):
-    return emit("Mul", x, y, modular=True)
-
-
-@rule("max", keep_constants=True, traits=_EXTREMUM)
-def max_(ctx, x, y):
-    return extrema.maximum(x, y)
-
-
-@rule("max", dtypes=dtypes.BOOL)
-def max_bool(ctx, x, y):
-    return emit("LogicalOr", x, y)
-
-
-@rule("min", keep_constants=True, traits=_EXTREMUM)
-def min_(ctx, x, y):
-    return extrema.minimum(x, y)
-
-
-@rule("min", dtypes=dtypes.BOOL)
-def min_bool(ctx, x, y):
-    return emit("LogicalAnd", x, y)
+rule("max", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.maximum(x, y))
+rule("min", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.minimum(x, y))
 
 
 @decomposition("max", dtypes=dtypes.COMPLEX)
@@ -77,59 +49,48 @@ def div_integer(ctx, x, y):
 
     TensorFlow raises an error for the former and crashes for the latter.
     """
-    divisor = _Divisor(y)
-    x = constant(x) if isinstance(x, np.ndarray) else x
-    quotient = emit("TruncateDiv", x, divisor.safe)
-    if divisor.is_safe:
+    divisor, is_zero, is_minus_one = _safe_divisor(y)
+    x = tensor(x)
+    quotient = emit("TruncateDiv", x, divisor)
+    if is_minus_one is not None:
+        quotient = emit("SelectV2", is_minus_one, emit("Neg", x), quotient)
+    if is_zero is None:
         return quotient
-    if not x.dtype.is_unsigned:
-        quotient = emit("SelectV2", divisor.is_minus_one, emit("Neg", x), quotient)
     all_bits = constant(~np.zeros((), x.dtype.as_numpy_dtype))
-    return emit("SelectV2", divisor.is_zero, all_bits, quotient)
-
-
-@rule("rem", traits=Trait.ELEMENTWISE)
-def rem(ctx, x, y):
-    return emit("TruncateMod", x, y)
+    return emit("SelectV2", is_zero, all_bits, quotient)
 
 
 @rule("rem", dtypes=dtypes.INTEGER, keep_constants=True)
 def rem_integer(ctx, x, y):
     """The remainder by zero is the dividend."""
-    divisor = _Divisor(y)
-    x = constant(x) if isinstance(x, np.ndarray) else x
-    # Of non-negative numbers the remainders of both kinds of division are the same.
-    remainder = emit("FloorMod" if x.dtype.is_unsigned else "TruncateMod", x, divisor.safe)
-    return remainder if divisor.is_safe else emit("SelectV2", divisor.is_zero, x, remainder)
+    divisor, is_zero, _ = _safe_divisor(y)
+    x = tensor(x)
+    # Without signs both remainders are the same, and only FloorMod has kernels.
+    remainder = emit("FloorMod" if x.dtype.is_unsigned else "TruncateMod", x, divisor)
+    return remainder if is_zero is None else emit("SelectV2", is_zero, x, remainder)
 
 
-class _Divisor:
-    """A divisor whose values that TensorFlow's kernels cannot take are replaced by one."""
+def _safe_divisor(y):
+    """Replaces 0 and -1, by which TensorFlow's kernels cannot divide, by 1.
 
-    def __init__(self, y: tf.Tensor | np.ndarray):
-        self.is_safe = isinstance(y, np.ndarray) and not np.any(
-            (y == 0) | (y == ~np.zeros((), y.dtype))
-        )
-        y = constant(y) if isinstance(y, np.ndarray) else y
-        self.safe = y
-        if self.is_safe:
-            return
-        self.is_zero = trap = emit("Equal", y, constant(0, y.dtype))
-        if not y.dtype.is_unsigned:
-            self.is_minus_one = emit("Equal", y, constant(-1, y.dtype))
-            trap = emit("LogicalOr", self.is_zero, self.is_minus_one)
-        self.safe = emit("SelectV2", trap, constant(1, y.dtype), y)
-
-
-@rule("atan2", traits=Trait.ELEMENTWISE)
-def atan2(ctx, y, x):
-    return emit("Atan2", y, x)
+    Returns:
+      The divisor, and where `y` is 0 and where it is -1: None where it is known that it never is.
+    """
+    if isinstance(y, np.ndarray) and not np.any((y == 0) | (y == ~np.zeros((), y.dtype))):
+        return constant(y), None, None
+    y = tensor(y)
+    is_zero, is_minus_one = emit("Equal", y, constant(0, y.dtype)), None
+    is_unsafe = is_zero
+    if not y.dtype.is_unsigned:
+        is_minus_one = emit("Equal", y, constant(-1, y.dtype))
+        is_unsafe = emit("LogicalOr", is_zero, is_minus_one)
+    return emit("SelectV2", is_unsafe, constant(1, y.dtype), y), is_zero, is_minus_one
 
 
 @decomposition("nextafter", dtypes=dtypes.NARROW)
 @decomposition("nextafter", traits=Trait.ELEMENTWISE)
 def nextafter(x, y):
-    """One step in the order of the bits; from a zero to the first subnormal in the direction."""
+    """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
     x, y = jnp.broadcast_arrays(x, y)
     word = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
     sign = int(ml_dtypes.iinfo(word).min)
@@ -157,9 +118,7 @@ def pow_complex(x, y):
     return complex_math.pow(x, y.astype(x.dtype))
 
 
-@decomposition("atan2", dtypes=dtypes.COMPLEX)
-def atan2_complex(y, x):
-    return complex_math.atan2(y, x)
+decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 
 
 @decomposition("integer_pow", dtypes=dtypes.NARROW)
@@ -180,7 +139,7 @@ def integer_pow(x, *, y):
 
 @decomposition("mulhi")
 def mulhi(x, y):
-    """The upper half of the product of twice the width."""
+    """The upper half of the product, which has twice the width."""
     bits = np.iinfo(x.dtype).bits
     signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
     if bits < 64:
@@ -197,7 +156,7 @@ def mulhi(x, y):
 
 @rule("mulhi", dtypes=dtypes.NARROW)
 def mulhi_narrow(ctx, x, y):
-    """XLA takes the upper eight of sixteen bits for numbers of four bits."""
+    """As in XLA: the upper two of four bits, but for four bits the upper eight of sixteen."""
     dtype = ctx.in_avals[0].dtype
     if rounding.width(dtype) != 2:
         return narrow.apply(ctx, x, y)

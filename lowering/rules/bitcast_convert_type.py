@@ -31,9 +31,9 @@ def bitcast_convert_type_narrow(ctx, x, **_):
 
 
 def _regroup(bits, *, width, new_width, dtype):
-    """Groups of `width` bits as groups of `new_width` bits, the least significant first.
+    """Integers of `width` bits as integers of `new_width` bits, the least significant first.
 
-    Groups of eight bits or fewer are of dtype uint8, unless an array of `dtype` is wanted.
+    Those of eight bits or fewer are held as uint8. The result is of `dtype`, of the same size.
     """
     part, new_part = min(width, 8), min(new_width, 8)
     if width > 8:

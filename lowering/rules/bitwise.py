@@ -7,46 +7,14 @@ from jax import lax
 from lowering.formats import narrow, rounding
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
+from lowering.rules.unary import register_ops
 
-
-@rule("and", traits=Trait.ELEMENTWISE | Trait.MONOID)
-def and_(ctx, x, y):
-    return emit("BitwiseAnd", x, y)
-
-
-@rule("or", traits=Trait.ELEMENTWISE | Trait.MONOID)
-def or_(ctx, x, y):
-    return emit("BitwiseOr", x, y)
-
-
-@rule("xor", traits=Trait.ELEMENTWISE | Trait.MONOID)
-def xor(ctx, x, y):
-    return emit("BitwiseXor", x, y)
-
-
-@rule("not", traits=Trait.ELEMENTWISE)
-def not_(ctx, x):
-    return emit("Invert", x)
-
-
-@rule("and", dtypes=dtypes.BOOL)
-def and_bool(ctx, x, y):
-    return emit("LogicalAnd", x, y)
-
-
-@rule("or", dtypes=dtypes.BOOL)
-def or_bool(ctx, x, y):
-    return emit("LogicalOr", x, y)
-
-
-@rule("xor", dtypes=dtypes.BOOL)
-def xor_bool(ctx, x, y):
-    return emit("NotEqual", x, y)
-
-
-@rule("not", dtypes=dtypes.BOOL)
-def not_bool(ctx, x):
-    return emit("LogicalNot", x)
+register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
+register_ops({"not": "Invert"})
+register_ops(
+    {"and": "LogicalAnd", "or": "LogicalOr", "xor": "NotEqual", "not": "LogicalNot"},
+    dtypes=dtypes.BOOL,
+)
 
 
 @rule("population_count")
@@ -56,7 +24,7 @@ def population_count(ctx, x):
 
 @rule("population_count", dtypes=dtypes.NARROW)
 def population_count_narrow(ctx, x):
-    """XLA counts the bits of four as those of eight, and those of two as they are."""
+    """XLA counts a number of four bits as if it had eight, but one of two bits as it is."""
     dtype = ctx.in_avals[0].dtype
     if rounding.width(dtype) == 2:
         return rounding.from_bits(narrow.run_on_bits(ctx, x), dtype)
@@ -73,10 +41,7 @@ def clz_narrow(ctx, x):
 
 @decomposition("clz")
 def clz(x):
-    """The bits below the highest set bit are set too, and the others counted."""
-    bits = np.iinfo(x.dtype).bits
-    shift = 1
-    while shift < bits:
-        x = x | lax.shift_right_logical(x, jnp.asarray(shift, x.dtype))
-        shift *= 2
+    """Sets the bits below the highest set bit too, and counts the bits that are still zero."""
+    for exponent in range(np.iinfo(x.dtype).bits.bit_length() - 1):
+        x = x | lax.shift_right_logical(x, jnp.asarray(1 << exponent, x.dtype))
     return lax.population_count(~x)

@@ -12,7 +12,7 @@ from lowering.targets import Mode
 @rule("pure_callback", "io_callback", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
 @rule("debug_callback", "debug_print", held=True, traits=Trait.NOT_FOLDED)
 def callback(ctx, *operands, **_):
-    """JAX runs the equation when the graph runs, in the process that lowered it.
+    """When the graph runs, JAX runs the equation, in the process that lowered it.
 
     All but pure callbacks are stateful ops, which a `tf.function` runs in program order.
     """

@@ -26,7 +26,6 @@ def cholesky_update(r_matrix, w_vector):
     n = w_vector.shape[0]
     if n == 0:
         return r_matrix
-    one, zero = (lax.full_like(w_vector, value, shape=()) for value in (1, 0))
 
     def rotate(k, state):
         r, w = state
@@ -35,9 +34,8 @@ def cholesky_update(r_matrix, w_vector):
         x, y = x / scale, y / scale
         inverse = 1 / lax.sqrt(x * x + y * y)
         skip = w[k] == 0
-        c, s = jnp.where(skip, one, x * inverse), jnp.where(skip, zero, y * inverse)
+        c, s = jnp.where(skip, 1, x * inverse), jnp.where(skip, 0, y * inverse)
         row = r[k]
-        r = lax.dynamic_update_index_in_dim(r, c * row + s * w, k, 0)
-        return r, c * w - s * row
+        return lax.dynamic_update_index_in_dim(r, c * row + s * w, k, 0), c * w - s * row
 
     return lax.fori_loop(0, n, rotate, (r_matrix, w_vector))[0]

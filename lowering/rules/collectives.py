@@ -1,7 +1,7 @@
-"""What the devices of a mesh do together.
+"""Collectives: what the devices of a mesh do together.
 
-Each is a JAX function that is mapped over the axes of the mesh. `_peers` is what most are made of:
-mapped, it costs nothing, for the values of all devices lie side by side already.
+Each is a JAX function that is mapped over the axes of the mesh. Most use `_peers`, which costs
+nothing once it is mapped, as one array holds the values of all devices already.
 """
 
 from collections.abc import Sequence
@@ -64,40 +64,33 @@ def _part(x: jax.Array, axis: int, count: int, index: jax.Array) -> jax.Array:
     return lax.dynamic_index_in_dim(lax.reshape(x, shape), index, axis, keepdims=False)
 
 
-@collective("axis_index")
-def axis_index(*, axis_name):
-    return lax.axis_index(axis_name)
+collective("axis_index")(lax.axis_index)
 
 
-def _reduce(named, positional, x, axes, groups):
-    """Reduces over axes of the mesh, or over dimensions, which those are once they are mapped."""
-    if all(isinstance(axis, int) for axis in axes):
-        return positional(x, axes)
-    return named(x, axes) if groups is None else positional(_peers(x, axes, groups), (0,))
+def _reduction(named, positional):
+    """A reduction over axes of the mesh, or over the dimensions that they become when mapped."""
+
+    def reduce(x, *, axes, axis_index_groups=None):
+        if all(isinstance(axis, int) for axis in axes):
+            return positional(x, axes)
+        if axis_index_groups is None:
+            return named(x, axes)
+        return positional(_peers(x, axes, axis_index_groups), (0,))
+
+    return reduce
 
 
-@collective(
+psum = collective(
     "psum",
     "psum_invariant",
     "psum_invariant_start",
     "psum_start",
     "unreduced_psum",
     "unreduced_psum_start",
-)
-def psum(x, *, axes, axis_index_groups=None):
-    return _reduce(lax.psum, lax.reduce_sum, x, axes, axis_index_groups)
-
-
-@collective("pmax", "unreduced_pmax")
-def pmax(x, *, axes, axis_index_groups=None):
-    """NaN if there is one. On the CPU, JAX's result depends on which device has it."""
-    return _reduce(lax.pmax, lax.reduce_max, x, axes, axis_index_groups)
-
-
-@collective("pmin", "unreduced_pmin")
-def pmin(x, *, axes, axis_index_groups=None):
-    """As `pmax`."""
-    return _reduce(lax.pmin, lax.reduce_min, x, axes, axis_index_groups)
+)(_reduction(lax.psum, lax.reduce_sum))
+# NaN if there is one. On the CPU, JAX's result depends on which device has the NaN.
+collective("pmax", "unreduced_pmax")(_reduction(lax.pmax, lax.reduce_max))
+collective("pmin", "unreduced_pmin")(_reduction(lax.pmin, lax.reduce_min))
 
 
 @collective(
@@ -138,7 +131,7 @@ def all_to_all(x, *, split_axis, concat_axis, axis_name, axis_index_groups, **_)
 
 @collective("ppermute", "ppermute_start")
 def ppermute(x, *, axis_name, perm):
-    """Zeros where nothing is sent to."""
+    """A device that nothing is sent to gets zeros."""
     gathered = _gather(x, axis_name)
     sources = np.full(gathered.shape[0], -1)
     for source, destination in perm:
@@ -161,23 +154,13 @@ def pbroadcast_dynamic(x, source, *, axis_name):
 
 
 @collective("ragged_all_to_all")
-def ragged_all_to_all(
-    operand,
-    output,
-    input_offsets,
-    send_sizes,
-    output_offsets,
-    recv_sizes,
-    *,
-    axis_name,
-    axis_index_groups,
-):
-    """Each sender says which of its rows it sends, and where they go."""
+def ragged_all_to_all(operand, output, starts, sizes, places, _, *, axis_name, axis_index_groups):
+    """Each sender says which of its rows it sends (by starts and sizes), and to which places."""
     operands = _peers(operand, axis_name, axis_index_groups)
     count, rank = operands.shape[0], _rank(axis_name, axis_index_groups)
     starts, sizes, places = (
         _part(_peers(x, axis_name, axis_index_groups), 1, count, rank)
-        for x in (input_offsets, send_sizes, output_offsets)
+        for x in (starts, sizes, places)
     )
     sender = lax.broadcasted_iota(starts.dtype, starts.shape, 0)
     starts, sizes, places, sender = (lax.collapse(x, 0, 2) for x in (starts, sizes, places, sender))
@@ -204,5 +187,5 @@ def ragged_all_to_all(
     "vary_unreduced_cast_p",
 )
 def unchanged(x, **_):
-    """The result of what was started, or the same value of another type."""
+    """The operand is the result that was asked for at the start, or has another type only."""
     return x

@@ -37,17 +37,21 @@ def cond(ctx, index, *operands, branches, **_):
 
 @rule("platform_index")
 def platform_index(ctx, *, platforms):
-    """The branch for the CPU, whose numbers are those to match."""
+    """The branch for the CPU, because results are to equal those of JAX on a CPU."""
     index = next(i for i, names in enumerate(platforms) if names is None or "cpu" in names)
     return constant(index, np.int32)
 
 
+def _as_function(lower):
+    """A rule that is traced as a function where TensorFlow executes eagerly."""
+    return lambda ctx, *operands, **params: ctx.as_function(
+        functools.partial(lower, **params), *operands
+    )
+
+
 @rule("while", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW | Trait.NOT_FOLDED)
-def while_(ctx, *operands, **params):
-    return ctx.as_function(functools.partial(_while, **params), *operands)
-
-
-def _while(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, **_):
+@_as_function
+def while_(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, **_):
     cond_consts = operands[:cond_nconsts]
     body_consts = operands[cond_nconsts : cond_nconsts + body_nconsts]
     init = operands[cond_nconsts + body_nconsts :]
@@ -61,11 +65,8 @@ def _while(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, *
 
 
 @rule("scan", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
-def scan(ctx, *operands, **params):
-    return ctx.as_function(functools.partial(_scan, **params), *operands)
-
-
-def _scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
+@_as_function
+def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     num_consts, num_carry = jax_compat.scan_counts(params)
     consts, init = operands[:num_consts], operands[num_consts : num_consts + num_carry]
     xs = operands[num_consts + num_carry :]
@@ -83,18 +84,12 @@ def _scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     )
     if isinstance(length, int):
         return loop()
-    # XLA compiles the body of a loop even if there is nothing that it could be applied to.
+    # XLA compiles the body even if it never runs, and then cannot take elements of empty arrays.
     empty = functools.partial(loops.empty_scan, ctx, carried, ys_avals)
     return tf.switch_case(tf.minimum(ctx.size(length), 1), [empty, loop])
 
 
 def _unchanged(body, num_consts, num_carry):
-    """Which of the carried values are the same in all steps.
-
-    Args:
-      body: the body of a loop. Its inputs are constants, carried values, and others.
-      num_consts: the number of constants.
-      num_carry: the number of carried values; the first outputs of `body` are their successors.
-    """
+    """Which of the carried values are the same in all steps of a loop."""
     carried = body.invars[num_consts : num_consts + num_carry]
     return [x is y for x, y in zip(carried, body.outvars[:num_carry], strict=True)]

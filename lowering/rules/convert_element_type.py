@@ -13,9 +13,9 @@ from lowering.registry import Trait, rule
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)
 def convert_element_type(ctx, x, *, new_dtype, **_):
-    """Complex numbers lose their imaginary part, also on the way to bool.
+    """Complex numbers lose their imaginary part, even where they become bool.
 
-    From floating point to integers NaN gives zero and values out of range saturate.
+    From floats to integers, NaN gives zero and values out of range saturate.
     """
     dtype = dtypes.to_tf(new_dtype)
     if x.dtype == dtype:
@@ -28,6 +28,7 @@ def convert_element_type(ctx, x, *, new_dtype, **_):
 
 
 def _saturate(x, dtype):
+    """Floats as integers, where TensorFlow's cast leaves open what NaN and large numbers give."""
     if x.dtype in (tf.float16, tf.bfloat16):
         x = cast(x, tf.float32)
     info = np.iinfo(dtype.as_numpy_dtype)
@@ -36,10 +37,8 @@ def _saturate(x, dtype):
     if int(highest) > info.max:
         highest = np.nextafter(highest, kind(0))
     number = emit("SelectV2", emit("Equal", x, x), x, constant(0, x.dtype))
-    inside = emit(
-        "Minimum", emit("Maximum", number, constant(info.min, x.dtype)), constant(highest, x.dtype)
-    )
-    result = cast(inside, dtype)
+    raised = emit("Maximum", number, constant(info.min, x.dtype))
+    result = cast(emit("Minimum", raised, constant(highest, x.dtype)), dtype)
     if int(highest) == info.max:
         return result
     above = emit("Greater", x, constant(highest, x.dtype))
@@ -55,14 +54,13 @@ def convert_element_type_narrow(ctx, x, **_):
             x = emit("Real", x, Tout=x.dtype.real_dtype)
         return rounding.narrow_to(x if x.dtype == tf.float64 else cast(x, tf.float32), target)
     if source == dtypes.E8M0 and target in (np.bool_, np.float64, np.complex128):
-        # The least power of two is subnormal in float32, and would be taken for zero.
+        # The least power of two is subnormal in float32, where TensorFlow takes it for zero.
         numbers = rounding.decode(rounding.to_bits(x, source), source, np.float64)
-        in_double = jax_compat.replace_dtypes(
-            ctx.eqn, lambda dtype: np.dtype(np.float64) if dtype == source else dtype
-        )
-        return ctx.equation(in_double, numbers)[0]
+        double = np.dtype(np.float64)
+        eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: double if d == source else d)
+        return ctx.equation(eqn, numbers)[0]
     if source == dtypes.FLOAT4 and jnp.issubdtype(target, np.integer):
-        # XLA takes the largest number of this format for what does not fit an integer.
+        # XLA converts the largest number of this format as if it were infinite.
         largest = constant(float(ml_dtypes.finfo(source).max), x.dtype)
         is_largest = emit("Equal", emit("Abs", x), largest)
         x = emit("SelectV2", is_largest, emit("Mul", x, constant(np.inf, x.dtype)), x)

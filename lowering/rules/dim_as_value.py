@@ -24,6 +24,6 @@ def _value(ctx, dim):
 
 @rule("shape_assertion")
 def shape_assertion(ctx, holds, *values, error_message):
-    """XLA compiles no assertions, and leaves them out."""
+    """Where XLA compiles the graph, it leaves assertions out."""
     tf.debugging.Assert(holds, [error_message, *values])
     return []

@@ -1,4 +1,4 @@
-"""Calls of programs on vectors of any length; see `lowering.passes.flattening`."""
+"""Calls of programs whose operands are flattened to vectors; see `lowering.passes.flattening`."""
 
 from lowering.registry import rule
 from lowering.targets import Mode
@@ -6,7 +6,7 @@ from lowering.targets import Mode
 
 @rule("flat_call", keep_constants=True, held=True)
 def flat_call(ctx, *operands, jaxpr, flattened):
-    """Eagerly, the program is run as it was: there is no graph to share a function in."""
+    """Eagerly, the program runs as it was, because only a graph can share functions."""
     if ctx.mode is Mode.EAGER:
         return ctx.run(jaxpr, *operands)
     return ctx.lowering.call_flat(flattened, operands)

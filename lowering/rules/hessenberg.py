@@ -1,16 +1,8 @@
-"""Reductions of matrices to Hessenberg and to tridiagonal form."""
+"""Reductions of matrices to Hessenberg and to tridiagonal form; NaN in a matrix gives NaN."""
 
 from lowering.linalg import householder
-from lowering.linalg.batching import batched
 from lowering.registry import decomposition
+from lowering.rules.qr import on_batches
 
-
-@decomposition("hessenberg")
-def hessenberg(a):
-    """A matrix with a NaN gives NaN."""
-    return batched(householder.hessenberg, a.ndim - 2)(a)
-
-
-@decomposition("tridiagonal")
-def tridiagonal(a, *, lower):
-    return batched(householder.tridiagonal, a.ndim - 2, lower=lower)(a)
+decomposition("hessenberg")(on_batches(householder.hessenberg))
+decomposition("tridiagonal")(on_batches(householder.tridiagonal))

@@ -1,11 +1,11 @@
-"""Primitives that JAX traces but refuses to compile; they raise the same errors here."""
+"""Primitives that JAX traces but does not compile; they raise the same errors here."""
 
 from lowering.registry import rule
 
 
 @rule("unreachable")
 def unreachable(ctx, *operands, exc_type, message, **_):
-    """A result that a program was promised never to need."""
+    """It may be traced, but must not run."""
     raise exc_type(message)
 
 
@@ -17,7 +17,7 @@ def custom_lin(ctx, *operands, **_):
 
 @rule("check")
 def check(ctx, *operands, debug, **_):
-    """A check of `checkify`, unless it has been functionalized."""
+    """Outside of `checkify`, JAX ignores debug checks, and refuses to compile others."""
     if not debug:
         ctx.unsupported(
             "it raises an error that depends on values",

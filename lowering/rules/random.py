@@ -21,52 +21,35 @@ def random_wrap(ctx, key, **_):
     return key
 
 
-@rule("random_seed", held=True)
-def random_seed(ctx, seeds, *, impl):
-    return _lower(ctx, jax_compat.random_seed, seeds, impl=impl)
-
-
-@rule("random_split", held=True)
-def random_split(ctx, key, *, shape):
-    return _lower(ctx, jax_compat.random_split, key, impl=_impl(ctx), shape=tuple(shape))
-
-
-@rule("random_fold_in", held=True)
-def random_fold_in(ctx, key, data):
-    return _lower(ctx, jax_compat.random_fold_in, key, data, impl=_impl(ctx))
-
-
-@rule("random_bits", held=True)
-def random_bits(ctx, key, *, bit_width, shape):
-    return _lower(
-        ctx,
-        jax_compat.random_bits,
-        key,
-        impl=_impl(ctx),
-        bit_width=bit_width,
-        shape=tuple(shape),
+def lower_on_words(ctx, fun, *operands, impl=None, as_function=True, **params):
+    """Lowers a function of `jax_compat` that is written in JAX and takes keys as their words."""
+    return ctx.lower(
+        fun,
+        *operands,
+        avals=[avals.physical_aval(aval) for aval in ctx.in_avals],
+        as_function=as_function,
+        impl=jax_compat.key_impl(ctx.in_avals[0].dtype) if impl is None else impl,
+        partitionable=jax_compat.threefry_partitionable(ctx.eqn),
+        **params,
     )
 
 
-def _impl(ctx):
-    return jax_compat.key_impl(ctx.in_avals[0].dtype)
-
-
-def _lower(ctx, fun, *operands, **params):
-    """Applies a function of the implementation of the keys, which is written in JAX, to words."""
-    words = [avals.physical_aval(aval) for aval in ctx.in_avals]
-    partitionable = jax_compat.threefry_partitionable(ctx.eqn)
-    return ctx.lower(
-        fun, *operands, avals=words, as_function=True, partitionable=partitionable, **params
+for _fun in (
+    jax_compat.random_seed,
+    jax_compat.random_split,
+    jax_compat.random_fold_in,
+    jax_compat.random_bits,
+):
+    rule(_fun.__name__, held=True)(
+        lambda ctx, *operands, fun=_fun, **params: lower_on_words(ctx, fun, *operands, **params)
     )
 
 
 @rule("threefry2x32", traits=Trait.ELEMENTWISE)
 def threefry2x32(ctx, *operands):
     size = math.prod(ctx.out_avals[0].shape)
-    return threefry.threefry2x32(
-        ctx, *operands, is_large=not avals.is_at_most(size, flattening.SMALL)
-    )
+    is_large = not avals.is_at_most(size, flattening.SMALL)
+    return threefry.threefry2x32(ctx, *operands, is_large=is_large)
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
@@ -77,7 +60,7 @@ _DISTANCES = (
 
 
 def _mix(x, y, distance):
-    """A sum, and its exclusive or with a rotation; see `threefry` for the multiplication."""
+    """x + y, and the exclusive or of that with y rotated left; see `tensors.threefry`."""
     x = x + y
     high, low = y * np.uint32(1 << distance), lax.shift_right_logical(y, np.uint32(32 - distance))
     return x, high ^ low ^ x
@@ -85,7 +68,6 @@ def _mix(x, y, distance):
 
 @decomposition("threefry4x32")
 def threefry4x32(*operands):
-    """Twenty rounds of Threefry-4x32."""
     key, x = operands[:4], list(operands[4:])
     schedule = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ np.uint32(0x1BD11BDA)]
     x = [word + k for word, k in zip(x, schedule)]
@@ -108,7 +90,7 @@ def _high_and_low(x, multiplier):
 
 @decomposition("philox2x32")
 def philox2x32(key, x0, x1):
-    """Ten rounds of Philox-2x32 (Salmon et al., 2011)."""
+    """Ten rounds (Salmon et al., 2011)."""
     for _ in range(10):
         high, low = _high_and_low(x0, 0xD256D193)
         x0, x1 = high ^ x1 ^ key, low
@@ -118,7 +100,6 @@ def philox2x32(key, x0, x1):
 
 @decomposition("philox4x32")
 def philox4x32(key0, key1, x0, x1, x2, x3):
-    """Ten rounds of Philox-4x32."""
     for _ in range(10):
         high0, low0 = _high_and_low(x0, 0xD2511F53)
         high2, low2 = _high_and_low(x2, 0xCD9E8D57)
@@ -163,20 +144,18 @@ def _threefry_bits(state, *, shape, dtype):
     """Random bits, and by how much the counter advances."""
     key_low, key_high = _halves(state[0])
     if dtype == np.uint64:
-        count = math.prod(shape)
         low, high = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], shape)))
         joined = low.astype(np.uint64) | lax.shift_left(high.astype(np.uint64), np.uint64(32))
-        return joined, jnp.full((), count, np.uint64)
+        return joined, jnp.full((), math.prod(shape), np.uint64)
     # The first even dimension, or else the largest, is split into pairs: each counter makes one.
     padded = list(shape) or [2]
     axis = next((i for i, d in enumerate(padded) if d % 2 == 0), int(np.argmax(padded)))
     padded[axis] += padded[axis] % 2
     halved = [d // 2 if i == axis else d for i, d in enumerate(padded)]
-    count = math.prod(halved)
     pair = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], halved)))
     bits = lax.reshape(jnp.stack(pair, axis + 1), padded)
     bits = bits[tuple(slice(d) for d in shape)] if shape else bits[0]
-    return bits, jnp.full((), count, np.uint64)
+    return bits, jnp.full((), math.prod(halved), np.uint64)
 
 
 def _counters(first, shape):
@@ -191,11 +170,7 @@ def _halves(x):
 
 @rule("rng_uniform")
 def rng_uniform(ctx, low, high, *, shape):
-    """Other numbers than XLA's, whose generator has no specified state."""
-    if low.dtype.is_integer or low.dtype.is_bool:
-        wide = cast(low, tf.int64), cast(high, tf.int64)
-        x = tf.random.uniform(ctx.shape(shape), *wide, dtype=tf.int64)
-    else:
-        wide = cast(low, tf.float64), cast(high, tf.float64)
-        x = tf.random.uniform(ctx.shape(shape), *wide, dtype=tf.float64)
-    return cast(x, low.dtype)
+    """The numbers are not XLA's, because the state of its generator is not specified."""
+    wide = tf.float64 if low.dtype.is_floating else tf.int64
+    bounds = cast(low, wide), cast(high, wide)
+    return cast(tf.random.uniform(ctx.shape(shape), *bounds, dtype=wide), low.dtype)

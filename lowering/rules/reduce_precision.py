@@ -16,7 +16,7 @@ from lowering.registry import decomposition, rule
 def reduce_precision(x, *, exponent_bits, mantissa_bits):
     """Rounds to nearest even; what the exponent cannot hold becomes infinite or zero.
 
-    Done on the bits, as a compiler may take a conversion to a narrower dtype and back for nothing.
+    It works on the bits, because a compiler may remove a conversion to a narrower dtype and back.
     """
     info = ml_dtypes.finfo(x.dtype)
     if mantissa_bits >= info.nmant and exponent_bits >= info.nexp:
@@ -43,7 +43,7 @@ def reduce_precision(x, *, exponent_bits, mantissa_bits):
 
 @rule("reduce_precision", dtypes=dtypes.NARROW)
 def reduce_precision_narrow(ctx, x, **_):
-    """The exponents of float16 have as many bits as those of the widest float8."""
+    """Rounds in float16, whose exponent has as many bits as the longest one of a float8."""
     dtype = ctx.in_avals[0].dtype
     if dtype == dtypes.E8M0:
         return narrow.apply(ctx, x)

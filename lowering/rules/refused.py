@@ -1,4 +1,4 @@
-"""Primitives that have no meaning in a TensorFlow graph."""
+"""Primitives that TensorFlow ops cannot express, and why."""
 
 from lowering.registry import refuse
 

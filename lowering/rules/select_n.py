@@ -1,4 +1,4 @@
-"""Selection among cases."""
+"""Elementwise choice among cases."""
 
 import tensorflow as tf
 

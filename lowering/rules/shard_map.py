@@ -1,20 +1,22 @@
 """Programs for the devices of a mesh, as programs of one device.
 
 What each device does is mapped over the axes of the mesh, as by `jax.vmap`. A value that differs
-along an axis has a leading dimension for it, in which the shards lie side by side. A value that
-does not is there once, and what follows from it is computed once. Collectives combine the shards
-along those dimensions; each is written in terms of the few that JAX can map.
+along an axis gets a leading dimension for it, which holds the shards. A value that is the same
+along an axis is kept and computed once. Collectives combine the shards along those dimensions; each
+is written in terms of the few collectives that JAX can map.
 
 Where devices take different branches, all branches are computed. A loop takes as many steps as the
-device that takes most; the others keep what they have.
+device that needs most; the values of the other devices no longer change after their last step.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 from jax import lax
 
 from lowering import avals, jax_compat, registry
@@ -26,16 +28,15 @@ from lowering.targets import TF
 @rule("shard_map", keep_constants=True, held=True)
 def shard_map(ctx, *operands, **params):
     """All shards are computed by the one device that runs the graph."""
-    avals = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.in_avals)
-    return ctx.call(_trace(avals, tuple(sorted(params.items()))), *operands)
+    structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.in_avals)
+    return ctx.call(_trace(structs, tuple(sorted(params.items()))), *operands)
 
 
 @functools.lru_cache(maxsize=1024)
-def _trace(avals: Any, params: Any) -> Any:
-    """The closed jaxpr of a function of the whole operands."""
+def _trace(structs, params):
     no_mesh = jax.sharding.AbstractMesh((), ())
     with jax_compat.enable_x64(), jax.sharding.use_abstract_mesh(no_mesh):
-        jaxpr = jax.make_jaxpr(on_one_device(**dict(params)))(*avals)
+        jaxpr = jax.make_jaxpr(on_one_device(**dict(params)))(*structs)
     return jax_compat.eliminate_dead_code(jaxpr)
 
 
@@ -92,22 +93,23 @@ def on_one_device(
         return [_result(x, spec, axes) for x, spec in zip(results, out_specs, strict=True)]
 
     def fun(*operands):
-        mapped = jax.make_jaxpr(one, axis_env=[*axes.items()])(*map(_struct, jaxpr.invars))
-        mapped, surplus = _map(mapped, axes, in_layouts, out_layouts)
+        structs = [avals.struct(var.aval) for var in jaxpr.invars]
+        mapped = jax.make_jaxpr(one, axis_env=[*axes.items()])(*structs)
+        mapped = _map(mapped, axes, in_layouts, out_layouts)
         shards = [
             lax.reshape(x, [axes.get(dim, dim) for dim in layout])
             for x, layout in zip(operands, in_layouts, strict=True)
         ]
         results = jex_core.jaxpr_as_fun(mapped)(*shards)
         return [
-            lax.reshape(_first(x, n), _whole(layout, axes))
-            for x, n, layout in zip(results, surplus, out_layouts, strict=True)
+            lax.reshape(_first(x, len(layout)), _whole(layout, axes))
+            for x, layout in zip(results, out_layouts, strict=True)
         ]
 
     return fun
 
 
-# The dimensions of the shards of a value: sizes, and the names of axes before the size they split.
+# The dimensions of the shards of a value: the size of each, after the names of axes that split it.
 Layout = Sequence[Any]
 
 
@@ -116,51 +118,41 @@ def _map(
     axes: Mapping[str, int],
     in_layouts: Sequence[Layout],
     out_layouts: Sequence[Layout],
-) -> tuple[jex_core.ClosedJaxpr, list[int]]:
+) -> jex_core.ClosedJaxpr:
     """Maps what each device does over the axes of the mesh.
 
-    Returns:
-      A jaxpr on shards, and how many leading dimensions each result has for axes along which it
-      differs but that are not in its layout.
+    Results that differ along axes that are not in their layouts get more leading dimensions.
     """
-    surplus = [0] * len(out_layouts)
-    done: set[str] = set()
+    done: list[str] = []
     for name in reversed(axes):
-        in_places = [_place(layout, name, done) for layout in in_layouts]
-        out_places = [
-            place if place is None else place + n
-            for place, n in zip((_place(y, name, done) for y in out_layouts), surplus, strict=True)
-        ]
-        jaxpr, is_mapped = jax_compat.map_jaxpr(jaxpr, name, axes, in_places, out_places)
-        surplus = [
-            n + (place is None and is_mapped_)
-            for n, place, is_mapped_ in zip(surplus, out_places, is_mapped, strict=True)
-        ]
-        done.add(name)
-    return jaxpr, surplus
+        place = functools.partial(_place, name, done)
+        in_places = list(map(place, in_layouts, jaxpr.in_avals))
+        out_places = list(map(place, out_layouts, jaxpr.out_avals))
+        jaxpr, _ = jax_compat.map_jaxpr(jaxpr, name, axes, in_places, out_places)
+        done.append(name)
+    return jaxpr
 
 
 def _layout(spec: Any, var: Any, axes: Mapping[str, int]) -> Layout:
     """The layout of the shards of a value that is split as `spec` says."""
-    shape, entries = var.aval.shape, spec.partitions
     layout = []
-    for entry, dim in zip([*entries, *[None] * (len(shape) - len(entries))], shape, strict=True):
+    for entry, dim in itertools.zip_longest(spec.partitions, var.aval.shape):
         names = entry if isinstance(entry, tuple) else (entry,)
         layout += [*(name for name in names if name in axes), dim]
     return layout
 
 
-def _place(layout: Layout, name: str, others: Collection[str]) -> int | None:
-    """Where an axis is among the sizes and `others` in a layout; None if it is not there."""
+def _place(name: str, done: Collection[str], layout: Layout, aval: Any) -> int | None:
+    """Which dimension an axis becomes, of a value that has those of the axes in `done` already."""
     if name not in layout:
         return None
-    before = layout[: layout.index(name)]
-    return sum(not isinstance(dim, str) or dim in others for dim in before)
+    after = layout[layout.index(name) :]
+    return aval.ndim - sum(not isinstance(dim, str) or dim in done for dim in after)
 
 
-def _first(x: jax.Array, count: int) -> jax.Array:
-    """The first element along each of `count` leading dimensions."""
-    for _ in range(count):
+def _first(x: jax.Array, ndim: int) -> jax.Array:
+    """The first element along all leading dimensions but the last `ndim`."""
+    while jnp.ndim(x) > ndim:
         x = lax.index_in_dim(x, 0, keepdims=False)
     return x
 
@@ -177,7 +169,7 @@ def _whole(layout: Layout, axes: Mapping[str, int]) -> list[Any]:
 
 
 def _operand(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
-    """What this device holds of an operand, of which the devices may hold summands."""
+    """What this device holds of an operand: of a sum over devices, the first holds all."""
     unreduced = [name for name in axes if name in spec.unreduced]
     if not unreduced or jax_compat.unreduced_kind(spec) != "sum":
         return x
@@ -194,9 +186,8 @@ def _result(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
 
 def _evaluate(jaxpr: jex_core.Jaxpr, *operands: jax.Array) -> list[jax.Array]:
     """What one device does, in primitives that can be mapped."""
-    env: dict[jex_core.Var, Any] = {}
+    env = dict(zip(jaxpr.invars, operands, strict=True))
     env.update(zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True))
-    env.update(zip(jaxpr.invars, operands, strict=True))
 
     def read(atom):
         return atom.val if isinstance(atom, jex_core.Literal) else env[atom]
@@ -238,7 +229,9 @@ def _bind(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
 def _with_mappable_jaxprs(value: Any) -> Any:
     """A parameter, with each jaxpr in primitives that can be mapped."""
     if isinstance(value, jex_core.ClosedJaxpr):
-        return jax.make_jaxpr(functools.partial(_evaluate, value))(*map(_struct, value.invars))
+        return jax.make_jaxpr(functools.partial(_evaluate, value))(
+            *map(avals.struct, value.in_avals)
+        )
     if type(value) is tuple:
         return tuple(map(_with_mappable_jaxprs, value))
     return value
@@ -247,7 +240,7 @@ def _with_mappable_jaxprs(value: Any) -> Any:
 def _is_sequential(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation has to be run for one device after the other.
 
-    JAX makes random bits from one of the keys for all, if the keys are of XLA's generators.
+    With the keys of XLA's generators, JAX maps random bits by using the first of the keys for all.
     """
     name = eqn.primitive.name
     has_keys_of_xla = any(
@@ -259,7 +252,3 @@ def _is_sequential(eqn: jex_core.JaxprEqn) -> bool:
         or (name.startswith("random_") and has_keys_of_xla)
         or not jax_compat.can_be_mapped(eqn.primitive)
     )
-
-
-def _struct(var: Any) -> jax.ShapeDtypeStruct:
-    return avals.struct(var.aval)

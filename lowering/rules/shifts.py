@@ -12,31 +12,28 @@ from lowering.registry import Trait, rule
 
 @rule("shift_left", keep_constants=True, traits=Trait.ELEMENTWISE)
 def shift_left(ctx, x, amount):
-    """By the width or more, or by a negative amount: zero."""
     x = tensor(x)
     return _with_zeros("LeftShift", x, amount, x.dtype)
 
 
 @rule("shift_right_logical", keep_constants=True, traits=Trait.ELEMENTWISE)
 def shift_right_logical(ctx, x, amount):
-    """By the width or more, or by a negative amount: zero."""
     x = tensor(x)
     return _with_zeros("RightShift", x, amount, dtypes.unsigned(x.dtype))
 
 
 @rule("shift_right_arithmetic", keep_constants=True, traits=Trait.ELEMENTWISE)
 def shift_right_arithmetic(ctx, x, amount):
-    """By the width or more, or by a negative amount: the sign in every bit."""
+    """For an amount that is out of range, every bit of the result is the sign."""
     x = tensor(x)
-    dtype = dtypes.signed(x.dtype)
     if not _is_known_in_range(amount):
-        last = constant(8 * x.dtype.size - 1, x.dtype)
-        amount = tensor(amount)
+        last, amount = constant(8 * x.dtype.size - 1, x.dtype), tensor(amount)
         amount = emit("SelectV2", _in_range(amount), amount, last)
-    return _shift("RightShift", x, amount, dtype)
+    return _shift("RightShift", x, amount, dtypes.signed(x.dtype))
 
 
 def _with_zeros(op, x, amount, dtype):
+    """A shift whose result is zero for an amount that is out of range."""
     if _is_known_in_range(amount):
         return _shift(op, x, amount, dtype)
     amount, zero = tensor(amount), constant(0, x.dtype)
@@ -46,16 +43,16 @@ def _with_zeros(op, x, amount, dtype):
 
 
 def _shift(op, x, amount, dtype):
-    """A shift computed in `dtype`, which decides whether the sign is shifted in."""
+    """A shift in `dtype`: if that is signed, a shift to the right repeats the sign."""
     if isinstance(amount, np.ndarray):
         amount = constant(amount, dtype)
     return bitcast(emit(op, bitcast(x, dtype), bitcast(amount, dtype)), x.dtype)
 
 
 def _is_known_in_range(amount):
-    if not isinstance(amount, np.ndarray):
-        return False
-    return bool(np.all((amount >= 0) & (amount < 8 * amount.dtype.itemsize)))
+    return isinstance(amount, np.ndarray) and np.all(
+        (amount >= 0) & (amount < 8 * amount.dtype.itemsize)
+    )
 
 
 def _in_range(amount):
@@ -70,7 +67,7 @@ def shift_right_logical_narrow(ctx, x, amount):
 
 @rule("shift_right_arithmetic", dtypes=dtypes.NARROW)
 def shift_right_arithmetic_narrow(ctx, x, amount):
-    """The highest bit is a sign in unsigned integers too."""
+    """Unsigned integers are shifted as if they were signed, too."""
     dtype = ctx.in_avals[0].dtype
     signed = np.dtype(f"int{rounding.width(dtype)}")
     x, amount = rounding.to_bits(x, dtype), rounding.to_bits(amount, dtype)

@@ -8,24 +8,22 @@ from lowering.ops import emit, extrema
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
 
-_OPS = {
-    "erf": "Erf",
-    "erfc": "Erfc",
-    "lgamma": "Lgamma",
-    "digamma": "Digamma",
-    "bessel_i0e": "BesselI0e",
-    "bessel_i1e": "BesselI1e",
-}
-
-
-register_ops(_OPS)
+register_ops(
+    {
+        "erf": "Erf",
+        "erfc": "Erfc",
+        "lgamma": "Lgamma",
+        "digamma": "Digamma",
+        "bessel_i0e": "BesselI0e",
+        "bessel_i1e": "BesselI1e",
+    }
+)
 
 
 def _with_edges(primitive, op):
-    """Registers an op whose kernels differ outside of its domain and at infinity.
+    """Registers an op whose results are not JAX's outside of its domain and at infinity.
 
-    The decorated function is written in JAX; from the operands and the op's result it makes that
-    of the primitive.
+    The decorated function, in JAX, takes the operands and the op's result, which it corrects.
     """
 
     def decorate(edges):
@@ -49,7 +47,7 @@ def _where(*choices):
 
 @_with_edges("igamma", "Igamma")
 def igamma(a, x, value):
-    """With a = 0 the limit is taken only where the complement is computed, from x = 1."""
+    """As in JAX, a = 0 gives NaN for x < 1, and the limit, which is 1, for other x."""
     outside = (x < 0) | (a < 0) | (a == 0) & (x < 1) | (x != x) | (a != a)
     one = (a == 0) | (x == jnp.inf)
     return _where(outside, jnp.nan, one, 1, (x == 0) | (a == jnp.inf), 0, value)
@@ -71,7 +69,7 @@ def igamma_grad_a(a, x, value):
 
 @_with_edges("regularized_incomplete_beta", "Betainc")
 def regularized_incomplete_beta(a, b, x, value):
-    """All weight is at zero where a is zero or b infinite, at one in the opposite case."""
+    """The distribution is all at zero if a is zero or b infinite, at one in the opposite case."""
     at_zero, at_one = (a == 0) | (b == jnp.inf), (b == 0) | (a == jnp.inf)
     outside = (a < 0) | (b < 0) | (x < 0) | (x > 1) | (a != a) | (b != b) | (x != x)
     one = at_zero & (x != 0) | at_one & (x == 1)
@@ -94,104 +92,45 @@ def polygamma(order, x, value):
 
 @rule("erf", dtypes=(np.float64,))
 def erf(ctx, x):
-    """TensorFlow's kernel gives NaN where the square overflows; erf is one long before."""
+    """TensorFlow's kernel gives NaN where x * x overflows. Beyond 6, erf(x) is 1 anyway."""
     limit = np.array(6.0)
     return emit("Erf", extrema.minimum(extrema.maximum(x, -limit), limit))
 
 
-# The coefficients of the central, the middle and the tail region of erf_inv, from M. Giles,
-# "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011.
-_ERF_INV_32 = (
-    (
-        2.81022636e-08,
-        3.43273939e-07,
-        -3.5233877e-06,
-        -4.39150654e-06,
-        0.00021858087,
-        -0.00125372503,
-        -0.00417768164,
-        0.246640727,
-        1.50140941,
-    ),
-    (
-        -0.000200214257,
-        0.000100950558,
-        0.00134934322,
-        -0.00367342844,
-        0.00573950773,
-        -0.0076224613,
-        0.00943887047,
-        1.00167406,
-        2.83297682,
-    ),
-)
-_ERF_INV_64 = (
-    (
-        -3.6444120640178196996e-21,
-        -1.685059138182016589e-19,
-        1.2858480715256400167e-18,
-        1.115787767802518096e-17,
-        -1.333171662854620906e-16,
-        2.0972767875968561637e-17,
-        6.6376381343583238325e-15,
-        -4.0545662729752068639e-14,
-        -8.1519341976054721522e-14,
-        2.6335093153082322977e-12,
-        -1.2975133253453532498e-11,
-        -5.4154120542946279317e-11,
-        1.051212273321532285e-09,
-        -4.1126339803469836976e-09,
-        -2.9070369957882005086e-08,
-        4.2347877827932403518e-07,
-        -1.3654692000834678645e-06,
-        -1.3882523362786468719e-05,
-        0.0001867342080340571352,
-        -0.00074070253416626697512,
-        -0.0060336708714301490533,
-        0.24015818242558961693,
-        1.6536545626831027356,
-    ),
-    (
-        2.2137376921775787049e-09,
-        9.0756561938885390979e-08,
-        -2.7517406297064545428e-07,
-        1.8239629214389227755e-08,
-        1.5027403968909827627e-06,
-        -4.013867526981545969e-06,
-        2.9234449089955446044e-06,
-        1.2475304481671778723e-05,
-        -4.7318229009055733981e-05,
-        6.8284851459573175448e-05,
-        2.4031110387097893999e-05,
-        -0.0003550375203628474796,
-        0.00095328937973738049703,
-        -0.0016882755560235047313,
-        0.0024914420961078508066,
-        -0.0037512085075692412107,
-        0.005370914553590063617,
-        1.0052589676941592334,
-        3.0838856104922207635,
-    ),
-    (
-        -2.7109920616438573243e-11,
-        -2.5556418169965252055e-10,
-        1.5076572693500548083e-09,
-        -3.7894654401267369937e-09,
-        7.6157012080783393804e-09,
-        -1.4960026627149240478e-08,
-        2.9147953450901080826e-08,
-        -6.7711997758452339498e-08,
-        2.2900482228026654717e-07,
-        -9.9298272942317002539e-07,
-        4.5260625972231537039e-06,
-        -1.9681778105531670567e-05,
-        7.5995277030017761139e-05,
-        -0.00021503011930044477347,
-        -0.00013871931833623122026,
-        1.0103004648645343977,
-        4.8499064014085844221,
-    ),
-)
+# Coefficients of polynomials, the highest first, for the central, the middle and the tail region:
+# M. Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition, 2011.
+_ERF_INV_32 = """
+    2.81022636e-08 3.43273939e-07 -3.5233877e-06 -4.39150654e-06 0.00021858087 -0.00125372503
+    -0.00417768164 0.246640727 1.50140941
+
+    -0.000200214257 0.000100950558 0.00134934322 -0.00367342844 0.00573950773 -0.0076224613
+    0.00943887047 1.00167406 2.83297682
+"""
+_ERF_INV_64 = """
+    -3.6444120640178196996e-21 -1.685059138182016589e-19 1.2858480715256400167e-18
+    1.115787767802518096e-17 -1.333171662854620906e-16 2.0972767875968561637e-17
+    6.6376381343583238325e-15 -4.0545662729752068639e-14 -8.1519341976054721522e-14
+    2.6335093153082322977e-12 -1.2975133253453532498e-11 -5.4154120542946279317e-11
+    1.051212273321532285e-09 -4.1126339803469836976e-09 -2.9070369957882005086e-08
+    4.2347877827932403518e-07 -1.3654692000834678645e-06 -1.3882523362786468719e-05
+    0.0001867342080340571352 -0.00074070253416626697512 -0.0060336708714301490533
+    0.24015818242558961693 1.6536545626831027356
+
+    2.2137376921775787049e-09 9.0756561938885390979e-08 -2.7517406297064545428e-07
+    1.8239629214389227755e-08 1.5027403968909827627e-06 -4.013867526981545969e-06
+    2.9234449089955446044e-06 1.2475304481671778723e-05 -4.7318229009055733981e-05
+    6.8284851459573175448e-05 2.4031110387097893999e-05 -0.0003550375203628474796
+    0.00095328937973738049703 -0.0016882755560235047313 0.0024914420961078508066
+    -0.0037512085075692412107 0.005370914553590063617 1.0052589676941592334
+    3.0838856104922207635
+
+    -2.7109920616438573243e-11 -2.5556418169965252055e-10 1.5076572693500548083e-09
+    -3.7894654401267369937e-09 7.6157012080783393804e-09 -1.4960026627149240478e-08
+    2.9147953450901080826e-08 -6.7711997758452339498e-08 2.2900482228026654717e-07
+    -9.9298272942317002539e-07 4.5260625972231537039e-06 -1.9681778105531670567e-05
+    7.5995277030017761139e-05 -0.00021503011930044477347 -0.00013871931833623122026
+    1.0103004648645343977 4.8499064014085844221
+"""
 
 
 @decomposition("erf_inv", traits=Trait.ELEMENTWISE)
@@ -205,17 +144,21 @@ def erf_inv(x):
     w = -lax.log1p(x * -x)
     root = lax.sqrt(w)
     if x.dtype == jnp.float32:
-        centre, middle = _ERF_INV_32
+        centre, middle = _rows(_ERF_INV_32)
         factor = jnp.where(w < 5, _horner(centre, w - 2.5), _horner(middle, root - 3))
     else:
-        centre, middle, tail = _ERF_INV_64
+        centre, middle, tail = _rows(_ERF_INV_64)
         outer = jnp.where(w < 16, _horner(middle, root - 3.25), _horner(tail, root - 5))
         factor = jnp.where(w < 6.25, _horner(centre, w - 3.125), outer)
     return x * jnp.where(lax.abs(x) == 1, jnp.asarray(jnp.inf, x.dtype), factor)
 
 
+def _rows(text):
+    """The numbers of each paragraph of a text."""
+    return [list(map(float, row.split())) for row in text.split("\n\n")]
+
+
 def _horner(coefficients, x):
-    """A polynomial; its highest coefficient first."""
     value = jnp.asarray(coefficients[0], x.dtype)
     for c in coefficients[1:]:
         value = value * x + jnp.asarray(c, x.dtype)

@@ -1,14 +1,17 @@
 """Singular value decompositions."""
 
-import jax
+import functools
+
 import jax.numpy as jnp
 import tensorflow as tf
 
 from lowering import avals
 from lowering.linalg import jacobi
-from lowering.linalg.batching import batched
 from lowering.registry import rule
+from lowering.rules.qr import on_batches
 from lowering.tensors.nonfinite import nan_unless, where_finite
+
+_svd = on_batches(jacobi.svd)
 
 
 @rule("svd")
@@ -31,20 +34,13 @@ def svd(ctx, x, *, full_matrices, compute_uv, **_):
             results += [u, tf.linalg.matrix_transpose(v, conjugate=True)]
         return [nan_unless(finite, result) for result in results]
 
-    def compiled(x):
-        return ctx.lower(_svd, x, avals=ctx.in_avals, **params)
-
     if not avals.is_static((m, n)):
         return op_by_op(x)
+    compiled = functools.partial(ctx.lower, _svd, avals=ctx.in_avals, **params)
     return ctx.by_mode(op_by_op, compiled, x)
 
 
-def _svd(x: jax.Array, *, full_matrices: bool, compute_uv: bool) -> list[jax.Array]:
-    decompose = batched(jacobi.svd, x.ndim - 2, full_matrices=full_matrices, compute_uv=compute_uv)
-    return list(decompose(x))
-
-
-def _empty_svd(x: jax.Array, *, full_matrices: bool, compute_uv: bool) -> list[jax.Array]:
+def _empty_svd(x, *, full_matrices, compute_uv):
     *batch, m, n = x.shape
     s = jnp.zeros((*batch, 0), jnp.real(x).dtype)
     if not compute_uv:

@@ -1,4 +1,4 @@
-"""Tokens, by which JAX orders effects. TensorFlow has its own ways, so that nothing uses them."""
+"""Tokens, by which JAX orders effects. Nothing reads them: TensorFlow orders its ops itself."""
 
 import numpy as np
 

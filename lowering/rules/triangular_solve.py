@@ -14,15 +14,13 @@ def triangular_solve(ctx, a, b, *, left_side, lower, transpose_a, conjugate_a, u
         a, b = (cast(x, dtypes.wider(dtype)) for x in (a, b))
     if unit_diagonal:
         a = tf.linalg.set_diag(a, tf.ones(ctx.shape(ctx.in_avals[0].shape[:-1]), a.dtype))
-    conjugate_a = conjugate_a and a.dtype.is_complex
     if not left_side:
         # X op(A) = B is op(A)^T X^T = B^T.
         b = tf.linalg.matrix_transpose(b)
         transpose_a = not transpose_a
-    adjoint = transpose_a
     if a.dtype.is_complex and conjugate_a != transpose_a:
         a = tf.math.conj(a)
-    x = tf.raw_ops.MatrixTriangularSolve(matrix=a, rhs=b, lower=lower, adjoint=adjoint)
+    x = tf.raw_ops.MatrixTriangularSolve(matrix=a, rhs=b, lower=lower, adjoint=transpose_a)
     if not left_side:
         x = tf.linalg.matrix_transpose(x)
     return cast(x, dtype)

@@ -1,5 +1,7 @@
 """Elementwise primitives of one operand."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -8,59 +10,36 @@ from lowering.arrays import complex_math
 from lowering.ops import constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
 
-_OPS = {
-    "abs": "Abs",
-    "floor": "Floor",
-    "ceil": "Ceil",
-    "is_finite": "IsFinite",
-    "exp": "Exp",
-    "expm1": "Expm1",
-    "log": "Log",
-    "log1p": "Log1p",
-    "sin": "Sin",
-    "cos": "Cos",
-    "tan": "Tan",
-    "asin": "Asin",
-    "acos": "Acos",
-    "atan": "Atan",
-    "sinh": "Sinh",
-    "cosh": "Cosh",
-    "tanh": "Tanh",
-    "asinh": "Asinh",
-    "acosh": "Acosh",
-    "atanh": "Atanh",
-    "sqrt": "Sqrt",
-    "rsqrt": "Rsqrt",
-    "logistic": "Sigmoid",
-}
 
-
-def register_ops(ops):
-    """Registers primitives that are one op each.
+def register_ops(ops, *, modular=False, dtypes=None, traits=Trait.NONE):
+    """Registers rules of elementwise primitives that are one TensorFlow op each.
 
     Args:
       ops: the op of each primitive, by name.
+      modular: as for `emit`.
+      dtypes: as for `rule`.
+      traits: of the primitives, besides being elementwise.
     """
     for primitive, op in ops.items():
-        rule(primitive, traits=Trait.ELEMENTWISE)(lambda ctx, x, op=op, **_: emit(op, x))
+        rule(primitive, dtypes=dtypes, traits=Trait.ELEMENTWISE | traits)(
+            lambda ctx, *operands, op=op, **_: emit(op, *operands, modular=modular)
+        )
 
+
+_SAME_NAME = (
+    "abs floor ceil square sqrt rsqrt exp expm1 log log1p "
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
+).split()
+_OPS = {name: name.capitalize() for name in _SAME_NAME}
 
 register_ops(_OPS)
-
-
-@rule("neg", traits=Trait.ELEMENTWISE)
-def neg(ctx, x):
-    return emit("Neg", x, modular=True)
-
-
-@rule("square", traits=Trait.ELEMENTWISE)
-def square(ctx, x):
-    return emit("Square", x)
+register_ops({"is_finite": "IsFinite", "logistic": "Sigmoid"})
+register_ops({"neg": "Neg"}, modular=True)
 
 
 @rule("sign", traits=Trait.ELEMENTWISE)
 def sign(ctx, x):
-    """The sign of a zero is that zero."""
+    """The sign of a zero is the zero itself."""
     result = emit("Sign", x)
     if not x.dtype.is_floating:
         return result
@@ -97,7 +76,7 @@ def polynomial(x, *coefficients, **_):
 
 @decomposition("reciprocal")
 def reciprocal(x, **_):
-    """A primitive of Pallas, which may be less exact elsewhere."""
+    """A primitive of Pallas, which permits approximations; this is none."""
     return jnp.ones((), x.dtype) / x
 
 
@@ -110,10 +89,10 @@ def exp2(x, **_):
 @decomposition("log2")
 def log2(x, **_):
     result = lax.log(x)
+    factor = jnp.asarray(1 / np.log(2), jnp.real(x).dtype)
     if jnp.iscomplexobj(x):
-        factor = jnp.asarray(1 / np.log(2), lax.real(result).dtype)
         return lax.complex(lax.real(result) * factor, lax.imag(result) * factor)
-    return result * jnp.asarray(1 / np.log(2), x.dtype)
+    return result * factor
 
 
 @decomposition("cbrt", traits=Trait.ELEMENTWISE)
@@ -128,13 +107,6 @@ def cbrt(x, **_):
     return jnp.where(is_fixed, x, lax.sign(x) * closer)
 
 
-def _complex(fun):
-    def lower(z, **_):
-        return fun(z)
-
-    return lower
-
-
 for _fun in (
     complex_math.exp,
     complex_math.expm1,
@@ -146,34 +118,24 @@ for _fun in (
     complex_math.cos,
     complex_math.logistic,
 ):
-    decomposition(_fun.__name__, dtypes=dtypes.COMPLEX)(_complex(_fun))
+    decomposition(_fun.__name__, dtypes=dtypes.COMPLEX)(lambda z, fun=_fun, **_: fun(z))
 
 
-# On a branch cut JAX takes a zero for a positive one.
-_CUTS = {"asin": "imag", "acos": "imag", "acosh": "imag", "asinh": "real"}
-
-
-def _with_cut(op, part):
-    def lower(ctx, z, **_):
-        return emit(
-            op, ctx.lower(complex_math.without_negative_zero, z, part=part, avals=ctx.in_avals)
+# TensorFlow's ops give JAX's results on branch cuts, if they are applied to these functions of z.
+_ON_BRANCH_CUT = {
+    "asin": functools.partial(complex_math.without_negative_zero, part="imag"),
+    "acos": functools.partial(complex_math.without_negative_zero, part="imag"),
+    "asinh": functools.partial(complex_math.without_negative_zero, part="real"),
+    "acosh": functools.partial(complex_math.without_negative_zero, part="imag"),
+    "atan": complex_math.atan_argument,
+    "atanh": complex_math.atanh_argument,
+}
+for _primitive, _argument in _ON_BRANCH_CUT.items():
+    rule(_primitive, dtypes=dtypes.COMPLEX)(
+        lambda ctx, z, op=_OPS[_primitive], argument=_argument, **_: emit(
+            op, ctx.lower(argument, z, avals=ctx.in_avals)
         )
-
-    return lower
-
-
-for _primitive, _part in _CUTS.items():
-    rule(_primitive, dtypes=dtypes.COMPLEX)(_with_cut(_OPS[_primitive], _part))
-
-
-@rule("atan", dtypes=dtypes.COMPLEX)
-def atan_complex(ctx, z, **_):
-    return emit("Atan", ctx.lower(complex_math.atan_argument, z, avals=ctx.in_avals))
-
-
-@rule("atanh", dtypes=dtypes.COMPLEX)
-def atanh_complex(ctx, z, **_):
-    return emit("Atanh", ctx.lower(complex_math.atanh_argument, z, avals=ctx.in_avals))
+    )
 
 
 @rule("round", traits=Trait.ELEMENTWISE)
@@ -198,20 +160,16 @@ def logistic_narrow(x, **_):
 
 @rule("abs", dtypes=dtypes.COMPLEX)
 def abs_complex(ctx, x):
-    """NaN if either part is, also where the other is infinite."""
+    """NaN if either part is NaN, even if the other is infinite."""
     real = x.dtype.real_dtype
     size = emit("ComplexAbs", x, Tout=real)
     return emit("SelectV2", emit("NotEqual", x, x), constant(np.nan, real), size)
 
 
-@rule("real", traits=Trait.ELEMENTWISE)
-def real(ctx, x):
-    return emit("Real", x, Tout=x.dtype.real_dtype)
-
-
-@rule("imag", traits=Trait.ELEMENTWISE)
-def imag(ctx, x):
-    return emit("Imag", x, Tout=x.dtype.real_dtype)
+for _primitive, _op in {"real": "Real", "imag": "Imag"}.items():
+    rule(_primitive, traits=Trait.ELEMENTWISE)(
+        lambda ctx, x, op=_op: emit(op, x, Tout=x.dtype.real_dtype)
+    )
 
 
 @rule("conj", traits=Trait.ELEMENTWISE)
