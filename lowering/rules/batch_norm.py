@@ -25,6 +25,7 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
     """
     *statistics, epsilon = statistics_and_epsilon
     x, *statistics = map(tensor, (x, *statistics))
+    mean, variance, scale, offset = statistics
     if (
         convolution is not None
         and ctx.mode is not Mode.EAGER
@@ -32,17 +33,10 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
         and is_conv2d(dataclasses.replace(ctx, eqn=convolution))
     ):
         features = ctx.out_aval.shape[-1:]
-        mean, variance, scale, offset = (movement.reshape(ctx, v, features) for v in statistics)
-        return tf.raw_ops.FusedBatchNormV3(
-            x=x,
-            scale=scale,
-            offset=offset,
-            mean=mean,
-            variance=variance,
-            epsilon=float(epsilon),
-            is_training=False,
-        ).y
-    mean, variance, scale, offset = statistics
+        by_feature = {"mean": mean, "variance": variance, "scale": scale, "offset": offset}
+        by_feature = {name: movement.reshape(ctx, v, features) for name, v in by_feature.items()}
+        attributes = {"epsilon": float(epsilon), "is_training": False}
+        return tf.raw_ops.FusedBatchNormV3(x=x, **by_feature, **attributes).y
     factor = emit("Rsqrt", emit("AddV2", variance, tensor(epsilon)))
     centered = emit("Mul", emit("Sub", x, mean), emit("Mul", factor, scale))
     return emit("AddV2", centered, offset)

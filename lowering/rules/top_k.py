@@ -22,10 +22,10 @@ def top_k(ctx, x, *, k, axis=-1, **_):
 
 @rule("top_k", target=XLA, dtypes=(*dtypes.FLOAT[:3], *_NARROW))
 def top_k_xla(ctx, x, *, k, axis=-1, **params):
-    """XLA has a fast algorithm for float32 alone, so all that is exact in float32 is done in it.
+    """XLA has a fast algorithm for float32 only, which serves all dtypes that are exact in it.
 
-    There, TensorFlow and XLA agree on the order of all numbers but NaN, negative zero and
-    subnormals. If any are present, the elements are compared as integers.
+    TensorFlow and XLA order NaN, negative zero and subnormals in different ways. If any of these
+    are present, the elements are compared as integers.
     """
 
     def as_floats():
@@ -53,8 +53,7 @@ def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     (key,) = ordering.sort_keys(moved)
     if not is_max_k:
         key = emit("Invert", key)
-    k = ctx.out_avals[0].shape[axis]
-    _, positions = ordering.top_k(key, ctx.size(k))
+    _, positions = ordering.top_k(key, ctx.size(ctx.out_avals[0].shape[axis]))
     last = x.shape.rank - 1
     values = move("GatherV2", moved, positions, constant(last, tf.int32), batch_dims=last)
     return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
@@ -62,9 +61,6 @@ def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
 
 def _swap(ctx, x, axis):
     """`x` with an axis and the last one swapped."""
-    last = x.shape.rank - 1
-    if axis in (-1, last):
-        return x
     order = list(range(x.shape.rank))
-    order[axis], order[last] = last, axis
+    order[axis], order[-1] = order[-1], order[axis]
     return movement.transpose(ctx, x, order)
