@@ -59,23 +59,15 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
 
 @dataclasses.dataclass(frozen=True)
 class _Product:
-    """One product of matrices per batch element.
+    """A way to write a contraction as one product of matrices per batch element."""
 
-    Attributes:
-      is_swapped: whether the right operand of the contraction is the left one here.
-      x, y: the axes of the operands.
-      out: the axes of the result of the contraction.
-      batch, contract: the axes in both operands, in the order that they take here.
-      sizes: the size of each axis.
-    """
-
-    is_swapped: bool
-    x: Sequence[str]
-    y: Sequence[str]
-    out: Sequence[str]
-    batch: Sequence[str]
-    contract: Sequence[str]
-    sizes: Mapping[str, Any]
+    is_swapped: bool  # The right operand of the contraction is the left one here.
+    x: Sequence[str]  # The axes of the left operand,
+    y: Sequence[str]  # of the right one,
+    out: Sequence[str]  # and of the result of the contraction.
+    batch: Sequence[str]  # The axes of both operands, in the order that they take here,
+    contract: Sequence[str]  # and those that are contracted.
+    sizes: Mapping[str, Any]  # The size of each axis.
 
     def _free(self, labels):
         return [label for label in labels if label not in (*self.batch, *self.contract)]

@@ -146,15 +146,10 @@ def _windows(ctx, operand, parts, numbers, sizes):
 
 
 def _xla_gather(ctx, operand, index, numbers, sizes):
-    """The windows; XLA clamps indices itself."""
+    """The windows; XLA itself clamps indices."""
     index = indexing.index_tensor(indexing.signed(index))
     proto = xla_data_pb2.GatherDimensionNumbers(
-        offset_dims=numbers.offset_dims,
-        collapsed_slice_dims=numbers.collapsed_slice_dims,
-        start_index_map=numbers.start_index_map,
-        operand_batching_dims=numbers.operand_batching_dims,
-        start_indices_batching_dims=numbers.start_indices_batching_dims,
-        index_vector_dim=len(index.shape) - 1,
+        **numbers._asdict(), index_vector_dim=len(index.shape) - 1
     )
     return gen_xla_ops.xla_gather(
         operand,

@@ -170,25 +170,20 @@ def _update_one_window(ctx, plan, operand, index, updates, combine):
 
 def _xla_scatter(ctx, plan, numbers, operand, index, updates, combine):
     index = indexing.index_tensor(plan.vectors(ctx, index, plan.indexed))
-    scalar = tf.TensorSpec((), operand.dtype)
 
-    @tf.function(autograph=False)
-    def computation(old, new):
+    def update(old, new):
         return new if combine is None else rows.apply(ctx, combine, old, new, ())
 
-    proto = xla_data_pb2.ScatterDimensionNumbers(
-        update_window_dims=numbers.update_window_dims,
-        inserted_window_dims=numbers.inserted_window_dims,
-        scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims,
-        input_batching_dims=numbers.operand_batching_dims,
-        scatter_indices_batching_dims=numbers.scatter_indices_batching_dims,
-        index_vector_dim=len(index.shape) - 1,
-    )
+    scalar = tf.TensorSpec((), operand.dtype)
+    computation = tf.function(update, autograph=False).get_concrete_function(scalar, scalar)
+    dims = numbers._asdict()
+    dims["input_batching_dims"] = dims.pop("operand_batching_dims")
+    proto = xla_data_pb2.ScatterDimensionNumbers(**dims, index_vector_dim=len(index.shape) - 1)
     return gen_xla_ops.xla_scatter(
         operand,
         index,
         updates,
-        update_computation=computation.get_concrete_function(scalar, scalar),
+        update_computation=computation,
         dimension_numbers=proto.SerializeToString(),
         indices_are_sorted=False,
     )

@@ -1,9 +1,8 @@
 """Updates of the rows of an array by index, of which several may be of one row.
 
-Each strategy here takes the context of the rule, the `Rows`, and the update computation: a function
-of two JAX arrays, the old elements and their updates. It returns the updated array. Strategies
-differ in the computations that they are for; updates of one row are combined in their order, as by
-JAX on the CPU.
+Each strategy takes the context of the rule, `Rows`, and the update computation: a function of old
+elements and their updates, which those of one fixed computation ignore. It returns the updated
+array. Several updates of one row are applied in their order, as by JAX on the CPU.
 """
 
 import dataclasses
@@ -20,6 +19,8 @@ from jax import lax
 from lowering.context import Context
 from lowering.ops import cast, constant, emit, move
 from lowering.tensors import indexing, ordering
+
+Update = Callable[[jax.Array, jax.Array], jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +80,8 @@ def key(x: tf.Tensor, is_minimum: bool) -> tf.Tensor:
     return move("SelectV2", emit("IsNan", x), constant(nan, order.dtype), order)
 
 
-def multiply(ctx: Context, rows: Rows, combine: Any) -> tf.Tensor:
-    """Multiplies all numbers of a segment, which begins with the row; one dimension is indexed."""
+def multiply(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Multiplies each row and its updates as one segment; one dimension is indexed."""
     size = ctx.size(rows.count)
     ids = indexing.index_tensor(indexing.steps(ctx, (rows.count,), 0, rows.count))
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
@@ -93,8 +94,8 @@ def multiply(ctx: Context, rows: Rows, combine: Any) -> tf.Tensor:
     )
 
 
-def combine_at_once(ctx: Context, rows: Rows, combine: Callable[..., jax.Array]) -> tf.Tensor:
-    """Combines rows with their updates, of which each has one at most; one dimension is indexed."""
+def combine_at_once(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Combines rows with their updates, at most one for each row; one dimension is indexed."""
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
     if not rows.all_inside:
         # What is read for an ignored update does not matter.
@@ -104,11 +105,8 @@ def combine_at_once(ctx: Context, rows: Rows, combine: Callable[..., jax.Array])
     return replace(ctx, dataclasses.replace(rows, updates=new), None)
 
 
-def combine_one_by_one(ctx: Context, rows: Rows, combine: Callable[..., jax.Array]) -> tf.Tensor:
-    """Combines all rows with their first updates, then with their second ones, and so on.
-
-    One dimension is indexed.
-    """
+def combine_one_by_one(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Combines all rows with their first updates, then with their second ones, and so on."""
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
     aval = jax.ShapeDtypeStruct(rows.updates_shape[:1], position.dtype.as_numpy_dtype)
     turns = ctx.lower(_occurrences, position, avals=[aval])
@@ -135,11 +133,7 @@ def _occurrences(position):
 
 
 def apply(
-    ctx: Context,
-    combine: Callable[..., jax.Array],
-    old: tf.Tensor,
-    updates: tf.Tensor,
-    shape: Sequence[Any],
+    ctx: Context, combine: Update, old: tf.Tensor, updates: tf.Tensor, shape: Any
 ) -> tf.Tensor:
     """An update computation applied to elements and their updates, both of one shape."""
     avals = [jax.ShapeDtypeStruct(shape, old.dtype.as_numpy_dtype)] * 2
