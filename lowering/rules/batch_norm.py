@@ -15,17 +15,12 @@ from lowering.tensors import movement
 
 @rule("batch_norm", keep_constants=True, traits=Trait.ELEMENTWISE)
 def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
-    """TensorFlow joins its op with a convolution before it; alone, it is slower than its parts.
+    """TensorFlow's own op, if `convolution`, the equation that makes the float32 images, allows it.
 
-    Args:
-      ctx: the context.
-      x: float32 images, features last.
-      *statistics_and_epsilon: mean, variance, scale and offset by feature, and a number.
-      convolution: the equation that makes `x`, if that is a convolution.
+    TensorFlow joins that op with a convolution before it; alone, it is slower than its parts.
     """
     *statistics, epsilon = statistics_and_epsilon
-    x, *statistics = map(tensor, (x, *statistics))
-    mean, variance, scale, offset = statistics
+    x, mean, variance, scale, offset = map(tensor, (x, *statistics))
     if (
         convolution is not None
         and ctx.mode is not Mode.EAGER

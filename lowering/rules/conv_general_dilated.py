@@ -26,44 +26,33 @@ _KERNEL_DTYPES = (*LOW_PRECISION, np.float32)
 
 
 @rule("conv_general_dilated", traits=Trait.CONTRACTION)
-def conv_general_dilated(
-    ctx, lhs, rhs, *, dimension_numbers, feature_group_count, batch_group_count, **_
-):
+def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **params):
     """One of TensorFlow's convolutions where it fits, else simpler primitives.
 
-    Integers wrap around, booleans are or-ed, low precision is accumulated in float32. The precision
+    Integers wrap around, booleans are or-ed, low precision is accumulated in float32. `precision`
     is a hint that changes nothing on the CPU.
     """
-    axes = _axes(ctx)
+    axes = _axes(ctx.in_avals[1].shape, **params)
     kernel = _kernel(ctx, axes)
     if kernel is None:
-        return ctx.lower(
-            _decomposed,
-            lhs,
-            rhs,
-            avals=ctx.in_avals,
-            axes=tuple(axes),
-            dimension_numbers=dimension_numbers,
-            feature_group_count=feature_group_count,
-            batch_group_count=batch_group_count,
-            result_dtype=ctx.out_aval.dtype,
-        )
-    y = kernel(ctx, cast(lhs, tf.float32), cast(rhs, tf.float32), axes, dimension_numbers)
-    return cast(y, lhs.dtype)
+        return ctx.lower(_decomposed, lhs, rhs, avals=ctx.in_avals, **params)
+    operands = cast(lhs, tf.float32), cast(rhs, tf.float32)
+    return cast(kernel(ctx, *operands, axes, params["dimension_numbers"]), lhs.dtype)
 
 
 def is_conv2d(ctx: Context) -> bool:
     """Whether a convolution becomes a Conv2D, and nothing else after it."""
-    out_spec = ctx.eqn.params["dimension_numbers"].out_spec
-    return _features_last(out_spec) == (0, 1, 2, 3) and _kernel(ctx, _axes(ctx)) is _conv2d
+    params = ctx.eqn.params
+    is_nhwc = _features_last(params["dimension_numbers"].out_spec) == (0, 1, 2, 3)
+    return is_nhwc and _kernel(ctx, _axes(ctx.in_avals[1].shape, **params)) is _conv2d
 
 
-def _axes(ctx):
+def _axes(
+    rhs_shape, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, **_
+):
     """The window along each spatial axis."""
-    params, rhs_shape = ctx.eqn.params, ctx.in_avals[1].shape
-    sizes = [rhs_shape[axis] for axis in params["dimension_numbers"].rhs_spec[2:]]
-    names = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
-    return windows(sizes, *(params[name] for name in names))
+    sizes = [rhs_shape[axis] for axis in dimension_numbers.rhs_spec[2:]]
+    return windows(sizes, window_strides, padding, lhs_dilation, rhs_dilation)
 
 
 def _kernel(ctx, axes):
@@ -231,10 +220,7 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, numbers):
         Window(w.size, w.base_dilation, w.size - 1 - w.low, w.size - 1 - w.high) for w in inner
     ]
     y = tf.raw_ops.Conv2DBackpropInput(
-        input_sizes=ctx.shape(shape),
-        filter=weights,
-        out_backprop=gradient,
-        **_attributes(forward),
+        input_sizes=ctx.shape(shape), filter=weights, out_backprop=gradient, **_attributes(forward)
     )
     outer = [(w.low - i.low, w.high - i.high) for w, i in zip(axes, inner, strict=True)]
     y = movement.pad(ctx, y, shape, constant(0, y.dtype), [(0, 0), *outer, (0, 0)], out_shape)
@@ -278,17 +264,11 @@ def _conv2d_backprop_filter(ctx, lhs, rhs, axes, numbers):
     return _restored(ctx, y, order, 0)
 
 
-def _decomposed(
-    lhs,
-    rhs,
-    *,
-    axes,
-    dimension_numbers,
-    feature_group_count,
-    batch_group_count,
-    result_dtype,
-):
+def _decomposed(lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
     """The same convolution in simpler primitives; written in JAX."""
+    axes = _axes(rhs.shape, dimension_numbers=dimension_numbers, **params)
+    feature_groups, batch_groups = params["feature_group_count"], params["batch_group_count"]
+    result_dtype = np.dtype(preferred_element_type or lhs.dtype)
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     dtype, *_ = compute_dtypes(lhs.dtype, rhs.dtype, result_dtype)
     lhs = lax.transpose(lhs, _features_last(lhs_spec))
@@ -296,13 +276,13 @@ def _decomposed(
     config = [(window.low, window.high, window.base_dilation - 1) for window in axes]
     lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), [(0, 0, 0), *config, (0, 0, 0)])
     axes = [dataclasses.replace(window, low=0, high=0, base_dilation=1) for window in axes]
-    if batch_group_count > 1:
+    if batch_groups > 1:
         # Groups of the batch become groups of features.
         batch, *spatial, features = lhs.shape
-        lhs = lhs.reshape(batch_group_count, batch // batch_group_count, *spatial, features)
+        lhs = lhs.reshape(batch_groups, batch // batch_groups, *spatial, features)
         lhs = jnp.moveaxis(lhs, 0, -2)
-        lhs = lhs.reshape(*lhs.shape[:-2], batch_group_count * features)
-    groups = feature_group_count * batch_group_count
+        lhs = lhs.reshape(*lhs.shape[:-2], batch_groups * features)
+    groups = feature_groups * batch_groups
     if dtype in COMPLEX:
         out = _convolve_complex(lhs, rhs, axes, groups, dtype)
     else:

@@ -23,11 +23,10 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     if 0 in result:
         return movement.broadcast(ctx, constant(0, operand.dtype), result)
-    axis = _axis_in_order(index, shape, numbers, slice_sizes)
-    if axis is not None:
-        return _in_order(ctx, operand, axis, numbers, slice_sizes)
+    is_identity = _is_identity(index, shape, numbers, slice_sizes)
+    is_xla = ctx.takes_xla_ops and not is_identity
     fills = mode == lax.GatherScatterMode.FILL_OR_DROP
-    if ctx.takes_xla_ops and not fills:
+    if is_xla and not fills:
         return _xla_gather(ctx, operand, index, numbers, slice_sizes)
     if fills:
         index = _wrap(index, shape)
@@ -36,10 +35,10 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
         indexing.clamp(ctx, part, shape[axis] - slice_sizes[axis])
         for part, axis in zip(parts, numbers.start_index_map, strict=True)
     ]
-    if ctx.takes_xla_ops:
+    if is_xla:
         windows = _xla_gather(ctx, operand, index, numbers, slice_sizes)
     else:
-        windows = _windows(ctx, operand, clamped, numbers, slice_sizes)
+        windows = _windows(ctx, operand, clamped, numbers, slice_sizes, is_identity)
     is_inside = indexing.are_same(parts, clamped) if fills else np.array(True)
     if isinstance(is_inside, np.ndarray) and is_inside.all():
         return windows
@@ -65,25 +64,16 @@ def gather_narrow(ctx, operand, index, *, fill_value, **_):
     return narrow.run_on_held(ctx, operand, index, fill_value=held)[0]
 
 
-def _axis_in_order(index, shape, numbers, sizes):
-    """The axis along which the known indices are 0, 1, 2 and so on, up to its size; else None."""
+def _is_identity(index, shape, numbers, sizes):
+    """Whether windows of size one along an axis are known to be all of the axis, in its order."""
     if not isinstance(index, np.ndarray) or numbers.operand_batching_dims:
-        return None
+        return False
     # The index along an axis is always zero if windows are as large as the axis.
     cut = [axis for axis, dim in enumerate(shape) if sizes[axis] != dim]
     if len(cut) != 1 or sizes[cut[0]] != 1 or cut[0] not in numbers.start_index_map:
-        return None
+        return False
     starts = index[..., numbers.start_index_map.index(cut[0])].ravel()
-    return cut[0] if np.array_equal(starts, np.arange(shape[cut[0]])) else None
-
-
-def _in_order(ctx, operand, axis, numbers, sizes):
-    """All windows of size one along an axis in their order: a reshape of the operand."""
-    batch = ctx.in_avals[1].shape[:-1]
-    labels = [len(batch) + i for i in range(len(sizes)) if i not in numbers.collapsed_slice_dims]
-    place = sum(label < len(batch) + axis for label in labels)
-    labels[place:place] = range(len(batch))
-    return _arrange(ctx, operand, labels, sizes, numbers)
+    return np.array_equal(starts, np.arange(shape[cut[0]]))
 
 
 def _wrap(index, shape):
@@ -94,10 +84,9 @@ def _wrap(index, shape):
     return index.astype(np.int64 if is_large else np.int32)
 
 
-def _windows(ctx, operand, parts, numbers, sizes):
+def _windows(ctx, operand, parts, numbers, sizes, is_identity):
     """The windows that begin at clamped indices, given for each indexed axis."""
-    shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
-    batch = ctx.in_avals[1].shape[:-1]
+    shape, batch = ctx.in_avals[0].shape, ctx.in_avals[1].shape[:-1]
     batching = list(numbers.operand_batching_dims)
     # The index along an axis is always zero if windows are as large as the axis.
     columns = {
@@ -107,13 +96,14 @@ def _windows(ctx, operand, parts, numbers, sizes):
     }
     if all(isinstance(dim, int) and dim == 1 for dim in batch):
         starts = indexing.starts(ctx, columns, len(shape))
-        return movement.reshape(ctx, blocks.read(ctx, operand, shape, starts, sizes), result)
+        window = blocks.read(ctx, operand, shape, starts, sizes)
+        return movement.reshape(ctx, window, ctx.out_aval.shape)
     # Along axes that are not indexed, all windows begin at zero: the operand is sliced once.
     kept = [
         shape[axis] if axis in columns or axis in batching else size
         for axis, size in enumerate(sizes)
     ]
-    operand = movement.slice_(ctx, operand, shape, [0] * len(shape), kept)
+    y = movement.slice_(ctx, operand, shape, [0] * len(shape), kept)
     # The axes from the first indexed one to the last become one axis, of which GatherV2 takes
     # elements by their position in row-major order.
     axes = [axis for axis in range(len(shape)) if axis not in batching]
@@ -121,28 +111,36 @@ def _windows(ctx, operand, parts, numbers, sizes):
     first, end = (cut[0], cut[-1] + 1) if cut else (0, 0)
     before, indexed, after = axes[:first], axes[first:end], axes[end:]
     merged = [kept[axis] for axis in indexed]
-    operand = indexing.transpose(ctx, operand, batching + axes)
+    y = indexing.transpose(ctx, y, batching + axes)
     outer, inner = ([kept[axis] for axis in part] for part in (batching + before, after))
-    operand = movement.reshape(ctx, operand, [*outer, math.prod(merged), *inner])
-
-    cut = [i for i, axis in enumerate(indexed) if axis in columns]
-    position = indexing.linear(ctx, [columns[indexed[i]] for i in cut], merged, cut)
-    if not cut:
-        position = indexing.broadcast(ctx, position, batch)
+    y = movement.reshape(ctx, y, [*outer, math.prod(merged), *inner])
     index_batching = list(numbers.start_indices_batching_dims)
     index_axes = [i for i in range(len(batch)) if i not in index_batching]
-    position = indexing.transpose(ctx, position, index_batching + index_axes)
-    spans = [sizes[axis] for axis in indexed]
-    if any(size != 1 for size in spans):
-        order = [batch[i] for i in index_batching + index_axes]
-        position = indexing.reshape(ctx, position, (*order, 1))
-        position = indexing.add(position, indexing.window(ctx, merged, spans))
-    position, axis = indexing.index_tensor(position), constant(len(outer), np.int32)
-    y = move("GatherV2", operand, position, axis, batch_dims=len(batching))
+    if not is_identity:
+        order, spans = index_batching + index_axes, [sizes[axis] for axis in indexed]
+        indices = {i: columns[axis] for i, axis in enumerate(indexed) if axis in columns}
+        position = _positions(ctx, indices, merged, spans, order)
+        y = move("GatherV2", y, position, constant(len(outer), np.int32), batch_dims=len(batching))
     before, rest = ([len(batch) + axis for axis in part] for part in (before, indexed + after))
     collapsed = [len(batch) + axis for axis in numbers.collapsed_slice_dims]
     labels = [*index_batching, *before, *index_axes, *rest]
     return _arrange(ctx, y, [x for x in labels if x not in collapsed], sizes, numbers)
+
+
+def _positions(ctx, indices, shape, sizes, order):
+    """The positions of the elements of windows of an array of a shape, in row-major order.
+
+    `indices` maps axes to where windows begin; `order` is that of the dimensions of these indices.
+    """
+    batch = ctx.in_avals[1].shape[:-1]
+    position = indexing.linear(ctx, indices.values(), shape, indices.keys())
+    if not indices:
+        position = indexing.broadcast(ctx, position, batch)
+    position = indexing.transpose(ctx, position, order)
+    if any(size != 1 for size in sizes):
+        position = indexing.reshape(ctx, position, (*(batch[i] for i in order), 1))
+        position = indexing.add(position, indexing.window(ctx, shape, sizes))
+    return indexing.index_tensor(position)
 
 
 def _xla_gather(ctx, operand, index, numbers, sizes):

@@ -50,11 +50,9 @@ def reduce_max_narrow(ctx, x, *, axes, **_):
         return narrow.from_infinity(ctx, x)
     (result,) = narrow.run_on_held(ctx, x)
     sizes = [aval.shape[axis] for axis in axes]
-    if all(isinstance(size, int) and size for size in sizes):
-        return result
-    if dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype):
-        return result
-    return rounding.clip(result, dtype)
+    has_elements = all(isinstance(size, int) and size for size in sizes)
+    has_infinity = dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype)
+    return result if has_elements or has_infinity else rounding.clip(result, dtype)
 
 
 @rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)

@@ -48,9 +48,7 @@ def _apply(computation, old, new):
     return computations.elementwise(computation, old.ndim)([old], [new])[0]
 
 
-@rule(
-    "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max", keep_constants=True
-)
+@rule(*_COMPUTATIONS, keep_constants=True)
 def scatter_add(ctx, *operands, **params):
     combine, strategy = _COMPUTATIONS[ctx.eqn.primitive.name]
     if ctx.out_aval.dtype.kind == "c" and strategy in (rows.multiply, rows.minimum, rows.maximum):
@@ -60,34 +58,28 @@ def scatter_add(ctx, *operands, **params):
 
 
 class _Plan:
-    """What dimension numbers and mode say about the axes of the operand.
-
-    Attributes:
-      shape: the dimensions of the operand.
-      sizes: those of a window, with 1 for axes that the updates do not have.
-      batch: the dimensions of the indices but the last.
-      indexed: the axes that index vectors have elements for, in their order.
-      batching: for batching axes, which dimension of the indices is theirs.
-      update_dims: for axes that the updates have, which of their dimensions it is.
-      batch_dims: the other dimensions of the updates.
-      clips: whether a window that is partly outside is moved inside, rather than dropped.
-    """
+    """What dimension numbers and mode say about the axes of the operand."""
 
     def __init__(self, ctx, numbers, mode):
         self.shape, indices_shape, updates_shape = (aval.shape for aval in ctx.in_avals)
+        # The dimensions of the indices but the last.
         self.batch = indices_shape[:-1]
+        # The axes that index vectors have elements for, in their order.
         self.indexed = numbers.scatter_dims_to_operand_dims
+        # From batching axes to dimensions of the indices.
         self.batching = dict(
             zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
         )
-        absent = {*numbers.inserted_window_dims, *self.batching}
-        axes = [axis for axis in range(len(self.shape)) if axis not in absent]
-        self.update_dims = dict(zip(axes, numbers.update_window_dims, strict=True))
-        window_dims = numbers.update_window_dims
+        # From other axes to dimensions of the updates, and the rest of these dimensions.
+        window_dims, absent = numbers.update_window_dims, {*numbers.inserted_window_dims}
+        axes = [i for i in range(len(self.shape)) if i not in absent and i not in self.batching]
+        self.update_dims = dict(zip(axes, window_dims, strict=True))
         self.batch_dims = [i for i in range(len(updates_shape)) if i not in window_dims]
+        # The dimensions of a window of the operand.
         self.sizes = [1] * len(self.shape)
         for axis, dim in self.update_dims.items():
             self.sizes[axis] = updates_shape[dim]
+        # Whether a window that is partly outside is moved inside, rather than dropped.
         self.clips = mode == lax.GatherScatterMode.CLIP
 
     def spans(self, axis):

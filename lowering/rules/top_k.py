@@ -15,7 +15,7 @@ _NARROW = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
 
 @rule("top_k")
 def top_k(ctx, x, *, k, axis=-1, **_):
-    """In the total order of floats, NaN first; of equal elements the first."""
+    """Floats are in their total order, with NaN first; equal elements keep their order."""
     keys, positions = ordering.top_k(ordering.total_order(_swap(ctx, x, axis)), ctx.size(k))
     return [_swap(ctx, ordering.from_total_order(keys, x.dtype), axis), _swap(ctx, positions, axis)]
 
@@ -47,7 +47,7 @@ def top_k_narrow(ctx, x, **_):
 
 @rule("approx_top_k", traits=Trait.SELECTS)
 def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
-    """The exact result, as from JAX on the CPU; of equal elements the first."""
+    """The exact result, as in JAX on the CPU; equal elements keep their order."""
     axis = reduction_dimension % x.shape.rank
     moved = _swap(ctx, x, axis)
     (key,) = ordering.sort_keys(moved)
