@@ -12,18 +12,16 @@ from lowering.targets import XLA
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""
     if x.dtype.is_floating:
-        return _first_extremum(ctx, x, axes, index_dtype)
+        return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     index = emit(op, x, integers(axes[0]), output_type=tf.int64)
     return cast(index, dtypes.to_tf(index_dtype))
 
 
 @rule("argmax", "argmin", target=XLA)
-def argmax_xla(ctx, x, *, axes, index_dtype, **_):
-    """As for TensorFlow; XLA takes much longer to reduce pairs than to reduce twice."""
-    if x.dtype == tf.bool:
-        return argmax(ctx, x, axes=axes, index_dtype=index_dtype)
-    return _first_extremum(ctx, x, axes, index_dtype)
+def argmax_xla(ctx, x, **params):
+    """XLA compiles ArgMax to one reduction of pairs, which takes longer than two reductions."""
+    return (argmax if x.dtype == tf.bool else _first_extremum)(ctx, x, **params)
 
 
 @rule("argmax", "argmin", dtypes=dtypes.NARROW)
@@ -31,8 +29,8 @@ def argmax_narrow(ctx, x, **_):
     return narrow.from_infinity(ctx, x)
 
 
-def _first_extremum(ctx, x, axes, index_dtype):
-    """The least position of an element that equals the extremum, or before all those of a NaN."""
+def _first_extremum(ctx, x, *, axes, index_dtype, **_):
+    """The lowest position of a NaN, else of an element that equals the extremum."""
     (axis,) = axes
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         x = cast(x, tf.float32)  # The same order, and several times faster.
@@ -43,15 +41,13 @@ def _first_extremum(ctx, x, axes, index_dtype):
     if isinstance(size, int):
         position, size = constant(range(size), tf.int32), constant(size, tf.int32)
     shape = integers([-1] + [1] * (x.shape.rank - axis - 1))
-    is_extremum = emit("Equal", x, extremum)
-    index = emit(
-        "SelectV2", is_extremum, tf.reshape(position, shape), constant(tf.int32.max, tf.int32)
-    )
-    if x.dtype.is_floating:
-        # Negative positions come first.
-        negative = tf.reshape(position - size, shape)
-        index = emit("SelectV2", emit("NotEqual", x, x), negative, index)
-    index = emit("Min", index, integers(axes))
-    if x.dtype.is_floating:
-        index = emit("FloorMod", index, size)
+    along_axis = tf.reshape(position, shape)
+    none = constant(tf.int32.max, tf.int32)
+    index = emit("SelectV2", emit("Equal", x, extremum), along_axis, none)
+    if not x.dtype.is_floating:
+        return cast(emit("Min", index, integers(axes)), dtypes.to_tf(index_dtype))
+    # The positions of NaNs, minus the size, are less than all others until the remainder is taken.
+    of_nan = tf.reshape(position - size, shape)
+    index = emit("SelectV2", emit("NotEqual", x, x), of_nan, index)
+    index = emit("FloorMod", emit("Min", index, integers(axes)), size)
     return cast(index, dtypes.to_tf(index_dtype))

@@ -15,16 +15,12 @@ from lowering.tensors import movement
 
 @rule("batch_norm", keep_constants=True, traits=Trait.ELEMENTWISE)
 def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
-    """TensorFlow joins its op with a convolution before it; alone, it is slower than its parts.
+    """TensorFlow's own op, if `convolution`, the equation that makes the float32 images, allows it.
 
-    Args:
-      ctx: the context.
-      x: float32 images, features last.
-      *statistics_and_epsilon: mean, variance, scale and offset by feature, and a number.
-      convolution: the equation that makes `x`, if that is a convolution.
+    TensorFlow joins that op with a convolution before it; alone, it is slower than its parts.
     """
     *statistics, epsilon = statistics_and_epsilon
-    x, *statistics = map(tensor, (x, *statistics))
+    x, mean, variance, scale, offset = map(tensor, (x, *statistics))
     if (
         convolution is not None
         and ctx.mode is not Mode.EAGER
@@ -32,17 +28,10 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
         and is_conv2d(dataclasses.replace(ctx, eqn=convolution))
     ):
         features = ctx.out_aval.shape[-1:]
-        mean, variance, scale, offset = (movement.reshape(ctx, v, features) for v in statistics)
-        return tf.raw_ops.FusedBatchNormV3(
-            x=x,
-            scale=scale,
-            offset=offset,
-            mean=mean,
-            variance=variance,
-            epsilon=float(epsilon),
-            is_training=False,
-        ).y
-    mean, variance, scale, offset = statistics
+        by_feature = {"mean": mean, "variance": variance, "scale": scale, "offset": offset}
+        by_feature = {name: movement.reshape(ctx, v, features) for name, v in by_feature.items()}
+        attributes = {"epsilon": float(epsilon), "is_training": False}
+        return tf.raw_ops.FusedBatchNormV3(x=x, **by_feature, **attributes).y
     factor = emit("Rsqrt", emit("AddV2", variance, tensor(epsilon)))
     centered = emit("Mul", emit("Sub", x, mean), emit("Mul", factor, scale))
     return emit("AddV2", centered, offset)

@@ -6,17 +6,12 @@ from lowering.registry import Trait, rule
 
 @rule("concatenate", traits=Trait.SELECTS)
 def concatenate(ctx, *xs, dimension):
-    # Empty arrays cost a copy in TensorFlow too.
-    parts = [
-        x for x, aval in zip(xs, ctx.in_avals, strict=True) if not _is_zero(aval.shape[dimension])
-    ]
+    # TensorFlow's kernel would copy the only array that is not empty, too.
+    dims = [aval.shape[dimension] for aval in ctx.in_avals]
+    parts = [x for x, dim in zip(xs, dims, strict=True) if not (isinstance(dim, int) and dim == 0)]
     if len(parts) <= 1:
         return parts[0] if parts else xs[0]
     return move("ConcatV2", parts, constant(dimension, "int32"))
-
-
-def _is_zero(dim):
-    return isinstance(dim, int) and dim == 0
 
 
 @rule("split", traits=Trait.SELECTS)

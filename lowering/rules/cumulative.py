@@ -8,6 +8,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import computations
+from lowering.arrays.limits import highest, lowest
 from lowering.formats import narrow, rounding
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
@@ -35,41 +36,31 @@ def cumprod_complex(x, *, axis, reverse, **_):
     return computations.scan(lax.mul, x, 1, axis, reverse)
 
 
-@decomposition("cummax", traits=Trait.SELECTS)
-def cummax(x, *, axis, reverse, **_):
-    """NaN from the first NaN on."""
-    return computations.scan(lax.max, x, _least(x.dtype), axis, reverse)
-
-
-@decomposition("cummin", traits=Trait.SELECTS)
-def cummin(x, *, axis, reverse, **_):
-    """NaN from the first NaN on."""
-    return computations.scan(lax.min, x, _greatest(x.dtype), axis, reverse)
-
-
-@decomposition("cummax", target=XLA)
-def cummax_xla(x, *, axis, reverse, **_):
-    return _scan_xla(lax.max, x, _least(x.dtype), axis, reverse)
-
-
-@decomposition("cummin", target=XLA)
-def cummin_xla(x, *, axis, reverse, **_):
-    return _scan_xla(lax.min, x, _greatest(x.dtype), axis, reverse)
-
-
-def _scan_xla(combine, x, identity, axis, reverse):
-    """XLA fuses the steps of a scan by blocks, and then computes some of them over and over."""
-    if not isinstance(x.shape[axis], int):
-        return computations.scan(combine, x, identity, axis, reverse)
-    return lax.associative_scan(combine, x, axis=axis, reverse=reverse)
-
-
 @decomposition("cumlogsumexp")
 def cumlogsumexp(x, *, axis, reverse, **_):
     """Low precision is accumulated in float32 and rounded once each."""
     wide = x.astype(np.float32) if x.dtype in dtypes.LOW_PRECISION else x
     result = computations.scan(jnp.logaddexp, wide, -np.inf, axis, reverse)
     return result.astype(x.dtype)
+
+
+def _cumulative_extremum(combine, identity, is_for_xla):
+    """A decomposition of `cummax` or `cummin`; from the first NaN on all elements are NaN."""
+
+    def decompose(x, *, axis, reverse, **_):
+        # XLA would fuse the steps of our own scan, and then compute some of them repeatedly.
+        if is_for_xla and isinstance(x.shape[axis], int):
+            return lax.associative_scan(combine, x, axis=axis, reverse=reverse)
+        return computations.scan(combine, x, identity(x.dtype), axis, reverse)
+
+    return decompose
+
+
+for _primitive, _combine, _identity in (("cummax", lax.max, lowest), ("cummin", lax.min, highest)):
+    decomposition(_primitive, traits=Trait.SELECTS)(
+        _cumulative_extremum(_combine, _identity, False)
+    )
+    decomposition(_primitive, target=XLA)(_cumulative_extremum(_combine, _identity, True))
 
 
 @rule("cummax", "cummin", dtypes=dtypes.NARROW)
@@ -79,22 +70,6 @@ def cummax_narrow(ctx, x, **_):
 
 @rule("cumlogsumexp", dtypes=dtypes.NARROW)
 def cumlogsumexp_narrow(ctx, x, **_):
-    """XLA starts from an infinity; in a format in which that is NaN, nothing else comes out."""
+    """XLA starts from an infinity; in a format in which that is NaN, all results are NaN."""
     result = narrow.apply(ctx, x)
     return narrow.all_nan(result) if rounding.infinity_is_nan(ctx.out_aval.dtype) else result
-
-
-def _least(dtype):
-    if dtype == np.bool_:
-        return False
-    if np.issubdtype(dtype, np.integer):
-        return np.iinfo(dtype).min
-    return complex(-np.inf, -np.inf) if np.issubdtype(dtype, np.complexfloating) else -np.inf
-
-
-def _greatest(dtype):
-    if dtype == np.bool_:
-        return True
-    if np.issubdtype(dtype, np.integer):
-        return np.iinfo(dtype).max
-    return complex(np.inf, np.inf) if np.issubdtype(dtype, np.complexfloating) else np.inf

@@ -26,107 +26,77 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     Sums of low precision are accumulated in float32 and rounded once; booleans are or-ed. The axes
     of the result are in the order `permutation`; see `fusion`.
     """
-    lhs_aval, rhs_aval = ctx.in_avals
+    (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
     lhs_dtype, rhs_dtype, dtype = compute_dtypes(
-        lhs_aval.dtype, rhs_aval.dtype, ctx.out_aval.dtype, precision
+        lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision
     )
     lhs = _convert(ctx, lhs, lhs_aval.shape, lhs_dtype)
     rhs = _convert(ctx, rhs, rhs_aval.shape, rhs_dtype)
-    labels = _labels(len(lhs_aval.shape), len(rhs_aval.shape), dimension_numbers, permutation)
-    sizes = {
-        **dict(zip(labels[0], lhs_aval.shape, strict=True)),
-        **dict(zip(labels[1], rhs_aval.shape, strict=True)),
-    }
-    product = min(_products(labels, sizes, dimension_numbers), key=lambda p: p.cost)
-    result = product.emit(ctx, lhs, rhs, dtype)
-    result = _convert(ctx, result, ctx.out_aval.shape, dtype)
-    return _convert(ctx, result, ctx.out_aval.shape, ctx.out_aval.dtype)
+    products = _products(lhs_aval.shape, rhs_aval.shape, dimension_numbers, permutation)
+    result = min(products, key=lambda product: product.cost).emit(ctx, lhs, rhs, dtype)
+    result = _convert(ctx, result, out_aval.shape, dtype)
+    return _convert(ctx, result, out_aval.shape, out_aval.dtype)
 
 
-def _labels(lhs_rank, rhs_rank, dimension_numbers, permutation):
-    """The axes of the operands and of the result as letters."""
+def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
+    """The ways to write a contraction as a product of matrices; each axis is named by a letter."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    letters = iter(string.ascii_letters)
-    lhs = [next(letters) for _ in range(lhs_rank)]
-    rhs = [next(letters) for _ in range(rhs_rank)]
+    letters = string.ascii_letters
+    lhs = list(letters[: len(lhs_shape)])
+    rhs = list(letters[len(lhs_shape) : len(lhs_shape) + len(rhs_shape)])
     for i, j in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch), strict=True):
         rhs[j] = lhs[i]
-    free = [x for x in lhs if x not in rhs] + [y for y in rhs if y not in lhs]
-    out = [lhs[i] for i in lhs_batch] + free
-    return lhs, rhs, out if permutation is None else [out[i] for i in permutation]
-
-
-def _products(labels, sizes, dimension_numbers):
-    """The ways to write a contraction as products of matrices."""
-    lhs, rhs, out = labels
-    batch = [lhs[i] for i in dimension_numbers[1][0]]
-    (lhs_contract, _), _ = dimension_numbers
-    given = [lhs[i] for i in lhs_contract]
-    contracts = (given, sorted(given, key=lhs.index), sorted(given, key=rhs.index))
+    batch, contract = [lhs[i] for i in lhs_batch], [lhs[i] for i in lhs_contract]
+    out = batch + [x for x in lhs if x not in rhs] + [y for y in rhs if y not in lhs]
+    out = out if permutation is None else [out[i] for i in permutation]
+    sizes = dict(zip(lhs + rhs, (*lhs_shape, *rhs_shape), strict=True))
     return [
-        _Product(is_swapped, x, y, out, batch, contract, sizes)
+        _Product(is_swapped, x, y, out, batch, order, sizes)
         for is_swapped, x, y in ((False, lhs, rhs), (True, rhs, lhs))
-        for contract in contracts
+        for order in (contract, sorted(contract, key=lhs.index), sorted(contract, key=rhs.index))
     ]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Product:
-    """One product of matrices per batch element.
+    """A way to write a contraction as one product of matrices per batch element."""
 
-    Attributes:
-      is_swapped: whether the right operand of the contraction is the left one here.
-      x, y: the axes of the operands.
-      out: the axes of the result of the contraction.
-      batch, contract: the axes in both operands, in the order that they take here.
-      sizes: the size of each axis.
-    """
-
-    is_swapped: bool
-    x: Sequence[str]
-    y: Sequence[str]
-    out: Sequence[str]
-    batch: Sequence[str]
-    contract: Sequence[str]
-    sizes: Mapping[str, Any]
+    is_swapped: bool  # The right operand of the contraction is the left one here.
+    x: Sequence[str]  # The axes of the left operand,
+    y: Sequence[str]  # of the right one,
+    out: Sequence[str]  # and of the result of the contraction.
+    batch: Sequence[str]  # The axes of both operands, in the order that they take here,
+    contract: Sequence[str]  # and those that are contracted.
+    sizes: Mapping[str, Any]  # The size of each axis.
 
     def _free(self, labels):
         return [label for label in labels if label not in (*self.batch, *self.contract)]
-
-    def _layout(self, labels):
-        """How the axes of an operand lie already, up to axes of size one.
-
-        Returns:
-          "fc" or "cf" for batch, free, contracted or batch, contracted, free axes; None for others.
-        """
-        free = self._free(labels)
-        for name, order in (
-            ("fc", (*self.batch, *free, *self.contract)),
-            ("cf", (*self.batch, *self.contract, *free)),
-        ):
-            if self._is_in_order(labels, order):
-                return name
-        return None
-
-    def _is_in_order(self, labels, order):
-        def long(axes):
-            return [x for x in axes if not (isinstance(self.sizes[x], int) and self.sizes[x] == 1)]
-
-        return long(labels) == long(order)
 
     @property
     def _natural(self):
         """The axes of the product."""
         return [*self.batch, *self._free(self.x), *self._free(self.y)]
 
+    def _is_in_order(self, labels, order):
+        """Whether a reshape brings axes into an order: only axes of size one may move."""
+        ones = [x for x in labels if isinstance(self.sizes[x], int) and self.sizes[x] == 1]
+        return [x for x in labels if x not in ones] == [x for x in order if x not in ones]
+
+    def _layout(self, labels):
+        """The layout of an operand as matrices without a transpose, None if it needs one.
+
+        It is "fc" if the columns are contracted and the rows are free axes, "cf" if the rows are.
+        """
+        free = self._free(labels)
+        if self._is_in_order(labels, [*self.batch, *free, *self.contract]):
+            return "fc"
+        return "cf" if self._is_in_order(labels, [*self.batch, *self.contract, *free]) else None
+
     @functools.cached_property
     def cost(self):
-        """How much has to be transposed: a point for each array, two if rows are taken apart."""
-        points = sum(
-            1 + (labels[-1] in self.batch)
-            for labels in (self.x, self.y)
-            if self._layout(labels) is None
-        )
+        """How much is transposed: one point for an array, two if its last axis moves."""
+        operands = [labels for labels in (self.x, self.y) if self._layout(labels) is None]
+        points = sum(1 + (labels[-1] in self.batch) for labels in operands)
         if self._is_in_order(self.out, self._natural):
             return points
         return points + 1 + (self.out[-1] != self._natural[-1])
@@ -145,8 +115,8 @@ class _Product:
             x, adj_x = self._matrices(ctx, x, self.x)
             is_whole = len(rows) == len(columns) == 1
         y, adj_y = self._matrices(ctx, y, self.y)
-        contract = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y)
-        result = _multiply(x, y, contract, dtype)
+        matmul = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y)
+        result = _multiply(x, y, matmul, dtype)
         result = result if is_whole else self._shaped(ctx, result, self._natural)
         if list(self.out) == self._natural:
             return result
@@ -158,7 +128,7 @@ class _Product:
         """An operand as matrices, and whether their rows are what is contracted."""
         layout, free = self._layout(labels), self._free(labels)
         if layout is None:
-            # The last axis stays last.
+            # Transposes are faster if the last axis stays last.
             layout = "cf" if labels[-1] in free else "fc"
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
             x = movement.transpose(ctx, x, [labels.index(label) for label in (*self.batch, *inner)])
@@ -170,12 +140,6 @@ class _Product:
         return movement.reshape(ctx, x, [math.prod(self.sizes[x] for x in axis) for axis in axes])
 
 
-def _converted(x, *, dtype):
-    is_complex = jnp.issubdtype(dtype, np.complexfloating)
-    x = lax.real(x) if jnp.iscomplexobj(x) and not is_complex else x
-    return lax.convert_element_type(x, dtype)
-
-
 def _convert(ctx, x, shape, dtype):
     to = dtypes.to_tf(dtype)
     if x.dtype == to or (x.dtype.is_floating and to.is_floating):
@@ -184,36 +148,38 @@ def _convert(ctx, x, shape, dtype):
     return ctx.lower(_converted, x, avals=[aval], dtype=np.dtype(dtype))
 
 
-def _multiply(x, y, contract, dtype):
-    """The product, in a dtype that can be converted to `dtype`.
+def _converted(x, *, dtype):
+    is_complex = jnp.issubdtype(dtype, np.complexfloating)
+    x = lax.real(x) if jnp.iscomplexobj(x) and not is_complex else x
+    return lax.convert_element_type(x, dtype)
 
-    Args:
-      x: a tensor.
-      y: a tensor of the same dtype.
-      contract: multiplies tensors of a dtype that TensorFlow has a kernel for.
-      dtype: the dtype that is wanted.
+
+def _multiply(x, y, matmul, dtype):
+    """The product of tensors of one dtype, in a dtype that can be converted to `dtype`.
+
+    `matmul` multiplies tensors of a dtype that TensorFlow has a kernel for.
     """
     out = dtypes.to_tf(dtype)
     if x.dtype == tf.bool:
-        counts = contract(cast(x, tf.float32), cast(y, tf.float32))
+        counts = matmul(cast(x, tf.float32), cast(y, tf.float32))
         return tf.raw_ops.NotEqual(x=counts, y=constant(0, tf.float32))
     if x.dtype in (tf.float16, tf.bfloat16):
-        product = contract(cast(x, tf.float32), cast(y, tf.float32))
+        product = matmul(cast(x, tf.float32), cast(y, tf.float32))
         return cast(product, out) if out.is_floating else product
     if x.dtype.is_integer and x.dtype.size < 4:
-        return cast(contract(cast(x, tf.int32), cast(y, tf.int32)), x.dtype)
+        return cast(matmul(cast(x, tf.int32), cast(y, tf.int32)), x.dtype)
     if x.dtype.is_unsigned:
         carrier = dtypes.carrier(x.dtype)
-        return bitcast(contract(bitcast(x, carrier), bitcast(y, carrier)), x.dtype)
-    return contract(x, y)
+        return bitcast(matmul(bitcast(x, carrier), bitcast(y, carrier)), x.dtype)
+    return matmul(x, y)
 
 
 def _matmul(ctx, x, y, adj_x, adj_y):
     if x.shape.rank == 2:
         return tf.raw_ops.MatMul(a=x, b=y, transpose_a=adj_x, transpose_b=adj_y)
     if x.dtype.is_complex:
-        # The flags of BatchMatMulV2 take the conjugate too.
-        x, y = (_swapped(ctx, z) if adj else z for z, adj in ((x, adj_x), (y, adj_y)))
+        # The flags of BatchMatMulV2 would take the conjugate, too.
+        x, y = _swapped(ctx, x) if adj_x else x, _swapped(ctx, y) if adj_y else y
         adj_x = adj_y = False
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
@@ -221,5 +187,5 @@ def _matmul(ctx, x, y, adj_x, adj_y):
 
 
 def _swapped(ctx, x):
-    rank = x.shape.rank
-    return movement.transpose(ctx, x, [*range(rank - 2), rank - 1, rank - 2])
+    *batch, rows, columns = range(x.shape.rank)
+    return movement.transpose(ctx, x, [*batch, columns, rows])

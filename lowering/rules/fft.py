@@ -15,10 +15,7 @@ def fft(ctx, x, *, fft_type, fft_lengths):
     op = getattr(tf.raw_ops, kind + _SUFFIX[len(fft_lengths)])
     if kind in ("FFT", "IFFT"):
         return op(input=x)
-    dtype = {
-        tf.float32: {"Tcomplex": tf.complex64},
-        tf.float64: {"Tcomplex": tf.complex128},
-        tf.complex64: {"Treal": tf.float32},
-        tf.complex128: {"Treal": tf.float64},
-    }[x.dtype]
-    return op(input=x, fft_length=ctx.shape(fft_lengths), **dtype)
+    result = {"Treal": x.dtype.real_dtype}
+    if kind == "RFFT":
+        result = {"Tcomplex": tf.complex64 if x.dtype == tf.float32 else tf.complex128}
+    return op(input=x, fft_length=ctx.shape(fft_lengths), **result)

@@ -19,37 +19,33 @@ from lowering.tensors import blocks, indexing, movement
 @rule("gather", keep_constants=True)
 def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
     """A window that would reach beyond the operand is moved until it fits, or filled."""
-    operand = tensor(operand)
+    operand, numbers = tensor(operand), dimension_numbers
     shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     if 0 in result:
         return movement.broadcast(ctx, constant(0, operand.dtype), result)
-    axis = _axis_in_order(index, shape, dimension_numbers, slice_sizes)
-    if axis is not None:
-        return _in_order(ctx, operand, axis, dimension_numbers, slice_sizes)
+    is_identity = _is_identity(index, shape, numbers, slice_sizes)
+    is_xla = ctx.takes_xla_ops and not is_identity
     fills = mode == lax.GatherScatterMode.FILL_OR_DROP
+    if is_xla and not fills:
+        return _xla_gather(ctx, operand, index, numbers, slice_sizes)
     if fills:
         index = _wrap(index, shape)
-    is_xla = ctx.takes_xla_ops
+    parts = indexing.columns(index)
+    clamped = [
+        indexing.clamp(ctx, part, shape[axis] - slice_sizes[axis])
+        for part, axis in zip(parts, numbers.start_index_map, strict=True)
+    ]
     if is_xla:
-        windows = _xla_gather(ctx, operand, index, dimension_numbers, slice_sizes)
-    if not is_xla or fills:
-        parts = indexing.columns(index)
-        clamped = [
-            indexing.clamp(ctx, part, shape[axis] - slice_sizes[axis])
-            for part, axis in zip(parts, dimension_numbers.start_index_map, strict=True)
-        ]
-    if not is_xla:
-        windows = _windows(ctx, operand, clamped, dimension_numbers, slice_sizes)
-    if not fills:
-        return windows
-    is_inside = indexing.are_same(parts, clamped)
+        windows = _xla_gather(ctx, operand, index, numbers, slice_sizes)
+    else:
+        windows = _windows(ctx, operand, clamped, numbers, slice_sizes, is_identity)
+    is_inside = indexing.are_same(parts, clamped) if fills else np.array(True)
     if isinstance(is_inside, np.ndarray) and is_inside.all():
         return windows
-    sizes = iter(ctx.in_avals[1].shape[:-1])
-    offset_dims = dimension_numbers.offset_dims
-    places = [1 if i in offset_dims else next(sizes) for i in range(len(result))]
-    is_inside = movement.reshape(ctx, tensor(is_inside), places)
-    if len(places) > movement.MAX_RANK:
+    batch = iter(ctx.in_avals[1].shape[:-1])
+    expanded = [1 if i in numbers.offset_dims else next(batch) for i in range(len(result))]
+    is_inside = movement.reshape(ctx, tensor(is_inside), expanded)
+    if len(result) > movement.MAX_RANK:
         is_inside = movement.broadcast(ctx, is_inside, result)
     value = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, windows, value)
@@ -57,7 +53,7 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
 
 @rule("gather", dtypes=dtypes.NARROW, keep_constants=True)
 def gather_narrow(ctx, operand, index, *, fill_value, **_):
-    """What is out of bounds is filled with a number of the narrow dtype."""
+    """Without a fill value, windows are filled with NaN, or the least or greatest integer."""
     dtype = ctx.out_aval.dtype
     if fill_value is None and dtype in dtypes.NARROW_FLOAT:
         fill_value = np.nan
@@ -68,44 +64,31 @@ def gather_narrow(ctx, operand, index, *, fill_value, **_):
     return narrow.run_on_held(ctx, operand, index, fill_value=held)[0]
 
 
-def _axis_in_order(index, shape, numbers, sizes):
-    """The axis all of whose places are known to be asked for, each once and in order, if any."""
+def _is_identity(index, shape, numbers, sizes):
+    """Whether windows of size one along an axis are known to be all of the axis, in its order."""
     if not isinstance(index, np.ndarray) or numbers.operand_batching_dims:
-        return None
-    # A window that spans an axis has only one place along it.
+        return False
+    # The index along an axis is always zero if windows are as large as the axis.
     cut = [axis for axis, dim in enumerate(shape) if sizes[axis] != dim]
     if len(cut) != 1 or sizes[cut[0]] != 1 or cut[0] not in numbers.start_index_map:
-        return None
-    places = index[..., numbers.start_index_map.index(cut[0])].ravel()
-    return cut[0] if np.array_equal(places, np.arange(shape[cut[0]])) else None
-
-
-def _in_order(ctx, operand, axis, numbers, sizes):
-    """The windows at all places along an axis, which are where they should be."""
-    batch = ctx.in_avals[1].shape[:-1]
-    labels = [len(batch) + i for i in range(len(sizes)) if i not in numbers.collapsed_slice_dims]
-    place = sum(label < len(batch) + axis for label in labels)
-    labels[place:place] = range(len(batch))
-    return _arrange(ctx, operand, labels, [*batch, *sizes], len(batch), numbers.offset_dims)
+        return False
+    starts = index[..., numbers.start_index_map.index(cut[0])].ravel()
+    return np.array_equal(starts, np.arange(shape[cut[0]]))
 
 
 def _wrap(index, shape):
-    """Indices in the dtype in which JAX compares them with bounds: the smallest that holds those.
-
-    An index beyond it wraps around, and may so come to lie inside.
-    """
+    """Indices in the dtype in which JAX compares them with bounds; they wrap around in it."""
     is_large = any(isinstance(dim, int) and dim > indexing.INT32_MAX for dim in shape)
     if isinstance(index, tf.Tensor):
         return cast(index, tf.int64 if is_large else tf.int32)
     return index.astype(np.int64 if is_large else np.int32)
 
 
-def _windows(ctx, operand, parts, numbers, sizes):
-    """The windows at places inside of the operand."""
-    shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
-    batch = ctx.in_avals[1].shape[:-1]
+def _windows(ctx, operand, parts, numbers, sizes, is_identity):
+    """The windows that begin at clamped indices, given for each indexed axis."""
+    shape, batch = ctx.in_avals[0].shape, ctx.in_avals[1].shape[:-1]
     batching = list(numbers.operand_batching_dims)
-    # A window that spans an axis has only one place along it.
+    # The index along an axis is always zero if windows are as large as the axis.
     columns = {
         axis: part
         for axis, part in zip(numbers.start_index_map, parts, strict=True)
@@ -113,63 +96,58 @@ def _windows(ctx, operand, parts, numbers, sizes):
     }
     if all(isinstance(dim, int) and dim == 1 for dim in batch):
         starts = indexing.starts(ctx, columns, len(shape))
-        return movement.reshape(ctx, blocks.read(ctx, operand, shape, starts, sizes), result)
-
-    # What is not indexed is cut first.
+        window = blocks.read(ctx, operand, shape, starts, sizes)
+        return movement.reshape(ctx, window, ctx.out_aval.shape)
+    # Along axes that are not indexed, all windows begin at zero: the operand is sliced once.
     kept = [
         shape[axis] if axis in columns or axis in batching else size
         for axis, size in enumerate(sizes)
     ]
-    operand = movement.slice_(ctx, operand, shape, [0] * len(shape), kept)
-    # What is indexed becomes one axis, together with what lies between.
+    y = movement.slice_(ctx, operand, shape, [0] * len(shape), kept)
+    # The axes from the first indexed one to the last become one axis, of which GatherV2 takes
+    # elements by their position in row-major order.
     axes = [axis for axis in range(len(shape)) if axis not in batching]
-    places = [i for i, axis in enumerate(axes) if axis in columns]
-    first, end = (places[0], places[-1] + 1) if places else (0, 0)
+    cut = [i for i, axis in enumerate(axes) if axis in columns]
+    first, end = (cut[0], cut[-1] + 1) if cut else (0, 0)
     before, indexed, after = axes[:first], axes[first:end], axes[end:]
     merged = [kept[axis] for axis in indexed]
-    operand = indexing.transpose(ctx, operand, batching + axes)
-    outer = [kept[axis] for axis in batching + before]
-    flat = [*outer, math.prod(merged), *(kept[axis] for axis in after)]
-    operand = movement.reshape(ctx, operand, flat)
-
-    steps = [i for i, axis in enumerate(indexed) if axis in columns]
-    position = indexing.linear(ctx, [columns[indexed[i]] for i in steps], merged, steps)
-    if not steps:
-        position = indexing.broadcast(ctx, position, batch)
+    y = indexing.transpose(ctx, y, batching + axes)
+    outer, inner = ([kept[axis] for axis in part] for part in (batching + before, after))
+    y = movement.reshape(ctx, y, [*outer, math.prod(merged), *inner])
     index_batching = list(numbers.start_indices_batching_dims)
     index_axes = [i for i in range(len(batch)) if i not in index_batching]
-    position = indexing.transpose(ctx, position, index_batching + index_axes)
-    spans = [sizes[axis] for axis in indexed]
-    if any(size != 1 for size in spans):
-        order = [batch[i] for i in index_batching + index_axes]
-        position = indexing.reshape(ctx, position, (*order, 1))
-        position = indexing.add(position, indexing.window(ctx, merged, spans))
-    y = move(
-        "GatherV2",
-        operand,
-        indexing.index_tensor(position),
-        constant(len(outer), np.int32),
-        batch_dims=len(batching),
-    )
-    # The axes of the result in the order in which they are: dimensions of the indices, then axes
-    # of windows, which are numbered after them.
-    labels = index_batching + [len(batch) + axis for axis in before]
-    labels += index_axes + [len(batch) + axis for axis in indexed + after]
+    if not is_identity:
+        order, spans = index_batching + index_axes, [sizes[axis] for axis in indexed]
+        indices = {i: columns[axis] for i, axis in enumerate(indexed) if axis in columns}
+        position = _positions(ctx, indices, merged, spans, order)
+        y = move("GatherV2", y, position, constant(len(outer), np.int32), batch_dims=len(batching))
+    before, rest = ([len(batch) + axis for axis in part] for part in (before, indexed + after))
     collapsed = [len(batch) + axis for axis in numbers.collapsed_slice_dims]
-    labels = [label for label in labels if label not in collapsed]
-    return _arrange(ctx, y, labels, [*batch, *sizes], len(batch), numbers.offset_dims)
+    labels = [*index_batching, *before, *index_axes, *rest]
+    return _arrange(ctx, y, [x for x in labels if x not in collapsed], sizes, numbers)
+
+
+def _positions(ctx, indices, shape, sizes, order):
+    """The positions of the elements of windows of an array of a shape, in row-major order.
+
+    `indices` maps axes to where windows begin; `order` is that of the dimensions of these indices.
+    """
+    batch = ctx.in_avals[1].shape[:-1]
+    position = indexing.linear(ctx, indices.values(), shape, indices.keys())
+    if not indices:
+        position = indexing.broadcast(ctx, position, batch)
+    position = indexing.transpose(ctx, position, order)
+    if any(size != 1 for size in sizes):
+        position = indexing.reshape(ctx, position, (*(batch[i] for i in order), 1))
+        position = indexing.add(position, indexing.window(ctx, shape, sizes))
+    return indexing.index_tensor(position)
 
 
 def _xla_gather(ctx, operand, index, numbers, sizes):
-    """The windows; XLA clamps indices itself."""
+    """The windows; XLA itself clamps indices."""
     index = indexing.index_tensor(indexing.signed(index))
     proto = xla_data_pb2.GatherDimensionNumbers(
-        offset_dims=numbers.offset_dims,
-        collapsed_slice_dims=numbers.collapsed_slice_dims,
-        start_index_map=numbers.start_index_map,
-        operand_batching_dims=numbers.operand_batching_dims,
-        start_indices_batching_dims=numbers.start_indices_batching_dims,
-        index_vector_dim=len(index.shape) - 1,
+        **numbers._asdict(), index_vector_dim=len(index.shape) - 1
     )
     return gen_xla_ops.xla_gather(
         operand,
@@ -180,23 +158,19 @@ def _xla_gather(ctx, operand, index, numbers, sizes):
     )
 
 
-def _arrange(ctx, y, labels, sizes, batch_rank, offset_dims):
+def _arrange(ctx, y, labels, sizes, numbers):
     """Moves the dimensions of the indices and the axes of windows to where they belong.
 
-    Args:
-      ctx: the context of the rule.
-      y: the elements of the result in the order of `labels`.
-      labels: what the axes of `y` are.
-      sizes: how large they are, by label.
-      batch_rank: how many dimensions the indices have; further labels are axes of windows.
-      offset_dims: the places of the axes of windows.
+    `labels` says what the axes of `y` are: first the dimensions of the indices are numbered, then
+    the axes of windows.
     """
-    result = ctx.out_aval.shape
-    batch, windows = (
-        iter(sorted(label for label in labels if (label < batch_rank) == is_batch))
-        for is_batch in (True, False)
+    batch, result = ctx.in_avals[1].shape[:-1], ctx.out_aval.shape
+    sizes = [*batch, *sizes]
+    dims, window = (
+        iter(sorted(label for label in labels if (label < len(batch)) == is_dim))
+        for is_dim in (True, False)
     )
-    wanted = [next(windows if i in offset_dims else batch) for i in range(len(result))]
+    wanted = [next(window if i in numbers.offset_dims else dims) for i in range(len(result))]
     if [i for i in labels if sizes[i] != 1] == [i for i in wanted if sizes[i] != 1]:
         return movement.reshape(ctx, y, result)
     y = movement.reshape(ctx, y, [sizes[label] for label in labels])

@@ -13,10 +13,7 @@ from lowering.tensors import movement
 @rule("iota", traits=Trait.NOT_HOISTED)
 def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
     """Each element is its position along `dimension`."""
-    size = ctx.size(shape[dimension])
-    limit = constant(size, "int32") if isinstance(size, int) else size
-    x = tf.raw_ops.Range(start=constant(0, "int32"), limit=limit, delta=constant(1, "int32"))
-    x = cast(x, dtypes.to_tf(dtype))
+    x = cast(_range(ctx.size(shape[dimension])), dtypes.to_tf(dtype))
     x = movement.reshape(ctx, x, [shape[dimension]] + [1] * (len(shape) - dimension - 1))
     return movement.broadcast(ctx, x, shape)
 
@@ -33,12 +30,14 @@ def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""
     size = ctx.size(math.prod(shape))
     if not isinstance(size, int) or size <= np.iinfo(np.int32).max:
-        size = constant(size, np.int32) if isinstance(size, int) else size
-        x = tf.raw_ops.Range(start=constant(0, np.int32), limit=size, delta=constant(1, np.int32))
-        # The high half is left to be broadcast.
-        low = tf.bitcast(x, tf.uint32)
+        low = tf.bitcast(_range(size), tf.uint32)
+        # The ops that use the high half broadcast it.
         return constant(0, np.uint32), low if len(shape) == 1 else movement.reshape(ctx, low, shape)
-    zero, one = constant(0, np.int64), constant(1, np.int64)
-    x = tf.raw_ops.Range(start=zero, limit=constant(size, np.int64), delta=one)
+    x = _range(size, np.int64)
     high = cast(tf.bitwise.right_shift(x, constant(32, np.int64)), tf.uint32)
     return [movement.reshape(ctx, half, shape) for half in (high, cast(x, tf.uint32))]
+
+
+def _range(size, dtype=np.int32):
+    limit = constant(size, dtype) if isinstance(size, int) else size
+    return tf.raw_ops.Range(start=constant(0, dtype), limit=limit, delta=constant(1, dtype))

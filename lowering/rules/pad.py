@@ -8,51 +8,41 @@ from lowering.tensors import movement
 
 @rule("pad", traits=Trait.SELECTS)
 def pad(ctx, x, value, *, padding_config):
-    """A negative amount before or after removes elements, after those between have been put in."""
+    """Interior padding is inserted first; a negative amount then removes elements from an end."""
     shape, result = list(ctx.in_avals[0].shape), ctx.out_aval.shape
     lows, highs, interiors = ([config[i] for config in padding_config] for i in range(3))
     if any(interiors) and ctx.takes_xla_ops:
-        low, high, interior = (ctx.shape(amounts) for amounts in (lows, highs, interiors))
-        return gen_xla_ops.xla_pad(x, value, low, high, interior)
+        return gen_xla_ops.xla_pad(x, value, *map(ctx.shape, (lows, highs, interiors)))
     # There is nothing between fewer than two elements.
     interiors = [0 if _is_int(d) and d <= 1 else k for d, k in zip(shape, interiors, strict=True)]
     if any(interiors):
-        x, shape = _dilate(ctx, x, value, shape, interiors)
-        # The last element is followed by as many values as lie between two.
+        x, shape = _pad_interior(ctx, x, value, shape, interiors)
+        # The last element is followed by padding, too.
         highs = [high - interior for high, interior in zip(highs, interiors, strict=True)]
-    return _edges(ctx, x, value, shape, lows, highs, result)
-
-
-def _dilate(ctx, x, value, shape, interiors):
-    """Puts values after each element: they are padding of a new axis."""
-    split, paddings, padded, merged = [], [], [], []
-    for dim, interior in zip(shape, interiors, strict=True):
-        split.append(dim)
-        padded.append(dim)
-        paddings.append((0, 0))
-        merged.append(dim * (interior + 1))
-        if interior:
-            split.append(1)
-            padded.append(interior + 1)
-            paddings.append((0, interior))
-    x = movement.reshape(ctx, x, split)
-    x = movement.pad(ctx, x, split, value, paddings, padded)
-    return movement.reshape(ctx, x, merged), merged
-
-
-def _edges(ctx, x, value, shape, lows, highs, result):
-    """Removes where the amount is negative, then adds where it is positive."""
     cropped = [
         dim + _negative(low) + _negative(high)
         for dim, low, high in zip(shape, lows, highs, strict=True)
     ]
     if any(_is_int(dim) and dim < 0 for dim in cropped):
-        # More is removed from one end than there is: all that is left is padding.
+        # One end loses more elements than there are: the result is nothing but padding.
         return movement.broadcast(ctx, value, result)
-    starts = [-_negative(low) for low in lows]
-    x = movement.slice_(ctx, x, shape, starts, cropped)
-    paddings = [(_positive(low), _positive(high)) for low, high in zip(lows, highs, strict=True)]
+    x = movement.slice_(ctx, x, shape, [-_negative(low) for low in lows], cropped)
+    paddings = [(low - _negative(low), high - _negative(high)) for low, high in zip(lows, highs)]
     return movement.pad(ctx, x, cropped, value, paddings, result)
+
+
+def _pad_interior(ctx, x, value, shape, interiors):
+    """Inserts values after each element: padding of a new axis, which is then merged."""
+    split, paddings, padded = [], [], []
+    for dim, interior in zip(shape, interiors, strict=True):
+        has_interior = interior > 0
+        split += [dim, 1] if has_interior else [dim]
+        padded += [dim, interior + 1] if has_interior else [dim]
+        paddings += [(0, 0), (0, interior)] if has_interior else [(0, 0)]
+    merged = [dim * (interior + 1) for dim, interior in zip(shape, interiors, strict=True)]
+    x = movement.reshape(ctx, x, split)
+    x = movement.pad(ctx, x, split, value, paddings, padded)
+    return movement.reshape(ctx, x, merged), merged
 
 
 def _is_int(dim):
@@ -61,7 +51,3 @@ def _is_int(dim):
 
 def _negative(amount):
     return min(amount, 0) if _is_int(amount) else 0
-
-
-def _positive(amount):
-    return max(amount, 0) if _is_int(amount) else amount

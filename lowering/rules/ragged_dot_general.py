@@ -1,5 +1,7 @@
 """Contractions of groups of different sizes."""
 
+import functools
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -8,22 +10,14 @@ from lowering.registry import decomposition
 
 @decomposition("ragged_dot_general")
 def ragged_dot_general(
-    lhs,
-    rhs,
-    group_sizes,
-    *,
-    ragged_dot_dimension_numbers,
-    precision,
-    preferred_element_type,
-    **_,
+    lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, precision, preferred_element_type, **_
 ):
-    """What lies outside of a group counts as zero; elements beyond all groups have none."""
+    """Elements that are in none of the groups count as zeros."""
     numbers = ragged_dot_dimension_numbers
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
     (ragged,) = numbers.lhs_ragged_dimensions
-
-    def dot(x, y, dimension_numbers):
-        return lax.dot_general(x, y, dimension_numbers, precision, preferred_element_type)
+    params = {"precision": precision, "preferred_element_type": preferred_element_type}
+    dot = functools.partial(lax.dot_general, **params)
 
     def shifted(axes):
         return [axis + 1 for axis in axes]
@@ -40,22 +34,16 @@ def ragged_dot_general(
         return dot(x, y, ((shifted(lhs_contract), shifted(rhs_contract)), batch))
     outer = [i for i in range(ragged) if i not in (*lhs_batch, *lhs_contract)]
     x = _split(lhs, ragged, (*lhs_batch, *outer), group_sizes)
-    (group,) = numbers.rhs_group_dimensions
-    contract = ([*shifted(lhs_contract), 0], [*rhs_contract, group])
+    contract = ([*shifted(lhs_contract), 0], [*rhs_contract, *numbers.rhs_group_dimensions])
     return dot(x, rhs, (contract, (shifted(lhs_batch), rhs_batch)))
 
 
 def _split(x, axis, outer, group_sizes):
-    """Copies `x` once for each group, with zeros outside of the group.
+    """A copy of `x` for each group of elements along an axis, with zeros outside of the group.
 
-    Args:
-      x: an array.
-      axis: the axis along which groups lie one after the other.
-      outer: the axes along which the sizes of groups differ.
-      group_sizes: [*outer, groups] or [groups].
+    `group_sizes` is [*outer, groups], or [groups] if sizes are the same along the axes `outer`.
     """
-    if group_sizes.ndim == 1:
-        outer = ()
+    outer = outer if group_sizes.ndim > 1 else ()
     ends = jnp.cumsum(group_sizes, axis=-1, dtype=group_sizes.dtype)
     starts = ends - group_sizes
     shape = (group_sizes.shape[-1], *x.shape)

@@ -1,10 +1,13 @@
 """Reductions by an arbitrary computation on scalars."""
 
+import functools
+
 from jax import lax
 
 from lowering.arrays import computations
 from lowering.registry import decomposition
 
+# The primitive of each computation, and the reduction by it.
 _MONOIDS = {
     "add": (lax.add, lax.reduce_sum),
     "mul": (lax.mul, lax.reduce_prod),
@@ -18,22 +21,19 @@ _MONOIDS = {
 
 @decomposition("reduce")
 def reduce(*operands_and_inits, jaxpr, dimensions, **_):
-    """The computation is taken to be associative, as JAX demands, but not to be commutative.
+    """The computation is associative, as JAX demands, but need not be commutative.
 
-    An initial value that is not neutral is used once. For a single element it is not used at all:
-    XLA, which may take it to be neutral, does so there.
+    Initial values that are not neutral are used once. For a single element they are not used at
+    all, as in XLA, which may assume that they are neutral.
     """
     count = len(operands_and_inits) // 2
     operands, inits = operands_and_inits[:count], operands_and_inits[count:]
     if all(operands[0].shape[axis] == 1 for axis in dimensions):
         return [lax.squeeze(x, dimensions) for x in operands]
     monoid = computations.monoid(jaxpr)
-    if monoid is not None:
-        combine, reduce_all = _MONOIDS[monoid]
-        result = reduce_all(operands[0], dimensions)
-        return [combine(lax.full_like(result, inits[0]), result)]
-
-    def combine_rank(rank):
-        return computations.elementwise(jaxpr, rank)
-
-    return computations.tree_reduce(combine_rank, operands, inits, dimensions)
+    if monoid is None:
+        combine = functools.partial(computations.elementwise, jaxpr)
+        return computations.tree_reduce(combine, operands, inits, dimensions)
+    combine, reduce_all = _MONOIDS[monoid]
+    result = reduce_all(operands[0], dimensions)
+    return [combine(lax.full_like(result, inits[0]), result)]

@@ -1,5 +1,6 @@
 """Reductions over windows that slide along any axes."""
 
+import functools
 import math
 
 import jax.extend.core as jex_core
@@ -22,50 +23,37 @@ from lowering.tensors.pooling import pool
 def reduce_window_max(ctx, x, *, of_rectifier=False, **window):
     """NaN in a window gives NaN, and 0 is above -0.
 
-    Numbers of a rectifier have no sign, which leaves them in the order of their bits, NaN last.
+    Numbers of a rectifier have no sign, so their bits are in their order, NaN last.
     """
-    axes = windows(**window)
-    if not of_rectifier or 0 in ctx.out_aval.shape:
-        return _extremum(ctx, x, axes, lambda y: y)
-    if ctx.mode is Mode.COMPILED:
-        x = emit("Abs", x)  # Only elsewhere a rectifier takes the sign of NaN away.
-    bits = bitcast(x, dtypes.signed(x.dtype))
-    fill = bitcast(constant(-np.inf, x.dtype), bits.dtype)
-    return bitcast(pool(ctx, bits, ctx.in_avals[0].shape, axes, fill, _max_pool), x.dtype)
+    if 0 in ctx.out_aval.shape:
+        return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
+    if of_rectifier:
+        # In compiled code NaN still has its sign.
+        x = emit("Abs", x) if ctx.mode is Mode.COMPILED else x
+        keys = bitcast(x, dtypes.signed(x.dtype))
+        fill = bitcast(constant(-np.inf, x.dtype), keys.dtype)
+    else:
+        keys = _keys(x)
+        fill = constant(keys.dtype.min, keys.dtype)
+    max_pool = functools.partial(_pool, "MaxPool")
+    maxima = pool(ctx, keys, ctx.in_avals[0].shape, windows(**window), fill, max_pool)
+    return bitcast(maxima, x.dtype) if of_rectifier else _values(maxima, x.dtype)
 
 
 @rule("reduce_window_min")
 def reduce_window_min(ctx, x, **window):
-    """NaN in a window gives NaN, and -0 is below 0."""
-    reverse = "Neg" if x.dtype.is_floating else "Invert"
-    return _extremum(ctx, x, windows(**window), lambda y: emit(reverse, y))
-
-
-@rule("reduce_window_min", dtypes=dtypes.BOOL)
-def reduce_window_min_bool(ctx, x, **window):
-    return _extremum(ctx, x, windows(**window), lambda y: emit("LogicalNot", y))
-
-
-def _extremum(ctx, x, axes, reverse):
-    """The maximum, or the minimum by reversing the order before and after."""
+    """The maximum in reversed order. NaN in a window gives NaN, and -0 is below 0."""
     if 0 in ctx.out_aval.shape:
-        return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
-    x, shape = reverse(x), ctx.in_avals[0].shape
-    keys = _keys(x)
-    fill = constant(keys.dtype.min, keys.dtype)
-    return reverse(_values(pool(ctx, keys, shape, axes, fill, _max_pool), x.dtype))
-
-
-def _max_pool(x, sizes, strides):
-    return tf.raw_ops.MaxPool(
-        input=x, ksize=[1, *sizes, 1], strides=[1, *strides, 1], padding="VALID"
-    )
+        return reduce_window_max(ctx, x, **window)
+    reverse = "LogicalNot" if x.dtype == tf.bool else "Neg" if x.dtype.is_floating else "Invert"
+    return emit(reverse, reduce_window_max(ctx, emit(reverse, x), **window))
 
 
 def _keys(x):
-    """Integers in the order of the values: the least is -inf, NaN is above everything."""
+    """Integers in the order of the values, with NaN above everything and -inf as the lowest."""
     if x.dtype.is_floating:
-        # NaNs with a sign lie below -inf. Shifted past the least integer, they wrap around.
+        # In the total order, NaNs with a sign are below -inf. Once -inf is subtracted down to the
+        # lowest integer, they wrap around to the highest ones.
         key = ordering.total_order(x)
         return emit("Sub", key, constant(_nan_payloads(x.dtype), key.dtype))
     if x.dtype in (tf.uint32, tf.uint64):
@@ -89,27 +77,26 @@ def _nan_payloads(dtype):
     return (1 << ml_dtypes.finfo(dtype.as_numpy_dtype).nmant) - 1
 
 
-@decomposition("reduce_window_max", dtypes=dtypes.COMPLEX)
-def reduce_window_max_complex(x, **window):
-    init = jnp.full((), -np.inf, x.dtype)
-    (result,) = fold([x], [init], lambda a, b: [lax.max(a[0], b[0])], windows(**window))
-    return result
+def _complex_extremum(combine, init):
+    """A decomposition of the maximum or minimum of complex numbers, which no pooling op takes."""
+
+    def decompose(x, **window):
+        inits = [jnp.full((), init, x.dtype)]
+        return fold([x], inits, lambda old, new: [combine(*old, *new)], windows(**window))[0]
+
+    return decompose
 
 
-@decomposition("reduce_window_min", dtypes=dtypes.COMPLEX)
-def reduce_window_min_complex(x, **window):
-    init = jnp.full((), np.inf, x.dtype)
-    (result,) = fold([x], [init], lambda a, b: [lax.min(a[0], b[0])], windows(**window))
-    return result
+decomposition("reduce_window_max", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.max, -np.inf))
+decomposition("reduce_window_min", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.min, np.inf))
 
 
 @rule("reduce_window_sum")
 def reduce_window_sum(ctx, x, **window):
     """Sums of low precision are accumulated in float32 and rounded once."""
     axes = windows(**window)
-    out_shape = ctx.out_aval.shape
-    if 0 in out_shape:
-        return movement.broadcast(ctx, constant(0, x.dtype), out_shape)
+    if 0 in ctx.out_aval.shape:
+        return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
     if x.dtype.is_complex:
         real, imag = (emit(part, x, Tout=x.dtype.real_dtype) for part in ("Real", "Imag"))
         return emit("Complex", _sum(ctx, real, axes), _sum(ctx, imag, axes), Tout=x.dtype)
@@ -119,7 +106,7 @@ def reduce_window_sum(ctx, x, **window):
         return _sum(ctx, x, axes)
     if x.dtype.size < 8:
         return cast(_integer_sum(ctx, x, axes), x.dtype)
-    # Each half of a 64-bit integer on its own, so that sums are exact in float64.
+    # The halves of 64-bit integers are summed apart, so that their sums are exact in float64.
     bits = bitcast(x, tf.int64)
     low = emit("BitwiseAnd", bits, constant((1 << 32) - 1, tf.int64))
     high = emit("RightShift", bits, constant(32, tf.int64))
@@ -133,15 +120,15 @@ def _integer_sum(ctx, x, axes):
 
 
 def _sum(ctx, x, axes):
+    """A sum as the mean that TensorFlow has a pooling op for, times the size of the window."""
+    average_pool = functools.partial(_pool, "AvgPool")
+    mean = pool(ctx, x, ctx.in_avals[0].shape, axes, constant(0, x.dtype), average_pool)
     size = math.prod(window.size for window in axes)
-    mean = pool(ctx, x, ctx.in_avals[0].shape, axes, constant(0, x.dtype), _average_pool)
     return emit("Mul", mean, constant(size, x.dtype)) if size != 1 else mean
 
 
-def _average_pool(x, sizes, strides):
-    return tf.raw_ops.AvgPool(
-        value=x, ksize=[1, *sizes, 1], strides=[1, *strides, 1], padding="VALID"
-    )
+def _pool(op, x, sizes, strides):
+    return emit(op, x, ksize=[1, *sizes, 1], strides=[1, *strides, 1], padding="VALID")
 
 
 @decomposition("reduce_window")

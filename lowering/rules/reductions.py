@@ -23,7 +23,7 @@ def reduce_sum(ctx, x, *, axes, **_):
 
 @rule("reduce_max", "reduce_min")
 def reduce_max(ctx, x, *, axes, **_):
-    """NaN if any element is; of a positive and a negative zero either, as in JAX."""
+    """NaN if any element is NaN; of zeros with different signs either one, as in JAX."""
     if not axes:
         return x
     is_max = ctx.eqn.primitive.name == "reduce_max"
@@ -34,10 +34,9 @@ def reduce_max(ctx, x, *, axes, **_):
         return emit(op, x, integers(axes))
     dtype = x.dtype
     if dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
-        # The same, and several times faster.
-        x = cast(x, tf.float32)
-    # Depending on shape and mode, TensorFlow's extrema lose NaN. Its sums do not, and a sum of
-    # signs is NaN for no other reason.
+        x = cast(x, tf.float32)  # The same result, several times faster.
+    # Depending on shape and mode, TensorFlow's Max and Min ignore NaN. Its sums never do, and a sum
+    # of signs is NaN only if an element is.
     signs = emit("Sum", emit("Sign", x), integers(axes))
     result = emit("SelectV2", emit("IsNan", signs), signs, emit(op, x, integers(axes)))
     return cast(result, dtype)
@@ -45,63 +44,43 @@ def reduce_max(ctx, x, *, axes, **_):
 
 @rule("reduce_max", "reduce_min", dtypes=dtypes.NARROW)
 def reduce_max_narrow(ctx, x, *, axes, **_):
-    """Of nothing, the maximum is the least number, also if that is finite."""
+    """The maximum of no elements is the least number, in formats without infinity a finite one."""
     aval, dtype = ctx.in_avals[0], ctx.out_aval.dtype
     if dtype == dtypes.E8M0:
         return narrow.from_infinity(ctx, x)
     (result,) = narrow.run_on_held(ctx, x)
     sizes = [aval.shape[axis] for axis in axes]
-    if all(isinstance(size, int) and size for size in sizes):
-        return result
-    if dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype):
-        return result
-    return rounding.clip(result, dtype)
+    has_elements = all(isinstance(size, int) and size for size in sizes)
+    has_infinity = dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype)
+    return result if has_elements or has_infinity else rounding.clip(result, dtype)
 
 
-@decomposition("reduce_max", dtypes=dtypes.COMPLEX)
-def reduce_max_complex(x, *, axes, **_):
-    return _reduce(lax.max, x, axes, -np.inf)
-
-
-@decomposition("reduce_min", dtypes=dtypes.COMPLEX)
-def reduce_min_complex(x, *, axes, **_):
-    return _reduce(lax.min, x, axes, np.inf)
-
-
-@rule("reduce_or", dtypes=dtypes.BOOL)
+@rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)
 def reduce_or(ctx, x, *, axes, **_):
-    return emit("Any", x, integers(axes)) if axes else x
-
-
-@rule("reduce_and", dtypes=dtypes.BOOL)
-def reduce_and(ctx, x, *, axes, **_):
-    return emit("All", x, integers(axes)) if axes else x
+    op = "Any" if ctx.eqn.primitive.name == "reduce_or" else "All"
+    return emit(op, x, integers(axes)) if axes else x
 
 
 @decomposition("reduce_xor", dtypes=dtypes.BOOL)
 def reduce_xor(x, *, axes, **_):
-    """The parity."""
+    """Whether the number of true elements is odd."""
     return lax.reduce_sum(lax.convert_element_type(x, np.int32), axes) % 2 == 1
 
 
-@decomposition("reduce_or")
-def reduce_bitwise_or(x, *, axes, **_):
-    return _reduce(lax.bitwise_or, x, axes, 0)
+def _reduction(op, identity):
+    """A decomposition of a reduction by an operation that TensorFlow cannot reduce by."""
+
+    def reduce(x, *, axes, **_):
+        def combine(rank):
+            return lambda a, b: [op(*a, *b)]
+
+        return tree_reduce(combine, [x], [np.array(identity).astype(x.dtype)], axes)[0]
+
+    return reduce
 
 
-@decomposition("reduce_and")
-def reduce_bitwise_and(x, *, axes, **_):
-    return _reduce(lax.bitwise_and, x, axes, -1)
-
-
-@decomposition("reduce_xor")
-def reduce_bitwise_xor(x, *, axes, **_):
-    return _reduce(lax.bitwise_xor, x, axes, 0)
-
-
-def _reduce(op, x, axes, identity):
-    def combine(rank):
-        return lambda a, b: [op(*a, *b)]
-
-    (result,) = tree_reduce(combine, [x], [np.array(identity).astype(x.dtype)], axes)
-    return result
+decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
+decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))
+decomposition("reduce_or")(_reduction(lax.bitwise_or, 0))
+decomposition("reduce_and")(_reduction(lax.bitwise_and, -1))
+decomposition("reduce_xor")(_reduction(lax.bitwise_xor, 0))

@@ -21,7 +21,7 @@ def scaled_dot(lhs, rhs, lhs_scale, rhs_scale, *, dimension_numbers, preferred_e
 
 @decomposition("scaled_matmul", "scaled_matmul_wrapper")
 def scaled_matmul(lhs, rhs, lhs_scale, rhs_scale, *, preferred_element_type):
-    """The rows of the one with the rows of the other, in each batch."""
+    """Contracts the last axes of both operands, for each batch element."""
     numbers = (((2,), (2,)), ((0,), (0,)))
     params = {"dimension_numbers": numbers, "preferred_element_type": preferred_element_type}
     return [scaled_dot(lhs, rhs, lhs_scale, rhs_scale, **params)]
@@ -35,8 +35,5 @@ def _scaled(x, scale, contract):
 
 
 def _rounded(x):
-    """The values of bfloat16, in float32.
-
-    Told to convert to bfloat16 and back, XLA would do neither in TensorFlow.
-    """
+    """Rounds to bfloat16 and stays in float32: XLA would drop a conversion to bfloat16 and back."""
     return lax.reduce_precision(x.astype(np.float32), exponent_bits=8, mantissa_bits=7)

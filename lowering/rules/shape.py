@@ -9,9 +9,9 @@ from lowering.tensors import movement
 
 @rule("reshape", traits=Trait.BROADCASTS | Trait.SELECTS)
 def reshape(ctx, x, *, dimensions, **_):
-    """`dimensions` is an order of the axes to take the elements in.
+    """Transposes by `dimensions` first, if given.
 
-    Ones in front of the shape are left to the ops that use the result, which add them themselves.
+    Leading dimensions of size one are left out: the ops that use the result broadcast it.
     """
     if dimensions is not None:
         x = movement.transpose(ctx, x, dimensions)
@@ -37,7 +37,7 @@ def broadcast_to(ctx, x, *, shape):
 
 
 def _broadcast_view(x, *, shape, broadcast_dimensions, **_):
-    """A NumPy view, so that it can be told that its elements are repeated."""
+    """A NumPy view, whose strides of zero tell that its elements are repeated."""
     expanded = [1] * len(shape)
     for size, axis in zip(x.shape, broadcast_dimensions, strict=True):
         expanded[axis] = size
@@ -54,11 +54,10 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 
     The broadcast itself is left to the ops that use the result.
     """
-    (in_shape, rank) = ctx.in_avals[0].shape, len(shape)
-    # TensorFlow aligns the last dimensions, so that only those after the first need a place.
-    first = broadcast_dimensions[0] if broadcast_dimensions else rank
-    expanded = [1] * (rank - first)
-    for dim, axis in zip(in_shape, broadcast_dimensions, strict=True):
+    # TensorFlow aligns the last dimensions, so that no leading dimensions of size one are needed.
+    first = broadcast_dimensions[0] if broadcast_dimensions else len(shape)
+    expanded = [1] * (len(shape) - first)
+    for dim, axis in zip(ctx.in_avals[0].shape, broadcast_dimensions, strict=True):
         expanded[axis - first] = dim
     return movement.reshape(ctx, x, expanded)
 
@@ -66,31 +65,22 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 @rule("rev", traits=Trait.SELECTS)
 def rev(ctx, x, *, dimensions):
     shape = ctx.out_aval.shape
-    if not dimensions:
-        return x
-    if len(shape) > movement.MAX_RANK:
-        return movement.along_axes(
-            ctx,
-            x,
-            shape,
-            dimensions,
-            shape,
-            lambda y, *_: move("ReverseV2", y, integers([1])),
-        )
-    return move("ReverseV2", x, integers(dimensions))
+    if len(shape) <= movement.MAX_RANK:
+        return move("ReverseV2", x, integers(dimensions)) if dimensions else x
+
+    def reverse_axis(y, *_):
+        return move("ReverseV2", y, integers([1]))
+
+    return movement.along_axes(ctx, x, shape, dimensions, shape, reverse_axis)
 
 
 @rule("tile", traits=Trait.SELECTS)
 def tile(ctx, x, *, reps):
-    shape, result = ctx.in_avals[0].shape, ctx.out_aval.shape
     axes = [i for i, rep in enumerate(reps) if not isinstance(rep, int) or rep != 1]
-    if len(shape) > movement.MAX_RANK:
-        return movement.along_axes(
-            ctx,
-            x,
-            shape,
-            axes,
-            result,
-            lambda y, i, *_: move("Tile", y, ctx.shape((1, reps[i], 1))),
-        )
-    return move("Tile", x, ctx.shape(reps)) if axes else x
+    if len(reps) <= movement.MAX_RANK:
+        return move("Tile", x, ctx.shape(reps)) if axes else x
+
+    def tile_axis(y, axis, *_):
+        return move("Tile", y, ctx.shape((1, reps[axis], 1)))
+
+    return movement.along_axes(ctx, x, ctx.in_avals[0].shape, axes, ctx.out_aval.shape, tile_axis)

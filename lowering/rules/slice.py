@@ -10,39 +10,21 @@ def slice_(ctx, x, *, start_indices, limit_indices, strides):
     shape, sizes = ctx.in_avals[0].shape, ctx.out_aval.shape
     if strides is None or all(stride == 1 for stride in strides):
         return movement.slice_(ctx, x, shape, start_indices, sizes)
-    if len(shape) > movement.MAX_RANK:
-        axes = [
-            i
-            for i in range(len(shape))
-            if (start_indices[i], limit_indices[i], strides[i]) != (0, shape[i], 1)
-        ]
-        return movement.along_axes(
-            ctx,
-            x,
-            shape,
-            axes,
-            sizes,
-            lambda y, i, dims, _: _strided(
-                ctx,
-                y,
-                dims,
-                (0, start_indices[i], 0),
-                (dims[0], limit_indices[i], dims[2]),
-                (1, strides[i], 1),
-            ),
-        )
-    return _strided(ctx, x, shape, start_indices, limit_indices, strides)
+    bounds = list(zip(start_indices, limit_indices, strides, strict=True))
+    if len(shape) <= movement.MAX_RANK:
+        return _strided(ctx, x, shape, bounds)
+
+    def slice_axis(y, axis, dims, _):
+        return _strided(ctx, y, dims, [(0, dims[0], 1), bounds[axis], (0, dims[2], 1)])
+
+    axes = [i for i, dim in enumerate(shape) if bounds[i] != (0, dim, 1)]
+    return movement.along_axes(ctx, x, shape, axes, sizes, slice_axis)
 
 
-def _strided(ctx, x, shape, starts, limits, strides):
-    # Bits of the mask say where the end is not needed, as all that is left is taken.
-    whole = [limit == dim for limit, dim in zip(limits, shape, strict=True)]
-    limits = [0 if skip else limit for skip, limit in zip(whole, limits, strict=True)]
-    return move(
-        "StridedSlice",
-        x,
-        ctx.shape(starts),
-        ctx.shape(limits),
-        ctx.shape(strides),
-        end_mask=sum(1 << i for i, w in enumerate(whole) if w),
-    )
+def _strided(ctx, x, shape, bounds):
+    starts, limits, strides = zip(*bounds, strict=True)
+    # A limit that is the end of its axis is left out, as the mask says: it may be symbolic.
+    mask = sum(1 << i for i, dim in enumerate(shape) if limits[i] == dim)
+    limits = [0 if limit == dim else limit for limit, dim in zip(limits, shape, strict=True)]
+    operands = (ctx.shape(starts), ctx.shape(limits), ctx.shape(strides))
+    return move("StridedSlice", x, *operands, end_mask=mask)

@@ -6,9 +6,9 @@ from lowering.registry import rule
 
 @rule("softmax")
 def softmax(ctx, x):
-    """Op by op, as TensorFlow's own Softmax leaves zeros beside NaN.
+    """Several ops: TensorFlow's own Softmax gives zeros, not NaN, for the other elements of a row.
 
-    A maximum that loses NaN does not matter: the sum has it.
+    A maximum that ignores NaN does no harm, as the sum is NaN.
     """
     last = integers([-1])
     exp = emit("Exp", emit("Sub", x, emit("Max", x, last, keep_dims=True)))

@@ -15,25 +15,21 @@ from lowering.tensors import movement, ordering
 def sort(ctx, *operands, dimension, num_keys, **_):
     """Always stable.
 
-    One key is a stable descending sort of its complement by TopKV2. Of several keys as many as fit
-    are packed into 64 bits; from the least significant pack to the most significant, each is
-    sorted in the order that the former have left.
+    A key is sorted by TopKV2, which is stable and descending, of its complement. As many keys as
+    fit into 64 bits are packed into one. If several remain, a stable sort by each of them, from the
+    least significant one on, sorts by all.
     """
-    rank = operands[0].shape.rank
     size = ctx.size(ctx.in_avals[0].shape[dimension])
-    if rank > 1 and dimension != rank - 1:
-        order = [*range(dimension), *range(dimension + 1, rank), dimension]
-        moved = [movement.transpose(ctx, x, order) for x in operands]
-        results = _sort_last(moved, num_keys, size)
-        return [movement.transpose(ctx, y, np.argsort(order)) for y in results]
-    return _sort_last(operands, num_keys, size)
+    order = [i for i in range(operands[0].shape.rank) if i != dimension] + [dimension]
+    moved = [movement.transpose(ctx, x, order) for x in operands]
+    results = _sort_last(moved, num_keys, size)
+    return [movement.transpose(ctx, y, np.argsort(order)) for y in results]
 
 
 @rule("sort", target=XLA, dtypes=dtypes.INTEGER)
 def sort_xla(ctx, *operands, dimension, num_keys, **params):
-    """A single operand, whose equal elements are indistinguishable, has a faster sort in XLA."""
-    rank = operands[0].shape.rank
-    if len(operands) > 1 or dimension != rank - 1:
+    """XLA sorts a single operand faster, and its equal integers cannot be told apart."""
+    if len(operands) > 1 or dimension != operands[0].shape.rank - 1:
         return sort(ctx, *operands, dimension=dimension, num_keys=num_keys, **params)
     return [gen_xla_ops.xla_sort(input=operands[0])]
 
@@ -45,20 +41,17 @@ def sort_narrow(ctx, *operands, **_):
 
 def _sort_last(operands, num_keys, size):
     keys = ordering.pack([key for x in operands[:num_keys] for key in ordering.sort_keys(x)])
-    if len(operands) == 1 and _is_its_own_key(operands[0]):
+    dtype = operands[0].dtype
+    if len(operands) == 1 and not (dtype.is_floating or dtype.is_complex):
+        # The elements can be made from the sorted keys.
         descending, _ = ordering.top_k(emit("Invert", keys[0]), size)
-        return [cast(emit("Invert", descending), operands[0].dtype)]
+        return [cast(emit("Invert", descending), dtype)]
     permutation = None
     for key in reversed(keys):
         complement = emit("Invert", key if permutation is None else _take(key, permutation))
         _, found = ordering.top_k(complement, size)
         permutation = found if permutation is None else _take(permutation, found)
     return [_take(x, permutation) for x in operands]
-
-
-def _is_its_own_key(x):
-    """Whether equal keys are equal values, to the bit."""
-    return not (x.dtype.is_floating or x.dtype.is_complex)
 
 
 def _take(x, permutation):

@@ -15,17 +15,17 @@ _NARROW = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
 
 @rule("top_k")
 def top_k(ctx, x, *, k, axis=-1, **_):
-    """In the total order of floats, NaN first; of equal elements the first."""
+    """Floats are in their total order, with NaN first; equal elements keep their order."""
     keys, positions = ordering.top_k(ordering.total_order(_swap(ctx, x, axis)), ctx.size(k))
     return [_swap(ctx, ordering.from_total_order(keys, x.dtype), axis), _swap(ctx, positions, axis)]
 
 
 @rule("top_k", target=XLA, dtypes=(*dtypes.FLOAT[:3], *_NARROW))
 def top_k_xla(ctx, x, *, k, axis=-1, **params):
-    """XLA has a fast algorithm for float32 alone, so all that is exact in float32 is done in it.
+    """XLA has a fast algorithm for float32 only, which serves all dtypes that are exact in it.
 
-    There, TensorFlow and XLA agree on the order of all numbers but NaN, negative zero and
-    subnormals. If any are present, the elements are compared as integers.
+    TensorFlow and XLA order NaN, negative zero and subnormals in different ways. If any of these
+    are present, the elements are compared as integers.
     """
 
     def as_floats():
@@ -47,14 +47,13 @@ def top_k_narrow(ctx, x, **_):
 
 @rule("approx_top_k", traits=Trait.SELECTS)
 def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
-    """The exact result, as from JAX on the CPU; of equal elements the first."""
+    """The exact result, as in JAX on the CPU; equal elements keep their order."""
     axis = reduction_dimension % x.shape.rank
     moved = _swap(ctx, x, axis)
     (key,) = ordering.sort_keys(moved)
     if not is_max_k:
         key = emit("Invert", key)
-    k = ctx.out_avals[0].shape[axis]
-    _, positions = ordering.top_k(key, ctx.size(k))
+    _, positions = ordering.top_k(key, ctx.size(ctx.out_avals[0].shape[axis]))
     last = x.shape.rank - 1
     values = move("GatherV2", moved, positions, constant(last, tf.int32), batch_dims=last)
     return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
@@ -62,9 +61,6 @@ def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
 
 def _swap(ctx, x, axis):
     """`x` with an axis and the last one swapped."""
-    last = x.shape.rank - 1
-    if axis in (-1, last):
-        return x
     order = list(range(x.shape.rank))
-    order[axis], order[last] = last, axis
+    order[axis], order[-1] = order[-1], order[axis]
     return movement.transpose(ctx, x, order)

@@ -1,0 +1,73 @@
+"""Convolutions by simpler primitives: in the dtypes and ranks that TensorFlow has no kernel for."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from lowering.arrays.windows import Window
+
+
+def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int) -> jax.Array:
+    """Convolves without padding and base dilation.
+
+    Args:
+      lhs: [batch, ..., features]; not of low precision.
+      rhs: [..., features of a group, features], of the same dtype.
+      axes: the window along each spatial axis.
+      groups: the number of groups of features.
+
+    Returns:
+      [batch, ..., features].
+    """
+    counts = [window.count(dim) for window, dim in zip(axes, lhs.shape[1:-1], strict=True)]
+    shape = (lhs.shape[0], *counts, rhs.shape[-1])
+    if 0 in (*lhs.shape, *rhs.shape, *shape):
+        return jnp.zeros(shape, lhs.dtype)
+    # TensorFlow has kernels for two spatial axes. Along others, the elements of a window become
+    # features, so that one contraction of features takes the place of the convolution.
+    left = 2 if lhs.dtype == np.float32 else 0
+    lhs = lhs.reshape(*lhs.shape[:-1], groups, lhs.shape[-1] // groups)
+    while len(axes) > left:
+        axis = lhs.ndim - 2 - len(axes)
+        lhs = _patches(lhs, axis, axes[0], counts[-len(axes)])
+        rhs = jnp.moveaxis(rhs, 0, -3)
+        rhs = rhs.reshape(*rhs.shape[:-3], rhs.shape[-3] * rhs.shape[-2], rhs.shape[-1])
+        axes = axes[1:]
+    if not axes:
+        return _contract(lhs, rhs, groups).reshape(shape)
+    batch, spatial = lhs.shape[: -2 - len(axes)], lhs.shape[-2 - len(axes) : -2]
+    lhs = lhs.reshape(math.prod(batch), *spatial, groups * lhs.shape[-1])
+    first, *middle, last = range(lhs.ndim)
+    out = lax.conv_general_dilated(
+        lhs,
+        rhs,
+        [window.stride for window in axes],
+        "VALID",
+        rhs_dilation=[window.dilation for window in axes],
+        dimension_numbers=lax.ConvDimensionNumbers(
+            (first, last, *middle), (last, last - 1, *range(len(axes))), (first, last, *middle)
+        ),
+        feature_group_count=groups,
+    )
+    return out.reshape(shape)
+
+
+def _patches(lhs, axis, window, count):
+    """Concatenates the elements of each window along an axis in the last axis."""
+    span = (count - 1) * window.stride + 1
+    starts = range(0, window.extent, window.dilation)
+    parts = [lax.slice_in_dim(lhs, i, i + span, window.stride, axis) for i in starts]
+    return jnp.concatenate(parts, axis=-1)
+
+
+def _contract(lhs, rhs, groups):
+    """[..., groups, k], [k, groups * n] -> [..., groups, n]."""
+    if groups == 1:
+        return lax.dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((), ())))
+    rhs = rhs.reshape(rhs.shape[0], groups, rhs.shape[1] // groups)
+    out = lax.dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((lhs.ndim - 2,), (1,))))
+    return jnp.moveaxis(out, 0, -2)

@@ -1,0 +1,140 @@
+"""Updates of the rows of an array by index, of which several may be of one row.
+
+Each strategy takes the context of the rule, `Rows`, and the update computation: a function of old
+elements and their updates, which those of one fixed computation ignore. It returns the updated
+array. Several updates of one row are applied in their order, as by JAX on the CPU.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+from jax import lax
+
+from lowering.context import Context
+from lowering.ops import cast, constant, emit, move
+from lowering.tensors import indexing, ordering
+
+Update = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """An array, and updates of its rows.
+
+    Attributes:
+      operand: the array, of which the first dimensions are indexed.
+      count: the first dimension of `operand`.
+      index: for each update the index of a row, along the last dimension. If it is outside of
+        `operand`, the update is ignored.
+      updates: the updates, with the dimensions of `index` but the last, then those of a row.
+      updates_shape: the dimensions of `updates`.
+      all_inside: whether no index is outside of `operand`.
+    """
+
+    operand: tf.Tensor
+    count: Any
+    index: tf.Tensor
+    updates: tf.Tensor
+    updates_shape: Sequence[Any]
+    all_inside: bool
+
+
+def _by_kernel(op, ctx, rows, combine):
+    policy = "" if rows.all_inside else "IGNORE"
+    return emit(op, rows.operand, rows.index, rows.updates, bad_indices_policy=policy)
+
+
+replace = functools.partial(_by_kernel, "TensorScatterUpdate")
+add = functools.partial(_by_kernel, "TensorScatterAdd")
+subtract = functools.partial(_by_kernel, "TensorScatterSub")
+
+
+def _extremum(op, ctx, rows, combine):
+    """Compares integers: the kernels for floats ignore NaN and the signs of zeros."""
+    operand, updates = (key(x, op == "TensorScatterMin") for x in (rows.operand, rows.updates))
+    keys = dataclasses.replace(rows, operand=operand, updates=updates)
+    return ordering.from_total_order(_by_kernel(op, ctx, keys, combine), rows.operand.dtype)
+
+
+minimum = functools.partial(_extremum, "TensorScatterMin")
+maximum = functools.partial(_extremum, "TensorScatterMax")
+
+
+def key(x: tf.Tensor, is_minimum: bool) -> tf.Tensor:
+    """Integers in the order of `x`, in which NaN is the minimum if that is wanted, or the maximum.
+
+    `ordering.from_total_order` is the inverse.
+    """
+    if x.dtype == tf.bool:
+        return cast(x, tf.int8)
+    if not x.dtype.is_floating:
+        return x
+    order = ordering.total_order(x)
+    nan = order.dtype.min if is_minimum else order.dtype.max
+    return move("SelectV2", emit("IsNan", x), constant(nan, order.dtype), order)
+
+
+def multiply(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Multiplies each row and its updates as one segment; one dimension is indexed."""
+    size = ctx.size(rows.count)
+    ids = indexing.index_tensor(indexing.steps(ctx, (rows.count,), 0, rows.count))
+    position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
+    axis = constant(0, np.int32)
+    return emit(
+        "UnsortedSegmentProd",
+        move("ConcatV2", [rows.operand, rows.updates], axis),
+        tf.raw_ops.ConcatV2(values=[cast(ids, position.dtype), position], axis=axis),
+        constant(size, np.int32) if isinstance(size, int) else size,
+    )
+
+
+def combine_at_once(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Combines rows with their updates, at most one for each row; one dimension is indexed."""
+    position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
+    if not rows.all_inside:
+        # What is read for an ignored update does not matter.
+        position = tf.raw_ops.Maximum(x=position, y=constant(0, position.dtype))
+    old = move("GatherV2", rows.operand, position, constant(0, np.int32))
+    new = apply(ctx, combine, old, rows.updates, rows.updates_shape)
+    return replace(ctx, dataclasses.replace(rows, updates=new), None)
+
+
+def combine_one_by_one(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Combines all rows with their first updates, then with their second ones, and so on."""
+    position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
+    aval = jax.ShapeDtypeStruct(rows.updates_shape[:1], position.dtype.as_numpy_dtype)
+    turns = ctx.lower(_occurrences, position, avals=[aval])
+    outside = constant(-1, position.dtype)
+
+    def take_turn(turn, operand):
+        mine = move("SelectV2", tf.equal(turns, turn), position, outside)
+        index = tf.raw_ops.ExpandDims(input=mine, axis=constant(1, np.int32))
+        turn_rows = dataclasses.replace(rows, operand=operand, index=index, all_inside=False)
+        return turn + 1, combine_at_once(ctx, turn_rows, combine)
+
+    last = tf.reduce_max(turns)
+    first = (constant(0, np.int32), rows.operand)
+    return tf.while_loop(lambda turn, _: turn <= last, take_turn, first)[1]
+
+
+def _occurrences(position):
+    """How many elements before each element of a vector are equal to it."""
+    iota = lax.iota(np.int32, position.shape[0])
+    ordered, place = lax.sort((position, iota), num_keys=1, is_stable=True)
+    is_first = jnp.concatenate([jnp.ones(1, np.bool_), ordered[1:] != ordered[:-1]])
+    first = lax.cummax(jnp.where(is_first, iota, np.int32(0)))
+    return lax.sort((place, iota - first), num_keys=1)[1]
+
+
+def apply(
+    ctx: Context, combine: Update, old: tf.Tensor, updates: tf.Tensor, shape: Any
+) -> tf.Tensor:
+    """An update computation applied to elements and their updates, both of one shape."""
+    avals = [jax.ShapeDtypeStruct(shape, old.dtype.as_numpy_dtype)] * 2
+    return ctx.lower(combine, old, updates, avals=avals)
