@@ -147,10 +147,8 @@ class Interpreter(Lowering):
         shape = avals.physical_shape(aval)
         static = avals.static_shape(shape)
         if result.shape.rank is None or result.shape.as_list() != static:
-            if (
-                values.is_partial(result, static)
-                and _MAY_BE_PARTIAL & registry.facts(ctx.eqn.primitive.name).traits
-            ):
+            traits = registry.facts(ctx.eqn.primitive.name).traits
+            if traits & _MAY_BE_PARTIAL and values.is_partial(result, static):
                 return Broadcastable(result, lambda x: movement.broadcast(ctx, x, shape))
             result.set_shape(static)
         return result
