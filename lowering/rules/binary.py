@@ -76,7 +76,7 @@ def _safe_divisor(y):
     Returns:
       The divisor, and where `y` is 0 and where it is -1: None where it is known that it never is.
     """
-    if isinstance(y, np.ndarray) and not np.any((y == 0) | (y == ~np.zeros((), y.dtype))):
+    if isinstance(y, np.ndarray) and not np.any((y == 0) | (y == np.invert(np.zeros((), y.dtype)))):
         return constant(y), None, None
     y = tensor(y)
     is_zero, is_minus_one = emit("Equal", y, constant(0, y.dtype)), None
