@@ -8,6 +8,7 @@ An index counts along one axis. A position counts elements of a whole array in r
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +20,7 @@ from lowering.ops.values import tensor
 from lowering.tensors import movement
 from lowering.tensors.movement import Dim, Shape
 
-Index = np.ndarray | tf.Tensor
+Index: TypeAlias = np.ndarray | tf.Tensor
 
 INT32_MAX = np.iinfo(np.int32).max
 
