@@ -1,7 +1,7 @@
 """Scatter: updates of windows of an array at computed places.
 
-A scatter becomes updates of whole rows of an array, unless it has a single window or XLA's own op
-may be used; see `lowering.tensors.rows`.
+A scatter of a single window reads and writes a block. Where XLA compiles, XLA's own op may scatter.
+All others become updates of whole rows of an array; see `lowering.tensors.rows`.
 """
 
 import functools
@@ -19,7 +19,7 @@ from lowering.arrays import computations
 from lowering.ops import cast, constant, move
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
-from lowering.tensors import blocks, indexing, movement, ordering, rows
+from lowering.tensors import blocks, indexing, movement, rows
 
 # The most dimensions that TensorFlow's kernels index.
 _MAX_DEPTH = 7
@@ -127,12 +127,10 @@ def _scatter(
     if all(isinstance(dim, int) and dim == 1 for dim in plan.batch):
         return _update_one_window(ctx, plan, operand, index, updates, combine)
     if ctx.takes_xla_ops:
-        scatter = functools.partial(_xla_scatter, ctx, plan, dimension_numbers)
+        scatter = functools.partial(_xla_scatter, ctx, plan, dimension_numbers, combine, index)
         if strategy not in (rows.minimum, rows.maximum):
-            return scatter(operand, index, updates, combine)
-        keys = (rows.key(x, strategy is rows.minimum) for x in (operand, updates))
-        result = scatter(next(keys), index, next(keys), combine)
-        return ordering.from_total_order(result, operand.dtype)
+            return scatter(operand, updates)
+        return rows.update_as_integers(scatter, operand, updates, strategy is rows.minimum)
     if unique_indices and combine is not None:
         strategy = rows.combine_at_once
     order = _order(plan)
@@ -160,7 +158,7 @@ def _update_one_window(ctx, plan, operand, index, updates, combine):
     return blocks.write(ctx, operand, shape, updates, sizes, starts)
 
 
-def _xla_scatter(ctx, plan, numbers, operand, index, updates, combine):
+def _xla_scatter(ctx, plan, numbers, combine, index, operand, updates):
     index = indexing.index_tensor(plan.vectors(ctx, index, plan.indexed))
 
     def update(old, new):
@@ -182,15 +180,15 @@ def _xla_scatter(ctx, plan, numbers, operand, index, updates, combine):
 
 
 def _order(plan):
-    """The order of the axes of the operand in which the last axes of it are those of a row."""
+    """The order of the axes of the operand in which its last axes make up a row."""
     axes = list(range(len(plan.shape)))
     narrow = [axis for axis in axes if not plan.spans(axis)]
     end = narrow[-1] + 1 if narrow else 0
     between = [axis for axis in axes[:end] if plan.spans(axis) and plan.shape[axis] != 1]
     if not between or not avals.is_static(plan.shape) or not avals.is_static(plan.batch):
         return axes
-    # To transpose the axes that windows span to the end copies the operand twice. Without that,
-    # each element of a window along them needs an index.
+    # Either the axes that windows span are transposed to the end, which copies the operand twice,
+    # or each element of a window along them needs an index.
     positions = math.prod(plan.batch) * math.prod(plan.sizes[:end])
     if 4 * positions < math.prod(plan.shape):
         return axes

@@ -1,8 +1,9 @@
-"""Updates of the rows of an array by index, of which several may be of one row.
+"""Updates of the rows of an array by index. A row may have several updates.
 
-Each strategy takes the context of the rule, `Rows`, and the update computation: a function of old
-elements and their updates, which those of one fixed computation ignore. It returns the updated
-array. Several updates of one row are applied in their order, as by JAX on the CPU.
+Strategies apply the updates of a row in their order, as JAX does on the CPU. Each takes the context
+of the rule, `Rows`, and the update computation, a function of old elements and their updates; a
+strategy for one known computation ignores it. The result is the updated array. `multiply` and the
+strategies for any computation, `combine_*`, need index vectors of one element.
 """
 
 import dataclasses
@@ -45,7 +46,7 @@ class Rows:
     all_inside: bool
 
 
-def _by_kernel(op, ctx, rows, combine):
+def _by_kernel(op, ctx, rows, combine=None):
     policy = "" if rows.all_inside else "IGNORE"
     return emit(op, rows.operand, rows.index, rows.updates, bad_indices_policy=policy)
 
@@ -56,21 +57,29 @@ subtract = functools.partial(_by_kernel, "TensorScatterSub")
 
 
 def _extremum(op, ctx, rows, combine):
-    """Compares integers: the kernels for floats ignore NaN and the signs of zeros."""
-    operand, updates = (key(x, op == "TensorScatterMin") for x in (rows.operand, rows.updates))
-    keys = dataclasses.replace(rows, operand=operand, updates=updates)
-    return ordering.from_total_order(_by_kernel(op, ctx, keys, combine), rows.operand.dtype)
+    def update(operand, updates):
+        return _by_kernel(op, ctx, dataclasses.replace(rows, operand=operand, updates=updates))
+
+    return update_as_integers(update, rows.operand, rows.updates, op == "TensorScatterMin")
 
 
 minimum = functools.partial(_extremum, "TensorScatterMin")
 maximum = functools.partial(_extremum, "TensorScatterMax")
 
 
-def key(x: tf.Tensor, is_minimum: bool) -> tf.Tensor:
-    """Integers in the order of `x`, in which NaN is the minimum if that is wanted, or the maximum.
+def update_as_integers(
+    update: Callable[..., tf.Tensor], operand: tf.Tensor, updates: tf.Tensor, is_minimum: bool
+) -> tf.Tensor:
+    """`update(operand, updates)`, an update by minima or maxima, on integers in the same order.
 
-    `ordering.from_total_order` is the inverse.
+    TensorFlow's and XLA's own updates of floats ignore NaN or the signs of zeros.
     """
+    result = update(_key(operand, is_minimum), _key(updates, is_minimum))
+    return ordering.from_total_order(result, operand.dtype)
+
+
+def _key(x, is_minimum):
+    """Integers in the order of `x`, with NaN as the minimum if one is wanted, else the maximum."""
     if x.dtype == tf.bool:
         return cast(x, tf.int8)
     if not x.dtype.is_floating:
@@ -81,7 +90,7 @@ def key(x: tf.Tensor, is_minimum: bool) -> tf.Tensor:
 
 
 def multiply(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
-    """Multiplies each row and its updates as one segment; one dimension is indexed."""
+    """Multiplies each row and its updates, which are one segment of a segmented product."""
     size = ctx.size(rows.count)
     ids = indexing.index_tensor(indexing.steps(ctx, (rows.count,), 0, rows.count))
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
@@ -95,14 +104,14 @@ def multiply(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
 
 
 def combine_at_once(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
-    """Combines rows with their updates, at most one for each row; one dimension is indexed."""
+    """Combines rows with their updates, where no row has more than one."""
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
     if not rows.all_inside:
         # What is read for an ignored update does not matter.
         position = tf.raw_ops.Maximum(x=position, y=constant(0, position.dtype))
     old = move("GatherV2", rows.operand, position, constant(0, np.int32))
     new = apply(ctx, combine, old, rows.updates, rows.updates_shape)
-    return replace(ctx, dataclasses.replace(rows, updates=new), None)
+    return replace(ctx, dataclasses.replace(rows, updates=new))
 
 
 def combine_one_by_one(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
