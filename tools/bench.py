@@ -31,7 +31,6 @@ TARGETS = ("tf", "xla")
 WITHOUT: dict[str, tuple[Any, str, Any]] = {
     "transposes_by_einsum": (tuning, "transposes_by_einsum", lambda *_: False),
     "multiplies_by_eigen": (tuning, "multiplies_by_eigen", lambda *_: False),
-    "convolves_by_matmul": (tuning, "convolves_by_matmul", lambda *_: False),
     "contract_ahead": (pipeline, "contract_ahead", lambda jaxpr, mode: jaxpr),
     "hoist_invariants": (pipeline, "hoist_invariants", lambda jaxpr: jaxpr),
     "unroll_short_scans": (pipeline, "unroll_short_scans", lambda jaxpr: jaxpr),

@@ -8,11 +8,9 @@ passes: `passes/hoisting.py`, `passes/unrolling.py` and `passes/flattening.py`.
 import math
 import string
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 
-from lowering import avals
 from lowering.ops import modes
 from lowering.targets import Mode, Target
 
@@ -21,13 +19,6 @@ _EINSUM_ELEMENTS = 1 << 12
 
 # The most multiplications that a product of matrices by Eigen does as fast as oneDNN.
 _EIGEN_MULTIPLICATIONS = 1 << 20
-
-# A convolution with at most so many positions and at least so many weights is bound by the weights,
-# unless they stay in the cache of a core, which has 2 MiB or less.
-_FEW_POSITIONS = 128
-_MANY_WEIGHTS = 1 << 19
-# Windows are gathered feature vector by feature vector; one of a cache line or more is copied fast.
-_LONG_FEATURES = 16
 
 
 def _permits(target: Target) -> bool:
@@ -57,27 +48,3 @@ def multiplies_by_eigen(target: Target, x: tf.Tensor, y: tf.Tensor, adj_y: bool)
     if not _permits(target) or x.dtype != tf.float32 or None in sizes:
         return False
     return math.prod(sizes) <= _EIGEN_MULTIPLICATIONS
-
-
-def convolves_by_matmul(target: Target, lhs: Any, rhs: Any, out: Any, numbers: Any) -> bool:
-    """Whether a convolution is faster as a product of its windows and its weights.
-
-    TensorFlow's kernels bring weights into another layout at each call. For few positions that
-    takes longer than to multiply. Windows have to take less room than the weights.
-
-    Args:
-      target: who runs the ops.
-      lhs: the abstract value of the images.
-      rhs: that of the weights.
-      out: that of the result.
-      numbers: the dimension numbers of the convolution.
-    """
-    if not _permits(target) or not avals.is_static((*lhs.shape, *out.shape)):
-        return False
-    features = out.shape[numbers.out_spec[1]]
-    positions = math.prod(out.shape) // features
-    return (
-        math.prod(rhs.shape) >= _MANY_WEIGHTS
-        and positions <= min(_FEW_POSITIONS, features)
-        and lhs.shape[numbers.lhs_spec[1]] >= _LONG_FEATURES
-    )

@@ -12,13 +12,12 @@ from lowering import avals
 from lowering.arrays.convolutions import convolve
 from lowering.arrays.windows import Window, windows
 from lowering.context import Context
-from lowering.ops import cast, constant, integers, move, tuning
+from lowering.ops import cast, constant, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, rule
 from lowering.targets import XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
-from lowering.tensors.im2col import im2col
 
 # The dtypes of TensorFlow's kernels; those of low precision are computed in float32, as TensorFlow
 # would accumulate in low precision. The float64 kernel is far slower than a MatMul once compiled.
@@ -67,8 +66,6 @@ def _kernel(ctx, axes):
     if not avals.is_static(amounts) or any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
     is_grouped = params["feature_group_count"] > 1
-    if not is_grouped and tuning.convolves_by_matmul(ctx.target, lhs, rhs, out, numbers):
-        return _matmul
     if any(window.base_dilation > 1 for window in axes):
         lhs_sizes = [lhs.shape[axis] for axis in numbers.lhs_spec[2:]]
         fits = not is_grouped and _is_gradient_of_input(axes, lhs_sizes)
@@ -146,13 +143,6 @@ def _depthwise_conv2d(ctx, x, weights, axes, shape, out_shape):
     sizes, features = [window.size for window in axes], shape[-1]
     weights = movement.reshape(ctx, weights, (*sizes, features, out_shape[-1] // features))
     return _planar_op(tf.raw_ops.DepthwiseConv2dNative, x, weights, axes)
-
-
-@_with_features_last
-def _matmul(ctx, x, weights, axes, shape, out_shape):
-    x = im2col(ctx, x, axes)
-    weights = movement.reshape(ctx, weights, (x.shape[1], out_shape[-1]))
-    return movement.reshape(ctx, tf.raw_ops.MatMul(a=x, b=weights), out_shape)
 
 
 @_with_features_last

@@ -139,15 +139,6 @@ def test_conv_general_dilated(target, convolution, dtype, seed):
     _check(lambda x, y: lax.conv_general_dilated(x, y, **params), target, *args)
 
 
-@settings(_SETTINGS, max_examples=60)
-@given(convolution=_convolutions(), seed=st.integers(0, 99))
-def test_convolutions_as_products(convolution, seed):
-    lhs, rhs, params = convolution
-    args = _whole(lhs, np.float32, seed), _whole(rhs, np.float32, seed + 1)
-    with mock.patch.object(tuning, "convolves_by_matmul", return_value=True):
-        _check(lambda x, y: lax.conv_general_dilated(x, y, **params), "tf", *args)
-
-
 @st.composite
 def _windows(draw):
     """A shape and the parameters of `lax.reduce_window`."""
