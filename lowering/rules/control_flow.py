@@ -76,17 +76,13 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     def body(*carry_and_x):
         return ctx.run(jaxpr, *consts, *carry_and_x)
 
-    if isinstance(length, int) and unroll >= length:
-        return loops.unrolled_scan(ctx, body, carried, xs, ys_avals, length, reverse)
     xs_avals = [var.aval for var in ctx.eqn.invars[num_consts + num_carry :]]
-    loop = functools.partial(
-        loops.scan, ctx, body, carried, xs, xs_avals, ys_avals, length, reverse, unroll
-    )
+    scan = loops.Scan(ctx, body, carried, xs, xs_avals, ys_avals, length, reverse)
     if isinstance(length, int):
-        return loop()
+        return scan.unrolled() if unroll >= length else scan.loop(unroll)
     # XLA compiles the body even if it never runs, and then cannot take elements of empty arrays.
-    empty = functools.partial(loops.empty_scan, ctx, carried, ys_avals)
-    return tf.switch_case(tf.minimum(ctx.size(length), 1), [empty, loop])
+    loop = functools.partial(scan.loop, unroll)
+    return tf.switch_case(tf.minimum(ctx.size(length), 1), [scan.empty, loop])
 
 
 def _unchanged(body, num_consts, num_carry):

@@ -3,6 +3,7 @@
 A carried value that the body of a loop does not change is captured by the body, not carried.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,101 +95,102 @@ def while_loop(
     return carried.all(result)
 
 
-# Takes the carried values and an element of each array that a scan goes through. Returns the
-# successors of the carried values and an element of each stacked result.
-Body = Callable[..., Sequence[tf.Tensor]]
+@dataclasses.dataclass(frozen=True)
+class Scan:
+    """Applies a function to the elements of arrays along their first axes, one after the other.
 
+    Its three methods return the last carried values and the stacked results.
 
-def scan(
-    ctx: Context,
-    body: Body,
-    carried: Carried,
-    xs: Sequence[Value],
-    xs_avals: Sequence[Any],
-    ys_avals: Sequence[Any],
-    length: Any,
-    reverse: bool,
-    unroll: int,
-) -> list[Value]:
-    """The last carried values and the stacked results of a `scan`, by a loop.
-
-    Args:
-      body: what is done to each element.
+    Attributes:
+      ctx: the context of the rule.
+      body: a function of the carried values and an element of each array. It returns the successors
+        of the carried values and an element of each stacked result.
       carried: the carried values.
-      xs: the arrays to go through along their first axes, of size `length`.
+      xs: the arrays.
       xs_avals: their abstract values.
       ys_avals: the abstract values of the stacked results.
-      length: a dimension.
+      length: the size of the first axes: a dimension.
       reverse: whether the last element comes first.
-      unroll: how many elements a step of the loop takes, if `length` is known.
     """
-    sources = [_ElementList(ctx, aval, x) for x, aval in zip(xs, xs_avals, strict=True)]
-    stacks = [_ElementList(ctx, aval) for aval in ys_avals]
-    size = ctx.size(length)
-    whole = size - size % unroll if isinstance(size, int) else size
-    unroll = unroll if isinstance(size, int) else 1
-    first, stop, step = (size - 1, size - 1 - whole, -1) if reverse else (0, whole, 1)
 
-    def advance(i, values, handles):
-        results = body(*carried.all(values), *(source.get(i) for source in sources))
-        handles = tuple(
-            tf.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=y)
-            for handle, y in zip(handles, results[len(carried) :], strict=True)
+    ctx: Context
+    body: Callable[..., Sequence[tf.Tensor]]
+    carried: Carried
+    xs: Sequence[Value]
+    xs_avals: Sequence[Any]
+    ys_avals: Sequence[Any]
+    length: Any
+    reverse: bool
+
+    def loop(self, unroll: int) -> list[tf.Tensor]:
+        """By a loop, a step of which takes `unroll` elements, if the length is known."""
+        sources = [
+            _ElementList(self.ctx, aval, x) for x, aval in zip(self.xs, self.xs_avals, strict=True)
+        ]
+        stacks = [_ElementList(self.ctx, aval) for aval in self.ys_avals]
+        size = self.ctx.size(self.length)
+        unroll = unroll if isinstance(size, int) else 1
+        whole = size - size % unroll if isinstance(size, int) else size
+        first, stop, step = (size - 1, size - 1 - whole, -1) if self.reverse else (0, whole, 1)
+
+        def advance(i, values, handles):
+            elements = [source.get(i) for source in sources]
+            values, outputs = self._step(self.carried.all(values), elements)
+            handles = tuple(
+                tf.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=y)
+                for handle, y in zip(handles, outputs, strict=True)
+            )
+            return self.carried.changing(values), handles
+
+        def loop_body(i, values, handles):
+            for _ in range(unroll):
+                values, handles = advance(i, values, handles)
+                i = i + step
+            return i, values, handles
+
+        shapes = (tf.TensorShape(()), self.carried.shapes, (tf.TensorShape(()),) * len(stacks))
+        i, values, handles = tf.while_loop(
+            (lambda i, *_: i > stop) if self.reverse else (lambda i, *_: i < stop),
+            loop_body,
+            (movement.scalar(first, tf.int32), self.carried.init, tuple(s.handle for s in stacks)),
+            shape_invariants=shapes,
         )
-        return carried.changing(results[: len(carried)]), handles
+        if isinstance(size, int):
+            for position in range(whole, size):
+                i = constant(size - 1 - position if self.reverse else position, np.int32)
+                values, handles = advance(i, values, handles)
+        stacked = [stack.stacked(handle) for stack, handle in zip(stacks, handles, strict=True)]
+        return [*self.carried.tensors(values), *stacked]
 
-    def loop_body(i, values, handles):
-        for _ in range(unroll):
-            values, handles = advance(i, values, handles)
-            i = i + step
-        return i, values, handles
+    def unrolled(self) -> list[Value]:
+        """Without a loop; the length is known."""
+        if not self.length:
+            return self.empty()
+        elements = [
+            list(x) if isinstance(x, np.ndarray) else tf.unstack(x, self.length) for x in self.xs
+        ]
+        steps = zip(*elements, strict=True) if elements else [()] * self.length
+        carry, outputs = self.carried.values, []
+        for step in reversed([*steps]) if self.reverse else steps:
+            carry, output = self._step(carry, step)
+            outputs.append(output)
+        if self.reverse:
+            outputs.reverse()
+        return [*carry, *(tf.stack(ys) for ys in zip(*outputs, strict=True))]
 
-    i, values, handles = tf.while_loop(
-        (lambda i, *_: i > stop) if reverse else (lambda i, *_: i < stop),
-        loop_body,
-        (movement.scalar(first, tf.int32), carried.init, tuple(s.handle for s in stacks)),
-        shape_invariants=(tf.TensorShape(()), carried.shapes, (tf.TensorShape(()),) * len(stacks)),
-    )
-    if isinstance(size, int):
-        for position in range(whole, size):
-            i = constant(size - 1 - position if reverse else position, np.int32)
-            values, handles = advance(i, values, handles)
-    stacked = [stack.stacked(handle) for stack, handle in zip(stacks, handles, strict=True)]
-    return [*carried.tensors(values), *stacked]
+    def empty(self) -> list[tf.Tensor]:
+        """Of arrays without elements."""
 
+        def empty(aval):
+            shape = (0, *avals.physical_shape(aval)[1:])
+            return tf.zeros(self.ctx.shape(shape), dtypes.to_tf(aval.dtype))
 
-def unrolled_scan(
-    ctx: Context,
-    body: Body,
-    carried: Carried,
-    xs: Sequence[Value],
-    ys_avals: Sequence[Any],
-    length: int,
-    reverse: bool,
-) -> list[Value]:
-    """Like `scan`, without a loop."""
-    if not length:
-        return empty_scan(ctx, carried, ys_avals)
-    elements = [list(x) if isinstance(x, np.ndarray) else tf.unstack(x, length) for x in xs]
-    carry = carried.values
-    outputs = []
-    for i in reversed(range(length)) if reverse else range(length):
-        results = body(*carry, *(x[i] for x in elements))
-        carry = results[: len(carried)]
-        outputs.append(results[len(carried) :])
-    if reverse:
-        outputs.reverse()
-    return [*carry, *(tf.stack(ys) for ys in zip(*outputs, strict=True))]
+        return [*self.carried.tensors(self.carried.init), *map(empty, self.ys_avals)]
 
-
-def empty_scan(ctx: Context, carried: Carried, ys_avals: Sequence[Any]) -> list[tf.Tensor]:
-    """What `scan` returns for arrays without elements."""
-
-    def empty(aval):
-        shape = (0, *avals.physical_shape(aval)[1:])
-        return tf.zeros(ctx.shape(shape), dtypes.to_tf(aval.dtype))
-
-    return [*carried.tensors(carried.init), *map(empty, ys_avals)]
+    def _step(self, carry: Sequence[Value], elements: Sequence[Value]) -> tuple[Any, Any]:
+        """The successors of the carried values, and an element of each stacked result."""
+        results = self.body(*carry, *elements)
+        return results[: len(self.carried)], results[len(self.carried) :]
 
 
 class _ElementList:
