@@ -5,9 +5,9 @@ import functools
 import tensorflow as tf
 
 from lowering.linalg import schur as schur_
+from lowering.linalg.batching import on_batches
 from lowering.ops import dtypes
 from lowering.registry import decomposition, rule
-from lowering.rules.qr import on_batches
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 _eig = on_batches(schur_.eig)

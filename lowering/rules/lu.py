@@ -6,8 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.linalg import lu as lu_
+from lowering.linalg.batching import on_batches
 from lowering.registry import decomposition, rule
-from lowering.rules.qr import on_batches
 
 # Pivots as LAPACK's; a singular matrix gives a zero on the diagonal of U.
 lu = decomposition("lu")(on_batches(lu_.lu))

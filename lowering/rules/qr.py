@@ -5,19 +5,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.linalg import householder, scaling
-from lowering.linalg.batching import batched
+from lowering.linalg.batching import on_batches
 from lowering.registry import decomposition, rule
-
-
-def on_batches(fun, rank=2):
-    """A function of arrays of `rank` dimensions, made to take batches of them.
-
-    Args:
-      fun: a function of arrays and of keyword parameters, in JAX.
-      rank: the number of dimensions of its first operand.
-    """
-    return lambda *operands, **params: batched(fun, operands[0].ndim - rank, **params)(*operands)
-
 
 _moderate = on_batches(scaling.moderate)
 _geqp3 = on_batches(householder.geqp3)

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.linalg import jacobi
+from lowering.linalg.batching import on_batches
 from lowering.registry import rule
-from lowering.rules.qr import on_batches
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 _svd = on_batches(jacobi.svd)

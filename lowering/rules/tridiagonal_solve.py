@@ -5,8 +5,8 @@ import functools
 import tensorflow as tf
 
 from lowering.linalg import tridiagonal
+from lowering.linalg.batching import on_batches
 from lowering.registry import rule
-from lowering.rules.qr import on_batches
 from lowering.tensors.nonfinite import nan_unless
 
 _solve = on_batches(tridiagonal.solve, rank=1)
