@@ -170,7 +170,7 @@ def unrolled_scan(
     if not length:
         return empty_scan(ctx, carried, ys_avals)
     elements = [list(x) if isinstance(x, np.ndarray) else tf.unstack(x, length) for x in xs]
-    carry = carried.values
+    carry: Sequence[Any] = carried.values
     outputs = []
     for i in reversed(range(length)) if reverse else range(length):
         results = body(*carry, *(x[i] for x in elements))
