@@ -74,9 +74,8 @@ def run_on_bits(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
     """The result of an equation on the bits of its operands, in uint8; only its low bits count."""
     dtype = ctx.in_avals[0].dtype
     bits = [to_bits(x, dtype) for x in operands]
-    eqn = jax_compat.replace_dtypes(
-        ctx.eqn, lambda d: np.dtype(np.uint8) if dtypes.is_narrow(d) else d
-    )
+    byte = np.dtype(np.uint8)
+    eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: byte if dtypes.is_narrow(d) else d)
     return ctx.equation(eqn, *bits)[0]
 
 

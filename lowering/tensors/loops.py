@@ -24,7 +24,8 @@ class Carried:
         self.values = list(init)
         self._avals = avals_
         self._fixed = fixed
-        self.shapes = self.changing([_static_shape(aval) for aval in avals_])
+        shapes = (avals.static_shape(avals.physical_shape(aval)) for aval in avals_)
+        self.shapes = self.changing([tf.TensorShape(shape) for shape in shapes])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -241,7 +242,3 @@ def _select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     for _ in range(x.shape.rank - which.shape.rank):
         which = tf.raw_ops.ExpandDims(input=which, axis=integers(-1))
     return tf.raw_ops.SelectV2(condition=which, t=x, e=y)
-
-
-def _static_shape(aval: Any) -> tf.TensorShape:
-    return tf.TensorShape(avals.static_shape(avals.physical_shape(aval)))
