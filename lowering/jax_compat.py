@@ -263,15 +263,8 @@ def random_bits(
 ) -> Any:
     """Arrays of random bits of `shape` for each key."""
     ndim = words.ndim - len(impl.key_shape)
-    return _on_words(
-        prng.random_bits_impl_base,
-        partitionable,
-        impl,
-        words,
-        ndim,
-        bit_width=bit_width,
-        shape=shape,
-    )
+    sizes = {"bit_width": bit_width, "shape": shape}
+    return _on_words(prng.random_bits_impl_base, partitionable, impl, words, ndim, **sizes)
 
 
 def random_gamma(words: Any, alpha: Any, *, impl: Any, log_space: bool, partitionable: bool) -> Any:

@@ -51,12 +51,12 @@ def elementwise(computation: jex_core.ClosedJaxpr, rank: int) -> Combine:
 
 
 def tree_reduce(
-    combine: Callable[[int], Combine], operands: Arrays, init_values: Arrays, axes: Sequence[int]
+    combine: Callable[[int], Combine], operands: Arrays, inits: Sequence[Any], axes: Sequence[int]
 ) -> list[jax.Array]:
     """Reduces `axes` of arrays of one shape by combining neighbours, then their results, and so on.
 
     That takes a logarithmic number of elementwise steps. Elements stay in row-major order, so the
-    computation has to be associative, but not commutative. The scalars `init_values` come first.
+    computation has to be associative, but not commutative. The scalars `inits` come first.
     `combine` gets the rank of arrays, and makes the function that combines them elementwise.
     """
     shape = operands[0].shape
@@ -67,8 +67,8 @@ def tree_reduce(
         order = [*sorted(axes), *kept]
         merged = (math.prod(sizes), *kept_shape)
         flat = [lax.reshape(lax.transpose(x, order), merged) for x in operands]
-        return _reduce_symbolic(combine(len(kept) + 1), flat, init_values)
-    inits = [jnp.broadcast_to(init, kept_shape) for init in init_values]
+        return _reduce_symbolic(combine(len(kept) + 1), flat, inits)
+    inits = [jnp.broadcast_to(init, kept_shape) for init in inits]
     if 0 in sizes:
         return inits
     results = list(operands)
@@ -90,11 +90,11 @@ def _reduce_axis(combine: Combine, operands: Arrays, axis: int) -> list[jax.Arra
     return [lax.squeeze(x, [axis]) for x in operands]
 
 
-def _reduce_symbolic(combine: Combine, operands: Arrays, init_values: Arrays) -> list[jax.Array]:
+def _reduce_symbolic(combine: Combine, operands: Arrays, inits: Sequence[Any]) -> list[jax.Array]:
     """Reduces axis 0, whose size is symbolic and may be zero."""
     with_init = [
         lax.concatenate([jnp.broadcast_to(init, (1, *x.shape[1:])), x], 0)
-        for init, x in zip(init_values, operands)
+        for init, x in zip(inits, operands)
     ]
     results = _suffix_scan_symbolic(combine, with_init)
     return [lax.index_in_dim(x, 0, keepdims=False) for x in results]

@@ -105,7 +105,7 @@ def fold(
     padded = [lax.pad(x, init, config) for x, init in zip(operands, inits, strict=True)]
 
     def step(results, offsets):
-        mask = True
+        mask: jax.Array | bool = True
         for i, (window, offset) in enumerate(zip(axes, offsets, strict=True)):
             inside = _inside(window, shape[i], counts[i], offset)
             if inside is not True:

@@ -60,10 +60,7 @@ class Folder:
             return tf.executing_eagerly() and is_foldable(eqn)
 
     def fold(
-        self,
-        eqn: jex_core.JaxprEqn,
-        operands: Sequence[Value],
-        run: Callable[[], Iterable[Any]],
+        self, eqn: jex_core.JaxprEqn, operands: Sequence[Value], run: Callable[[], Iterable[Any]]
     ) -> list[np.ndarray]:
         """The results of an equation on known operands.
 

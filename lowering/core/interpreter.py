@@ -113,7 +113,8 @@ class Interpreter(Lowering):
                 raise
             raise type(error)(describe(eqn, self.target, error.reason), located=True) from error
         except (tf.errors.OpError, ValueError, TypeError, NotImplementedError) as error:
-            reason = f"{type(error).__name__}: {_first_line(error)}"
+            first_line = str(error).strip().split("\n")[0]
+            reason = f"{type(error).__name__}: {first_line}"
             raise LoweringError(describe(eqn, self.target, reason), located=True) from error
         if not eqn.primitive.multiple_results:
             results = [results]
@@ -255,7 +256,3 @@ class _Scopes(contextlib.ExitStack):
             # A trailing slash re-enters the scope; without it TensorFlow would make a new one.
             name = re.sub(_NOT_IN_SCOPE, "_", scope)
             self.enter_context(tf.name_scope(f"{self._outer}{name}/"))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]

@@ -73,11 +73,10 @@ def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor
 def run_on_bits(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
     """The result of an equation on the bits of its operands, in uint8; only its low bits count."""
     dtype = ctx.in_avals[0].dtype
-    operands = [to_bits(x, dtype) for x in operands]
-    eqn = jax_compat.replace_dtypes(
-        ctx.eqn, lambda d: np.dtype(np.uint8) if dtypes.is_narrow(d) else d
-    )
-    return ctx.equation(eqn, *operands)[0]
+    bits = [to_bits(x, dtype) for x in operands]
+    byte = np.dtype(np.uint8)
+    eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: byte if dtypes.is_narrow(d) else d)
+    return ctx.equation(eqn, *bits)[0]
 
 
 def is_narrow(var: Any) -> bool:
@@ -145,8 +144,8 @@ def _held_computation(computation):
         if computations.monoid(computation):
             (eqn,) = computation.eqns
             return eqn.primitive.bind(*operands, **eqn.params)
-        operands = map(lax.convert_element_type, operands, dtypes_in)
-        return [lax.convert_element_type(x, dtypes.held(x.dtype)) for x in fun(*operands)]
+        narrow = map(lax.convert_element_type, operands, dtypes_in)
+        return [lax.convert_element_type(x, dtypes.held(x.dtype)) for x in fun(*narrow)]
 
     avals = [
         jax.ShapeDtypeStruct(var.aval.shape, dtypes.held(var.aval.dtype))

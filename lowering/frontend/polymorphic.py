@@ -31,7 +31,7 @@ def symbolic_shapes(
     """
     specs = _broadcast_prefix(polymorphic_shapes, tuple(args))
     scope = jax.export.SymbolicScope(tuple(constraints))
-    shapes = []
+    shapes: list[tuple[Any, ...]] = []
     for (path, leaf), spec in zip(
         jax.tree_util.tree_leaves_with_path(tuple(args)), specs, strict=True
     ):
@@ -43,7 +43,7 @@ def symbolic_shapes(
                     f"{name} has the unknown shape {tf.TensorShape(like)}; "
                     "name its dimensions with polymorphic_shapes"
                 )
-            shapes.append(tuple(like))
+            shapes.append(like)
             continue
         try:
             shape = jax.export.symbolic_shape(spec, like=like, scope=scope)
@@ -51,7 +51,7 @@ def symbolic_shapes(
                 raise ValueError(f"it has {len(like)} dimensions, not {len(shape)}")
         except ValueError as error:
             raise ValueError(f"polymorphic_shapes {spec!r} for {name}: {error}") from error
-        shapes.append(shape)
+        shapes.append(tuple(shape))
     return shapes
 
 
@@ -92,9 +92,7 @@ def dimension_values(
     # Plain variables first: they need no arithmetic.
     dims.sort(key=lambda item: len(str(item[0])))
     _check_sizes([(dim, tensor.shape[axis]) for dim, tensor, axis in dims])
-    values, unsolved = _solve_all(
-        [(dim, lambda x=tensor, i=axis: tf.shape(x)[i]) for dim, tensor, axis in dims]
-    )
+    values, unsolved = _solve_all(dims, lambda tensor, axis: tf.shape(tensor)[axis])
     if unsolved:
         raise ValueError(f"cannot solve for the dimension variables in {', '.join(unsolved)}")
     return values
@@ -103,7 +101,7 @@ def dimension_values(
 def _check_sizes(sizes: Sequence[tuple[Any, int | None]]) -> None:
     """Raises a ValueError if dimensions contradict each other, as far as sizes are known."""
     known = [(dim, size) for dim, size in sizes if size is not None]
-    values, _ = _solve_all([(dim, lambda size=size: size) for dim, size in known])
+    values, _ = _solve_all(known, lambda size: size)
     for dim, size in known:
         if jax_compat.dim_variables(dim) <= values.keys():
             expected = jax_compat.evaluate_dim(dim, values, _INTEGER_OPERATIONS)
@@ -113,30 +111,33 @@ def _check_sizes(sizes: Sequence[tuple[Any, int | None]]) -> None:
 
 
 def _solve_all(
-    dims: Sequence[tuple[Any, Callable[[], Any]]],
+    dims: Sequence[tuple[Any, ...]], size: Callable[..., Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The values of variables, from dimensions with their sizes, and the dimensions not solved."""
+    """The values of variables, and the dimensions not solved.
+
+    `dims` are dimensions, each followed by the arguments for which `size` returns its size.
+    """
     values: dict[str, Any] = {}
     pending = list(dims)
     while pending:
         unsolved = []
-        for dim, size in pending:
+        for dim, *args in pending:
             unknown = jax_compat.dim_variables(dim) - values.keys()
             if not unknown:
                 continue
-            solved = _solve(dim, size, values) if len(unknown) == 1 else None
+            solved = _solve(dim, values, size, *args) if len(unknown) == 1 else None
             if solved is None:
-                unsolved.append((dim, size))
+                unsolved.append((dim, *args))
             else:
                 values[next(iter(unknown))] = solved
         if len(unsolved) == len(pending):
-            return values, [str(dim) for dim, _ in unsolved]
+            return values, [str(dim) for dim, *_ in unsolved]
         pending = unsolved
     return values, []
 
 
 _LINEAR_OPERATIONS = {"add": operator.add, "mul": operator.mul}
-_INTEGER_OPERATIONS = {
+_INTEGER_OPERATIONS: dict[str, Callable[..., Any]] = {
     **_LINEAR_OPERATIONS,
     "floordiv": operator.floordiv,
     "mod": operator.mod,
@@ -145,11 +146,11 @@ _INTEGER_OPERATIONS = {
 }
 
 
-def _solve(dim: Any, size: Callable[[], Any], values: dict[str, Any]) -> Any:
+def _solve(dim: Any, values: dict[str, Any], size: Callable[..., Any], *args: Any) -> Any:
     """The value of the only unknown variable of `dim`, or None if `dim` is not linear in it."""
     (name,) = jax_compat.dim_variables(dim) - values.keys()
     if str(dim) == name:
-        return size()
+        return size(*args)
     try:
         at = [
             jax_compat.evaluate_dim(dim, {**values, name: value}, _LINEAR_OPERATIONS)
@@ -160,4 +161,4 @@ def _solve(dim: Any, size: Callable[[], Any], values: dict[str, Any]) -> Any:
     slope = at[1] - at[0]
     if not isinstance(slope, int) or not slope or at[2] - at[1] != slope:
         return None
-    return (size() - at[0]) // slope
+    return (size(*args) - at[0]) // slope

@@ -70,8 +70,9 @@ def _reflect_column(a, k, row):
     return v, tau, jnp.where(rows < row, column, jnp.where(rows == row, beta, v))
 
 
-def _factor_column(a, taus, k):
+def _factor_column(k, state):
     """Does one step of the QR decomposition: reflects column k and all columns right of it."""
+    a, taus = state
     v, tau, packed = _reflect_column(a, k, k)
     a = jnp.where(masked.positions(a.shape[1]) > k, apply_left(a, v, tau.conj()), a)
     return masked.set_column(a, k, packed), masked.set_element(taus, k, tau)
@@ -80,11 +81,7 @@ def _factor_column(a, taus, k):
 def geqrf(a: Array) -> tuple[Array, Array]:
     """Returns the QR decomposition of an m x n matrix: the packed matrix with R, and tau."""
     steps = min(a.shape)
-
-    def step(k, state):
-        return _factor_column(*state, k)
-
-    return lax.fori_loop(0, steps, step, (a, jnp.zeros(steps, a.dtype)))
+    return lax.fori_loop(0, steps, _factor_column, (a, jnp.zeros(steps, a.dtype)))
 
 
 def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
@@ -109,7 +106,7 @@ def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
         norms = jax.vmap(norm, in_axes=1)(jnp.where((rows >= k)[:, None], a, 0))
         longest = jnp.argmax(jnp.where(columns < k, -1, norms)).astype(jnp.int32)
         pivot = jnp.where(k < num_fixed, k, longest)
-        a, taus = _factor_column(masked.swap_columns(a, k, pivot), taus, k)
+        a, taus = _factor_column(k, (masked.swap_columns(a, k, pivot), taus))
         return a, masked.swap_elements(order, k, pivot), taus
 
     order = lax.iota(jpvt.dtype, n)
@@ -127,7 +124,8 @@ def _stored_vector(a, k):
 
 def product(a: Array, taus: Array) -> Array:
     """Returns the product of the reflectors of `a`: as many of its first columns as `a` has."""
-    return multiply(a, taus, jnp.eye(*a.shape, dtype=a.dtype), left=True, transpose=False)
+    m, n = a.shape
+    return multiply(a, taus, jnp.eye(m, n, dtype=a.dtype), left=True, transpose=False)
 
 
 def multiply(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) -> Array:

@@ -38,8 +38,7 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
         a = jnp.concatenate([a[:start], rows], axis=0)
         order = jnp.concatenate([order[:start], jnp.take(order[start:], panel_order)])
         pivots.append(panel_pivots + start)
-    pivots = jnp.concatenate(pivots) if pivots else jnp.zeros(0, jnp.int32)
-    return a, pivots, order
+    return a, jnp.concatenate(pivots) if pivots else jnp.zeros(0, jnp.int32), order
 
 
 def _panel(a: Array) -> tuple[Array, Array, Array]:

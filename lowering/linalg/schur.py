@@ -61,7 +61,7 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
         # For a finished block the range of the sweep is empty.
         stop = jnp.where(is_done, first, last)
         t, z = lax.fori_loop(
-            first, stop, lambda k, tz: _chase(*tz, k, first, last, start, width), (t, z)
+            first, stop, lambda k, tz: _chase(k, first, last, start, width, *tz), (t, z)
         )
         last = jnp.where(is_done, first - 1, last)
         return t, z, last, jnp.where(is_done, 0, since + 1), steps + 1
@@ -72,7 +72,7 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     if is_complex:
         t = jnp.where(columns[:, None] > columns, 0, t)
     else:
-        t, z = lax.fori_loop(0, n - 1, lambda k, tz: _standardize(*tz, k), (t, z))
+        t, z = lax.fori_loop(0, n - 1, lambda k, tz: _standardize(k, *tz), (t, z))
     failed = ~jnp.isfinite(scale) | (last > 0)
     return jnp.where(failed, jnp.nan, t * scale), jnp.where(failed, jnp.nan, z)
 
@@ -111,14 +111,14 @@ def _first_column(t, below, first, last, step):
         other = jnp.where(jnp.real(half.conj() * root) < 0, half - root, half + root)
         shift = d - jnp.where(other == 0, 0, product / jnp.where(other == 0, 1, other))
         shift = jnp.where(is_exceptional, d + 0.75 * size(c), shift)
-        values = (h00 - shift, h10)
+        values = [h00 - shift, h10]
     else:
         extra = abs(c) + abs(masked.element(below, last - 1))
         a = jnp.where(is_exceptional, 0.75 * extra + d, a)
         b, c = jnp.where(is_exceptional, -0.4375 * extra, b), jnp.where(is_exceptional, extra, c)
         d = jnp.where(is_exceptional, a, d)
         x0 = ((h00 - a) * (h00 - d) - b * c) / jnp.where(h10 == 0, 1, h10) + h01
-        values = (x0, (h00 - a) + (h11 - d), h21)
+        values = [x0, (h00 - a) + (h11 - d), h21]
     offsets = masked.positions(t.shape[0]) - first
     vector = jnp.zeros((), t.dtype)
     for i, value in enumerate(values):
@@ -126,7 +126,7 @@ def _first_column(t, below, first, last, step):
     return vector
 
 
-def _chase(t, z, k, first, last, start, width):
+def _chase(k, first, last, start, width, t, z):
     """Reflects rows and columns k to k + width - 1, which moves the bulge down by one row."""
     positions = masked.positions(t.shape[0])
     x = jnp.where(k == first, start, masked.column(t, k - 1))
@@ -138,7 +138,7 @@ def _chase(t, z, k, first, last, start, width):
     return householder.apply_right(t, v, tau), householder.apply_right(z, v, tau)
 
 
-def _standardize(t, z, k):
+def _standardize(k, t, z):
     """Rotates the real 2 x 2 block at k into standard form: triangular for real eigenvalues."""
     a, b, c, d = masked.block(t, k)
     eps = jnp.finfo(t.dtype).eps
@@ -176,7 +176,6 @@ def _standardize(t, z, k):
     rotation = cs * cs1 - sn * sn1, cs * sn1 + sn * cs1
     real_after_all = (*rotation, middle + half_gap, middle - half_gap, b1 - c1, 0 * c1)
     swapped_after_all = (-sn, cs, middle, middle, -c1, 0 * c1)
-    equal = (cs, sn, middle, middle, b1, c1)
     one, zero = jnp.ones((), t.dtype), jnp.zeros((), t.dtype)
     as_it_is, swapped = (one, zero, a, d, b, c), (zero, one, d, a, -c, zero)
     is_standard = (c == 0) | ((a == d) & (b != 0) & (sign(b) != sign(c)))
@@ -187,9 +186,9 @@ def _standardize(t, z, k):
         (turns_real, real_after_all),
         ((b1 == 0) & (c1 != 0), swapped_after_all),
     ]
-    chosen = equal
+    chosen = [cs, sn, middle, middle, b1, c1]
     for condition, values in reversed(choices):
-        chosen = tuple(jnp.where(condition, x, y) for x, y in zip(values, chosen, strict=True))
+        chosen = [jnp.where(condition, x, y) for x, y in zip(values, chosen, strict=True)]
     cs, sn, a, d, b, c = chosen
     t = _rotate_columns(_rotate_columns(t.T, k, cs, sn).T, k, cs, sn)
     z = _rotate_columns(z, k, cs, sn)

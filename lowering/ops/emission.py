@@ -50,12 +50,17 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return getattr(tf.raw_ops, op)(**dict(zip(_input_names(op), operands, strict=True)), **attrs)
 
 
-def _convert(op: str, operands: tuple[Any, ...], attrs: dict[str, Any], to, back) -> Any:
-    converted = [
-        ([to(x) for x in o] if isinstance(o, list | tuple) else to(o)) if typed else o
-        for o, typed in zip(operands, _typed_inputs(op), strict=True)
-    ]
-    return tf.nest.map_structure(back, _call(op, tuple(converted), attrs))
+def _call_in(compute, convert, op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Runs an op in the dtype `compute`; `convert` converts its operands, and its results back."""
+    dtype = _first(operands).dtype
+
+    def to(o):
+        is_list = isinstance(o, list | tuple)
+        return [convert(x, compute) for x in o] if is_list else convert(o, compute)
+
+    typed = zip(operands, _typed_inputs(op), strict=True)
+    results = _call(op, tuple(to(o) if is_typed else o for o, is_typed in typed), attrs)
+    return tf.nest.map_structure(lambda y: convert(y, dtype) if y.dtype == compute else y, results)
 
 
 def _first(operands: tuple[Any, ...]) -> tf.Tensor:
@@ -101,13 +106,7 @@ def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
     if compute == dtype:
         return _call(op, operands, attrs)
-    return _convert(
-        op,
-        operands,
-        attrs,
-        lambda x: cast(x, compute),
-        lambda y: cast(y, dtype) if y.dtype == compute else y,
-    )
+    return _call_in(compute, cast, op, operands, attrs)
 
 
 def move(op: str, *operands: Any, **attrs: Any) -> Any:
@@ -122,10 +121,4 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
     carrier = dtypes.carrier(dtype)
     if carrier is None or not kernels.supports(op, carrier, attr):
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name}")
-    return _convert(
-        op,
-        operands,
-        attrs,
-        lambda x: bitcast(x, carrier),
-        lambda y: bitcast(y, dtype) if y.dtype == carrier else y,
-    )
+    return _call_in(carrier, bitcast, op, operands, attrs)

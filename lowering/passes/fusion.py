@@ -82,10 +82,7 @@ PATTERNS = (
         )
     ),
     Pattern(
-        _batch_norm,
-        _BATCH_NORM.bind,
-        args=(_IMAGES, *[_FEATURES] * 4, _NUMBER),
-        when=_is_images,
+        _batch_norm, _BATCH_NORM.bind, args=(_IMAGES, *[_FEATURES] * 4, _NUMBER), when=_is_images
     ),
 )
 

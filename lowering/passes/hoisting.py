@@ -39,8 +39,7 @@ def contract_ahead(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
 
     Scans that are unrolled keep theirs, as do those whose results for all steps take much memory.
     """
-    contract = functools.partial(_contract_scan, mode=mode)
-    return _rewrite_loops(jaxpr, {"scan": contract})
+    return _rewrite_loops(jaxpr, {"scan": functools.partial(_contract_scan, mode=mode)})
 
 
 # Adds the equations in front of a loop; returns the loop that is left.
@@ -134,7 +133,7 @@ def _contract_scan(new, eqn, *, mode):
     consts, xs = eqn.invars[:num_consts], eqn.invars[num_consts + num_carry :]
     structs = (
         *(avals.struct(var.aval) for var in body.invars[:num_consts]),
-        *(_stacked(var.aval, length) for var in elements),
+        *(jax.ShapeDtypeStruct((length, *var.aval.shape), var.aval.dtype) for var in elements),
     )
     all_steps, _ = trace_ours(split.all_steps, structs)
     results = new.inline(all_steps, new.read([*consts, *xs]), eqn)
@@ -215,7 +214,3 @@ def _fits(
     if mode is Mode.COMPILED and sum(count(x.aval.shape) for x in results) > _COMPILED_ELEMENTS:
         return False
     return nbytes(results) <= _STEPS_BYTES + _STEPS_RATIO * nbytes(elements)
-
-
-def _stacked(aval: Any, length: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct((length, *aval.shape), aval.dtype)

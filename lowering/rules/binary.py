@@ -125,8 +125,6 @@ decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 @decomposition("integer_pow")
 def integer_pow(x, *, y):
     """Repeated squaring."""
-    if y == 0:
-        return jnp.ones(x.shape, x.dtype)
     result, power, n = None, x, abs(y)
     while n:
         if n & 1:
@@ -134,6 +132,8 @@ def integer_pow(x, *, y):
         n >>= 1
         if n:
             power = lax.square(power)
+    if result is None:
+        return jnp.ones(x.shape, x.dtype)
     return jnp.ones((), x.dtype) / result if y < 0 else result
 
 

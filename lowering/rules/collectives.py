@@ -30,7 +30,7 @@ def _gather(x: jax.Array, axis_name: Any) -> jax.Array:
     return lax.collapse(x, 0, len(axes)) if axes else x[None]
 
 
-def _of_this_device(table: Sequence[Any], axis_name: Any) -> jax.Array:
+def _of_this_device(table: Sequence[Any] | np.ndarray, axis_name: Any) -> jax.Array:
     """The entry of a table for this device."""
     index = lax.axis_index(_axes(axis_name))
     return lax.dynamic_index_in_dim(np.asarray(table), index, keepdims=False)

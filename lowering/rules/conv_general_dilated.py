@@ -57,7 +57,7 @@ def _axes(
 def _kernel(ctx, axes):
     """The function that emits a TensorFlow kernel for this convolution, or None."""
     params, numbers = ctx.eqn.params, ctx.eqn.params["dimension_numbers"]
-    lhs, rhs, out = *ctx.in_avals, ctx.out_aval
+    (lhs, rhs), out = ctx.in_avals, ctx.out_aval
     amounts = [amount for window in axes for amount in (window.low, window.high)]
     if not (lhs.dtype == rhs.dtype == out.dtype and lhs.dtype in _KERNEL_DTYPES):
         return None
@@ -101,7 +101,7 @@ def _with_features_last(kernel):
         shape = [ctx.in_avals[0].shape[axis] for axis in lhs_order]
         out_shape = [ctx.out_aval.shape[axis] for axis in out_order]
         y = kernel(ctx, x, weights, axes, shape, out_shape)
-        return movement.transpose(ctx, y, np.argsort(out_order))
+        return movement.transpose(ctx, y, np.argsort(out_order).tolist())
 
     return convolve_any_layout
 
@@ -174,7 +174,7 @@ def _arranged(ctx, x, order, new_axis):
 def _restored(ctx, x, order, new_axis):
     """The inverse of `_arranged`."""
     x = move("Squeeze", x, axis=[new_axis]) if len(order) == 3 else x
-    return movement.transpose(ctx, x, np.argsort(order))
+    return movement.transpose(ctx, x, np.argsort(order).tolist())
 
 
 def _is_gradient_of_input(axes, sizes):

@@ -55,8 +55,8 @@ def convert_element_type_narrow(ctx, x, **_):
         return rounding.narrow_to(x if x.dtype == tf.float64 else cast(x, tf.float32), target)
     if source == dtypes.E8M0 and target in (np.bool_, np.float64, np.complex128):
         # The least power of two is subnormal in float32, where TensorFlow takes it for zero.
-        numbers = rounding.decode(rounding.to_bits(x, source), source, np.float64)
         double = np.dtype(np.float64)
+        numbers = rounding.decode(rounding.to_bits(x, source), source, double)
         eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: double if d == source else d)
         return ctx.equation(eqn, numbers)[0]
     if source == dtypes.FLOAT4 and jnp.issubdtype(target, np.integer):

@@ -9,8 +9,5 @@ from lowering.tensors import blocks
 def dynamic_slice(ctx, x, *starts, slice_sizes):
     """A slice that would reach beyond the operand is moved until it fits."""
     shape = ctx.in_avals[0].shape
-    starts = [
-        blocks.start(ctx, start, dim - size)
-        for start, dim, size in zip(starts, shape, slice_sizes, strict=True)
-    ]
-    return blocks.read(ctx, tensor(x), shape, starts, slice_sizes)
+    begin = [blocks.start(ctx, *axis) for axis in zip(starts, shape, slice_sizes, strict=True)]
+    return blocks.read(ctx, tensor(x), shape, begin, slice_sizes)

@@ -9,8 +9,5 @@ from lowering.tensors import blocks
 def dynamic_update_slice(ctx, x, update, *starts):
     """A block that would reach beyond the operand is moved until it fits."""
     shape, sizes = ctx.in_avals[0].shape, ctx.in_avals[1].shape
-    starts = [
-        blocks.start(ctx, start, dim - size)
-        for start, dim, size in zip(starts, shape, sizes, strict=True)
-    ]
-    return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, starts)
+    begin = [blocks.start(ctx, *axis) for axis in zip(starts, shape, sizes, strict=True)]
+    return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, begin)

@@ -10,7 +10,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering.formats import narrow
-from lowering.ops import cast, constant, dtypes, move, values
+from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
 from lowering.registry import rule
 from lowering.tensors import blocks, indexing, movement
@@ -60,7 +60,7 @@ def gather_narrow(ctx, operand, index, *, fill_value, **_):
     elif fill_value is None:
         info = ml_dtypes.iinfo(dtype)
         fill_value = info.min if dtype in dtypes.NARROW_SIGNED else info.max
-    held = values.held(np.asarray(fill_value).astype(dtype), dtype).item()
+    held = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
     return narrow.run_on_held(ctx, operand, index, fill_value=held)[0]
 
 

@@ -33,15 +33,13 @@ def pad(ctx, x, value, *, padding_config):
 
 def _pad_interior(ctx, x, value, shape, interiors):
     """Inserts values after each element: padding of a new axis, which is then merged."""
-    split, paddings, padded = [], [], []
+    axes: list[tuple[movement.Dim, int]] = []
     for dim, interior in zip(shape, interiors, strict=True):
-        has_interior = interior > 0
-        split += [dim, 1] if has_interior else [dim]
-        padded += [dim, interior + 1] if has_interior else [dim]
-        paddings += [(0, 0), (0, interior)] if has_interior else [(0, 0)]
+        axes += [(dim, 0), (1, interior)] if interior > 0 else [(dim, 0)]
+    split, padded = [dim for dim, _ in axes], [dim + amount for dim, amount in axes]
     merged = [dim * (interior + 1) for dim, interior in zip(shape, interiors, strict=True)]
     x = movement.reshape(ctx, x, split)
-    x = movement.pad(ctx, x, split, value, paddings, padded)
+    x = movement.pad(ctx, x, split, value, [(0, amount) for _, amount in axes], padded)
     return movement.reshape(ctx, x, merged), merged
 
 

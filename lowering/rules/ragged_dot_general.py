@@ -16,8 +16,9 @@ def ragged_dot_general(
     numbers = ragged_dot_dimension_numbers
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
     (ragged,) = numbers.lhs_ragged_dimensions
-    params = {"precision": precision, "preferred_element_type": preferred_element_type}
-    dot = functools.partial(lax.dot_general, **params)
+    dot = functools.partial(
+        lax.dot_general, precision=precision, preferred_element_type=preferred_element_type
+    )
 
     def shifted(axes):
         return [axis + 1 for axis in axes]

@@ -53,10 +53,7 @@ def threefry2x32(ctx, *operands):
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
-_DISTANCES = (
-    ((10, 26), (11, 21), (13, 27), (23, 5)),
-    ((6, 20), (17, 11), (25, 10), (18, 20)),
-)
+_DISTANCES = (((10, 26), (11, 21), (13, 27), (23, 5)), ((6, 20), (17, 11), (25, 10), (18, 20)))
 
 
 def _mix(x, y, distance):

@@ -34,6 +34,6 @@ def reduce(*operands_and_inits, jaxpr, dimensions, **_):
     if monoid is None:
         combine = functools.partial(computations.elementwise, jaxpr)
         return computations.tree_reduce(combine, operands, inits, dimensions)
-    combine, reduce_all = _MONOIDS[monoid]
+    op, reduce_all = _MONOIDS[monoid]
     result = reduce_all(operands[0], dimensions)
-    return [combine(lax.full_like(result, inits[0]), result)]
+    return [op(lax.full_like(result, inits[0]), result)]

@@ -3,9 +3,7 @@
 from lowering.registry import refuse
 
 refuse(
-    "precv",
-    "psend",
-    reason="it is one half of an exchange that only JAX on GPUs has; use ppermute",
+    "precv", "psend", reason="it is one half of an exchange that only JAX on GPUs has; use ppermute"
 )
 
 refuse(
@@ -33,7 +31,4 @@ refuse(
     reason="it calls a program that is known as StableHLO only; convert the function it came from",
 )
 
-refuse(
-    "ffi_call",
-    reason="it calls native code, by an interface that TensorFlow does not have",
-)
+refuse("ffi_call", reason="it calls native code, by an interface that TensorFlow does not have")

@@ -38,9 +38,9 @@ _COMPUTATIONS = {
 def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
     """Without an update computation, the last update of an element remains."""
     if update_jaxpr is None:
-        return _scatter(ctx, *operands, None, rows.replace, **params)
+        return _scatter(ctx, None, rows.replace, *operands, **params)
     combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
-    return _scatter(ctx, *operands, combine, rows.combine_one_by_one, **params)
+    return _scatter(ctx, combine, rows.combine_one_by_one, *operands, **params)
 
 
 def _apply(computation, old, new):
@@ -54,7 +54,7 @@ def scatter_add(ctx, *operands, **params):
     if ctx.out_aval.dtype.kind == "c" and strategy in (rows.multiply, rows.minimum, rows.maximum):
         # Complex numbers have no order, and an infinite one changes when it is multiplied by one.
         strategy = rows.combine_one_by_one
-    return _scatter(ctx, *operands, combine, strategy, **params)
+    return _scatter(ctx, combine, strategy, *operands, **params)
 
 
 class _Plan:
@@ -114,7 +114,7 @@ class _Plan:
 
 
 def _scatter(
-    ctx, operand, index, updates, combine, strategy, *, dimension_numbers, mode, unique_indices, **_
+    ctx, combine, strategy, operand, index, updates, *, dimension_numbers, mode, unique_indices, **_
 ):
     """Scatters by a strategy, or in a shorter way where there is one.
 

@@ -60,10 +60,10 @@ def select_and_scatter(
     scatter_jaxpr,
     scatter_consts,
     padding,
-    **window,
+    **params,
 ):
     """Any functions; if several windows select one element, they do so in row-major order."""
-    axes = windows(padding=padding, **window)
+    axes = windows(padding=padding, **params)
     select = _on_arrays(select_jaxpr, select_consts, operand.ndim)
     combine = _on_arrays(scatter_jaxpr, scatter_consts, operand.ndim)
     selected = _selected(operand, select, axes)

@@ -88,8 +88,8 @@ def on_one_device(
     out_layouts = [_layout(s, var, axes) for s, var in zip(out_specs, jaxpr.outvars, strict=True)]
 
     def one(*operands):
-        operands = [_operand(x, spec, axes) for x, spec in zip(operands, in_specs, strict=True)]
-        results = _evaluate(jaxpr, *operands)
+        shards = [_operand(x, spec, axes) for x, spec in zip(operands, in_specs, strict=True)]
+        results = _evaluate(jaxpr, *shards)
         return [_result(x, spec, axes) for x, spec in zip(results, out_specs, strict=True)]
 
     def fun(*operands):
@@ -115,7 +115,7 @@ Layout = Sequence[Any]
 
 def _map(
     jaxpr: jex_core.ClosedJaxpr,
-    axes: Mapping[str, int],
+    axes: dict[str, int],
     in_layouts: Sequence[Layout],
     out_layouts: Sequence[Layout],
 ) -> jex_core.ClosedJaxpr:
@@ -213,8 +213,8 @@ def _bind(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
     if facts.called is not None:
         called, operands = facts.called(*operands, **eqn.params)
         return _evaluate(called, *operands)
-    if Trait.NOT_MAPPED in facts.traits:
-        return registry.lookup(name, TF).fun(*operands, **eqn.params)
+    if Trait.NOT_MAPPED in facts.traits and (found := registry.lookup(name, TF)):
+        return found.fun(*operands, **eqn.params)
     if Trait.PLACEMENT in facts.traits:
         return operands[0]
     params = {key: None if key in _SHARDINGS else value for key, value in eqn.params.items()}

@@ -25,6 +25,6 @@ def _strided(ctx, x, shape, bounds):
     starts, limits, strides = zip(*bounds, strict=True)
     # A limit that is the end of its axis is left out, as the mask says: it may be symbolic.
     mask = sum(1 << i for i, dim in enumerate(shape) if limits[i] == dim)
-    limits = [0 if limit == dim else limit for limit, dim in zip(limits, shape, strict=True)]
-    operands = (ctx.shape(starts), ctx.shape(limits), ctx.shape(strides))
+    ends = [0 if limit == dim else limit for limit, dim in zip(limits, shape, strict=True)]
+    operands = (ctx.shape(starts), ctx.shape(ends), ctx.shape(strides))
     return move("StridedSlice", x, *operands, end_mask=mask)

@@ -23,7 +23,7 @@ def sort(ctx, *operands, dimension, num_keys, **_):
     order = [i for i in range(operands[0].shape.rank) if i != dimension] + [dimension]
     moved = [movement.transpose(ctx, x, order) for x in operands]
     results = _sort_last(moved, num_keys, size)
-    return [movement.transpose(ctx, y, np.argsort(order)) for y in results]
+    return [movement.transpose(ctx, y, np.argsort(order).tolist()) for y in results]
 
 
 @rule("sort", target=XLA, dtypes=dtypes.INTEGER)

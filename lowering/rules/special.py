@@ -39,8 +39,8 @@ def _with_edges(primitive, op):
 
 def _where(*choices):
     """`_where(condition, value, condition, value, ..., otherwise)`: the first that holds."""
-    *choices, result = choices
-    for condition, value in reversed(list(zip(choices[::2], choices[1::2], strict=True))):
+    *pairs, result = choices
+    for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
         result = lax.select(condition, jnp.full(result.shape, value, result.dtype), result)
     return result
 

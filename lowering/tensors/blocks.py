@@ -14,14 +14,12 @@ from lowering.context import Context
 from lowering.ops import cast, constant, move
 from lowering.targets import Mode, target
 from lowering.tensors import indexing, movement
-from lowering.tensors.movement import Shape, Starts
+from lowering.tensors.movement import Dim, Shape, Starts
 
 
-def start(ctx: Context, index: indexing.Index, last: movement.Dim) -> int | tf.Tensor:
-    """The position along an axis where a block begins, at `index` or moved so that it fits.
-
-    `last` is the highest position at which it fits.
-    """
+def start(ctx: Context, index: indexing.Index, dim: Dim, size: Dim) -> int | tf.Tensor:
+    """Where along an axis of size `dim` a block begins: at `index`, or moved so that it fits."""
+    last = dim - size
     if isinstance(last, int) and last == 0:
         return 0
     if isinstance(index, np.ndarray) and index <= 0:

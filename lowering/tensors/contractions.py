@@ -18,12 +18,11 @@ def compute_dtypes(
         hints that change nothing on the CPU.
     """
     if isinstance(precision, lax.DotAlgorithm):
-        named = (
-            precision.lhs_precision_type,
-            precision.rhs_precision_type,
-            precision.accumulation_type,
+        return (
+            np.dtype(precision.lhs_precision_type),
+            np.dtype(precision.rhs_precision_type),
+            np.dtype(precision.accumulation_type),
         )
-        return tuple(map(np.dtype, named))
     if isinstance(precision, lax.DotAlgorithmPreset):
         lhs = _supported(lhs, precision.supported_lhs_types)
         rhs = _supported(rhs, precision.supported_rhs_types)

@@ -128,7 +128,7 @@ def pad(
 
     No padding is negative.
     """
-    axes = [i for i, pair in enumerate(paddings) if any(_is_nonzero(amount) for amount in pair)]
+    axes = [i for i, pair in enumerate(paddings) if any(not isinstance(d, int) or d for d in pair)]
     if not axes:
         return x
     if len(shape) > _MAX_PAD_RANK:
@@ -142,10 +142,6 @@ def pad(
         return move("PadV2", x, integers(paddings), value)
     pairs = tf.raw_ops.Reshape(tensor=ctx.shape(amounts), shape=integers([-1, 2]))
     return move("PadV2", x, pairs, value)
-
-
-def _is_nonzero(dim):
-    return not isinstance(dim, int) or dim != 0
 
 
 def along_axes(

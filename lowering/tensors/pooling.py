@@ -55,12 +55,8 @@ def _padded(ctx, x, shape, axes, fill):
     if crops or any(window.base_dilation != 1 for window in axes):
         config = tuple((window.low, window.high, window.base_dilation - 1) for window in axes)
         avals = [jax.ShapeDtypeStruct(s, x.dtype.as_numpy_dtype) for s in (tuple(shape), ())]
-        return ctx.lower(_pad, x, fill, avals=avals, config=config), padded
+        return ctx.lower(lax.pad, x, fill, avals=avals, padding_config=config), padded
     return movement.pad(ctx, x, shape, fill, paddings, padded), padded
-
-
-def _pad(x, fill, *, config):
-    return lax.pad(x, fill, config)
 
 
 def _pool_axes(ctx, x, shape, axis, pair, kernel):
