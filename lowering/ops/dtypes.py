@@ -46,7 +46,7 @@ FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
 # Powers of two, without a sign and without zero.
 E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
-# The dtype whose tensors hold their values in a program; see `narrow`.
+# The dtype whose tensors hold their values in a program; see `formats.narrow`.
 _HELD: dict[Any, np.dtype] = {
     **dict.fromkeys(NARROW_FLOAT, np.dtype(np.float32)),
     **dict.fromkeys(NARROW_SIGNED, np.dtype(np.int8)),
@@ -88,7 +88,7 @@ def to_tf(dtype: Any) -> tf.DType:
     """The dtype of tensors that hold values of a JAX dtype in a program.
 
     `float0`, the dtype of gradients of integers, is held as int32 zeros, PRNG keys as the uint32
-    words of their data, and numbers of eight bits or fewer in a wider dtype; see `narrow`.
+    words of their data, and numbers of eight bits or fewer in a wider dtype; see `formats.narrow`.
 
     Raises:
       TypeError: if there is none.

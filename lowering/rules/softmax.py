@@ -1,4 +1,4 @@
-"""The softmax function along the last axis; see `fusion`."""
+"""The softmax function along the last axis; see `passes.fusion`."""
 
 from lowering.ops import emit, integers
 from lowering.registry import rule
