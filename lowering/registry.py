@@ -32,9 +32,10 @@ class Trait(enum.Flag):
     # Treats all elements alike, by ops that broadcast. So an operand may come before it is
     # broadcast, and the result may stay so.
     ELEMENTWISE = enum.auto()
-    # The result may stay smaller than its shape, to be broadcast by the ops that use it.
+    # Not elementwise, but the result may stay smaller than its shape all the same: the ops that use
+    # it broadcast it.
     BROADCASTS = enum.auto()
-    # The results are among the values of the operands, so that they need no rounding.
+    # Each element of a result is an element of an operand of the same dtype, and needs no rounding.
     SELECTS = enum.auto()
     # Commutative and associative: a computation of reductions and scatters.
     MONOID = enum.auto()

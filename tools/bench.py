@@ -25,8 +25,8 @@ import lowering
 from harnesses import models
 from lowering.ops import tuning
 from lowering.passes import pipeline
+from lowering.targets import TARGETS
 
-TARGETS = ("tf", "xla")
 # What takes the place of each choice for speed alone, to measure what it gains.
 WITHOUT: dict[str, tuple[Any, str, Any]] = {
     "transposes_by_einsum": (tuning, "transposes_by_einsum", lambda *_: False),
@@ -229,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--model", nargs="+", choices=(*models.NAMES, "random_normal"), default=names
     )
-    parser.add_argument("--target", nargs="+", choices=TARGETS, default=TARGETS)
+    parser.add_argument("--target", nargs="+", choices=TARGETS, default=("tf", "xla"))
     parser.add_argument("--repeats", type=int, default=20, help="turns of each implementation")
     parser.add_argument(
         "--batch", nargs="+", type=int, default=(1, 16), help="examples in the inputs of a model"

@@ -27,7 +27,7 @@ from lowering.registry import rule
 
 
 @rule("{name}")
-def {identifier}(ctx, x, **params):
+def {identifier}(ctx, *operands, **params):
     """How TensorFlow differs from JAX here, and how the rule makes up for it."""
     ctx.unsupported("its rule has not been written")
 '''

@@ -1,6 +1,7 @@
 """Narrow numbers as arguments and results of a program.
 
-There they have dtypes of their own. Inside of the program wider dtypes hold them (see `formats.narrow`).
+There they have dtypes of their own. Inside of the program wider dtypes hold them; see
+`formats.narrow`.
 Between the two, TensorFlow can convert some dtypes in some modes only.
 """
 

@@ -1,6 +1,6 @@
 """Narrow floating-point and integer formats: rounding to them, and their bits.
 
-Tensors hold narrow numbers in wider dtypes (see `formats.narrow`), and all functions take such tensors.
+All functions take tensors that hold narrow numbers in wider dtypes; see `formats.narrow`.
 """
 
 import dataclasses

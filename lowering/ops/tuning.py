@@ -1,8 +1,9 @@
 """Choices for speed alone: where TensorFlow's kernels do the same faster by another op.
 
-Each says which row of `tools/bench.py` shows its gain. They serve targets whose graphs TensorFlow's
-own kernels run, and ops that XLA does not compile. Choices between loops and equations are made by
-passes: `passes/hoisting.py`, `passes/unrolling.py` and `passes/flattening.py`.
+`python -m tools.bench --without NAME` shows what each gains, in the row that it names. They serve
+targets whose graphs TensorFlow's own kernels run, and ops that XLA does not compile. Choices between
+loops and equations are made by passes: `passes/hoisting.py`, `passes/unrolling.py` and
+`passes/flattening.py`.
 """
 
 import math
@@ -29,7 +30,7 @@ def transposes_by_einsum(target: Target, x: tf.Tensor, permutation: Sequence[int
     """Whether an Einsum transposes `x` faster than Transpose.
 
     TensorFlow runs a Transpose of float32 by oneDNN, which takes 30 microseconds to start; an
-    Einsum takes one.
+    Einsum takes one. Row: transformer, batch 1, graph.
     """
     last = x.shape.rank - 1
     if not _permits(target) or x.dtype != tf.float32 or last >= len(string.ascii_lowercase):
@@ -43,6 +44,7 @@ def multiplies_by_eigen(target: Target, x: tf.Tensor, y: tf.Tensor, adj_y: bool)
 
     TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
     BatchMatMulV3 by Eigen, which takes one. TF Lite and tf2onnx take both; TF.js only the former.
+    Row: transformer, batch 16, graph.
     """
     sizes = (*x.shape, y.shape[-2 if adj_y else -1])
     if not _permits(target) or x.dtype != tf.float32 or None in sizes:
