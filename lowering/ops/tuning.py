@@ -1,8 +1,8 @@
 """Choices for speed alone: where TensorFlow's kernels do the same faster by another op.
 
 `python -m tools.bench --without NAME` shows what each gains, in the row that it names. They serve
-targets whose graphs TensorFlow's own kernels run, and ops that XLA does not compile. Choices between
-loops and equations are made by passes: `passes/hoisting.py`, `passes/unrolling.py` and
+targets whose graphs TensorFlow's own kernels run, and ops that XLA does not compile. Choices
+between loops and equations are made by passes: `passes/hoisting.py`, `passes/unrolling.py` and
 `passes/flattening.py`.
 """
 
