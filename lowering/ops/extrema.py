@@ -2,7 +2,7 @@
 
 Compiled on the CPU, TensorFlow's Maximum and Minimum return the first operand where the second is
 NaN; elsewhere they return NaN. Of a positive and a negative zero they return either: vectorized
-kernels the second, others the first, and XLA exchanges operands.
+kernels return the second operand, others the first, and XLA exchanges the operands.
 """
 
 import numpy as np
@@ -14,20 +14,23 @@ from lowering.targets import Mode
 
 _KNOWN = np.ndarray | np.generic
 
-# Where an operand is to be replaced by a known zero, by whether that is negative.
+# The comparison of an operand with a known zero that holds where the zero is the result; by the op,
+# and by whether the zero is negative.
 _REPLACED = {
     "Maximum": {False: "LessEqual", True: "Less"},
     "Minimum": {False: "Greater", True: "GreaterEqual"},
 }
 
-# Of a positive and a negative zero, the positive one is the maximum.
+# How to combine the bits of two zeros. The maximum has a sign only if both have, the minimum if one
+# has.
 _OF_SIGNS = {"Maximum": "BitwiseAnd", "Minimum": "BitwiseOr"}
 
 
 def maximum(x: tf.Tensor | np.ndarray, y: tf.Tensor | np.ndarray) -> tf.Tensor:
     """The greater of two real numbers, NaN if either is NaN; operands broadcast.
 
-    An operand that is known (an array) costs no test for NaN, and one for zeros only if it has any.
+    For an operand that is known (an array) no op tests for NaN, and only if it has zeros do ops order
+    zeros.
     """
     return _extremum("Maximum", x, y)
 
@@ -57,7 +60,8 @@ def _of_known(op, x, y):
     number = np.where(nan, np.ones((), y.dtype), y)
     known, signs = constant(number), np.signbit(number[number == 0])
     if op == "Maximum" and not np.any(np.signbit(number)) and modes.current() is not Mode.COMPILED:
-        # What is left of the wrong zero is its sign. XLA would drop the op, as it knows better.
+        # The result may be -0 where it has to be 0, which Abs corrects. XLA would remove the Abs, as
+        # the maximum with a number that is not negative is not negative either.
         result = emit("Maximum", x, known)
         result = emit("Abs", result) if signs.size else result
     elif signs.size and (np.all(signs) or not np.any(signs)):
@@ -70,7 +74,7 @@ def _of_known(op, x, y):
 
 
 def _with_zeros(op, x, y, result):
-    """`result`, but where operands are equal, and differ at most as zeros of either sign do."""
+    """`result`, but with the right zero where the operands are zeros of different signs."""
     word = dtypes.signed(x.dtype)
     both = emit(_OF_SIGNS[op], bitcast(x, word), bitcast(y, word))
     return emit("SelectV2", emit("Equal", x, y), bitcast(both, x.dtype), result)

@@ -1,7 +1,8 @@
 """Makes programs that draw random bits independent of the shape, so that calls share a function.
 
 What `jax.random` computes is random bits in row-major order, and an elementwise function of them.
-As a program on a vector of any length it is one function of the graph for all shapes.
+As a program on a vector of any length it is one function of the graph for all shapes. Row of the
+bench that shows the gain: random_normal, nodes of each further call.
 """
 
 import dataclasses

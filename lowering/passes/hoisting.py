@@ -2,7 +2,7 @@
 
 Loop invariants are computed once, before the loop. Contractions that depend only on the elements
 that a scan goes through are computed for all steps at once: one large matrix product is faster than
-many small ones.
+many small ones. Row of the bench that shows the gain: lstm, batch 1, graph.
 """
 
 import dataclasses

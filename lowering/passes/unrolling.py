@@ -1,7 +1,7 @@
 """How many elements a step of a scan's loop takes: its parameter `unroll`.
 
 A loop costs time itself, beside its body: about as much as thirty ops. XLA's loops cost little, and
-run no faster if they are unrolled.
+run no faster if they are unrolled. Row of the bench that shows the gain: lstm, batch 1, graph.
 """
 
 import jax.extend.core as jex_core

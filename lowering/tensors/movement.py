@@ -28,7 +28,8 @@ Paddings = Sequence[tuple[Dim, Dim]]
 MAX_RANK = 8
 # The highest rank that the kernel of PadV2 takes.
 _MAX_PAD_RANK = 6
-# The most runs of axes, alternately broadcast and not, that broadcasting kernels take.
+# Kernels that broadcast merge adjacent axes that are all broadcast, or all not, into a group. They
+# take at most so many groups.
 MAX_GROUPS = 5
 
 
