@@ -29,8 +29,8 @@ _OF_SIGNS = {"Maximum": "BitwiseAnd", "Minimum": "BitwiseOr"}
 def maximum(x: tf.Tensor | np.ndarray, y: tf.Tensor | np.ndarray) -> tf.Tensor:
     """The greater of two real numbers, NaN if either is NaN; operands broadcast.
 
-    For an operand that is known (an array) no op tests for NaN, and only if it has zeros do ops order
-    zeros.
+    For an operand that is known (an array) no op tests for NaN, and ops order zeros only if it has
+    any.
     """
     return _extremum("Maximum", x, y)
 
@@ -60,7 +60,7 @@ def _of_known(op, x, y):
     number = np.where(nan, np.ones((), y.dtype), y)
     known, signs = constant(number), np.signbit(number[number == 0])
     if op == "Maximum" and not np.any(np.signbit(number)) and modes.current() is not Mode.COMPILED:
-        # The result may be -0 where it has to be 0, which Abs corrects. XLA would remove the Abs, as
+        # The result may be -0 where it has to be 0, which Abs corrects. XLA would remove the Abs:
         # the maximum with a number that is not negative is not negative either.
         result = emit("Maximum", x, known)
         result = emit("Abs", result) if signs.size else result

@@ -1,8 +1,10 @@
 """Groups of equations that TensorFlow has one op for, or that fewer ops can do.
 
 A group is replaced by equations with the same results: of primitives of our own, which have rules
-like any other, or of JAX's. Rows of the bench that show the gain: resnet50 for batch_norm, lstm for
-sums of splits, transformer for softmax and transposed products. To add one, write the program and its replacement as JAX functions.
+like any other, or of JAX's. To add one, write the program and its replacement as JAX functions.
+
+Rows of the bench that show the gain: resnet50 for batch norms, lstm for sums of splits, transformer
+for softmax and transposed products.
 """
 
 from collections.abc import Sequence
