@@ -16,7 +16,7 @@ import jax.extend.core as jex_core
 
 from lowering import avals, jax_compat
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed, used
-from lowering.passes.rewriting import Rewriter
+from lowering.passes.rewriting import Rewriter, replace_equations
 from lowering.passes.trace import trace_ours
 from lowering.registry import Trait, has_trait
 from lowering.targets import Mode
@@ -31,7 +31,7 @@ _COMPILED_ELEMENTS = 1 << 13
 
 def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
     """Moves equations that depend on the constants of a loop alone in front of the loop."""
-    return _rewrite_loops(jaxpr, {"scan": _hoist_scan, "while": _hoist_while})
+    return replace_equations(jaxpr, {"scan": _hoist_scan, "while": _hoist_while})
 
 
 def contract_ahead(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
@@ -39,21 +39,7 @@ def contract_ahead(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
 
     Scans that are unrolled keep theirs, as do those whose results for all steps take much memory.
     """
-    return _rewrite_loops(jaxpr, {"scan": functools.partial(_contract_scan, mode=mode)})
-
-
-# Adds the equations in front of a loop; returns the loop that is left.
-_Rewrite = Callable[[Rewriter, jex_core.JaxprEqn], jex_core.JaxprEqn]
-
-
-def _rewrite_loops(jaxpr: Jaxpr, rewrites: dict[str, _Rewrite]) -> Jaxpr:
-    if not any(eqn.primitive.name in rewrites for eqn in jaxpr.eqns):
-        return jaxpr
-    new = Rewriter(jaxpr)
-    for eqn in jaxpr.eqns:
-        rewrite = rewrites.get(eqn.primitive.name)
-        new.add(rewrite(new, eqn) if rewrite else eqn)
-    return new.jaxpr()
+    return replace_equations(jaxpr, {"scan": functools.partial(_contract_scan, mode=mode)})
 
 
 def _hoist_scan(new, eqn):

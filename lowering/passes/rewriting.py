@@ -77,19 +77,19 @@ def _read(atom: Any, atoms: dict[jex_core.Var, Any]) -> Any:
 
 def replace_equations(
     jaxpr: Jaxpr,
-    replacements: Mapping[str, Callable[[jex_core.JaxprEqn], jex_core.JaxprEqn | None]],
+    replacements: Mapping[str, Callable[[Rewriter, jex_core.JaxprEqn], jex_core.JaxprEqn | None]],
 ) -> Jaxpr:
     """Replaces equations one by one.
 
     Args:
       jaxpr: a jaxpr.
       replacements: for a primitive, a function that returns what takes the place of an equation,
-        with the same results, or None if the equation stays.
+        with the same results, or None if the equation stays. It may add equations in front.
     """
     if not any(eqn.primitive.name in replacements for eqn in jaxpr.eqns):
         return jaxpr
     new = Rewriter(jaxpr)
     for eqn in jaxpr.eqns:
         replace = replacements.get(eqn.primitive.name)
-        new.add((replace and replace(eqn)) or eqn)
+        new.add((replace and replace(new, eqn)) or eqn)
     return new.jaxpr()

@@ -21,7 +21,7 @@ _STEP_ELEMENTS = 8
 def unroll_short_scans(jaxpr: Jaxpr) -> Jaxpr:
     """Unrolls scans over few elements, with few equations for each."""
 
-    def unroll(eqn):
+    def unroll(_, eqn):
         length = eqn.params["length"]
         return _with_unroll(eqn, length) if _is_short(eqn.params["jaxpr"], length) else None
 
@@ -34,7 +34,7 @@ def widen_steps(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
     A scan for which the user has asked for a number of elements keeps it.
     """
 
-    def widen(eqn):
+    def widen(_, eqn):
         body, length = eqn.params["jaxpr"], eqn.params["length"]
         if eqn.params["unroll"] > 1 or not isinstance(length, int):
             return None
