@@ -30,5 +30,6 @@ bench: $(READY)
 
 $(READY): setup.cfg pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --editable ".[cpu,models,dev]"
+	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,dev]"
+	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

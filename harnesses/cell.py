@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,11 +16,21 @@ import tensorflow as tf
 import lowering
 from harnesses import compare
 from harnesses.harness import Harness
+from harnesses.natural import natural
 from harnesses.runs import Runs, RunsInMemory, key_of
+from harnesses.variants import PLAIN, VARIANTS, Trial, array_of, arrays_of, on_arrays
 from limitations import Limitation, limitations_of
-from lowering.targets import TARGETS, TF
+from lowering import jax_compat
+from lowering.export import runtimes
+from lowering.export.entry import flat_entry
+from lowering.targets import CONSUMERS, TARGETS, TF, XLA
 
+# How TensorFlow executes a graph; and the mode in which a consumer's own runtime runs it.
 MODES = ("eager", "graph", "compiled")
+RUNTIME = "runtime"
+ALL_MODES = (*MODES, RUNTIME)
+# The targets that a sweep runs by default.
+SWEPT = (TF.name, XLA.name)
 DEVICES = ("cpu", "gpu", "tpu")
 
 
@@ -40,23 +50,31 @@ class Outcome(enum.StrEnum):
 class Verdict(enum.StrEnum):
     """Whether an outcome is as expected, given the limitations.
 
-    A cell is stale if a limitation covers it although it is equal.
+    A cell is stale if a limitation covers it although it is equal. There is no variant where JAX
+    cannot map, differentiate or trace a harness.
     """
 
     EQUAL = "equal"
     LIMITED = "limited"
     UNEXPECTED = "unexpected"
     STALE = "stale"
+    NO_VARIANT = "no variant"
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether a sweep with this verdict can be green."""
+        return self not in (Verdict.UNEXPECTED, Verdict.STALE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A harness, by name, in one mode, on one target and one device."""
+    """A harness, by name, in one mode, on one target and one device; or a variant of it."""
 
     harness: str
     mode: str
     target: str
     device: str = "cpu"
+    variant: str = PLAIN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,21 +102,31 @@ class Result:
 
 def cells_of(
     harness: Harness,
-    modes: Sequence[str] = MODES,
-    targets: Sequence[str] = tuple(TARGETS),
+    modes: Sequence[str] = ALL_MODES,
+    targets: Sequence[str] = SWEPT,
     devices: Sequence[str] = ("cpu",),
+    variant: str = PLAIN,
 ) -> list[Cell]:
-    """The cells of a harness."""
+    """The cells of a harness, or of a variant of it."""
     return [
-        Cell(harness.name, mode, target, device)
+        Cell(harness.name, mode, target, device, variant)
         for target, mode, device in itertools.product(targets, modes, devices)
+        if mode in _modes(target, variant)
     ]
+
+
+def _modes(target: str, variant: str) -> Sequence[str]:
+    """The modes of a variant on a target. Consumers run harnesses as they are."""
+    if target not in CONSUMERS:
+        return VARIANTS[variant].modes
+    return ("graph", RUNTIME) if variant == PLAIN else ()
 
 
 def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> Iterator[Result]:
     """Runs cells of one harness.
 
-    JAX computes the expected results once for all of them, and traces the function once per target.
+    For each variant, JAX computes the expected results once for all its cells, and traces the
+    function once per target.
 
     Args:
       harness: the harness.
@@ -106,23 +134,60 @@ def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> It
       runs: the cache of results of graphs; if None, these cells have one of their own.
     """
     runs = runs or RunsInMemory()
-    args = harness.make_args()
+    for variant, of_variant in itertools.groupby(cells, key=lambda cell: cell.variant):
+        yield from _run_variant(harness, variant, list(of_variant), runs)
+
+
+def _run_variant(
+    harness: Harness, variant: str, cells: Sequence[Cell], runs: Runs
+) -> Iterator[Result]:
+    """Runs cells of one variant of a harness, those of natural targets on their own.
+
+    An error while its arguments are made is raised: it is the harness's own, not JAX's.
+    """
+    for (is_natural, is_consumer), of_kind in itertools.groupby(
+        sorted(cells, key=_kind), key=_kind
+    ):
+        kind = natural(harness) if is_natural else harness
+        # Consumers have no more than 32 bits, so they are given what JAX computes in these.
+        made = "32 bits" if is_consumer else variant
+        yield from _run_kind(kind, made, list(of_kind), runs)
+
+
+def _kind(cell: Cell) -> tuple[bool, bool]:
+    """Whether the target of a cell is natural, and whether it is a consumer's own."""
+    return TARGETS[cell.target].is_natural, cell.target in CONSUMERS
+
+
+def _run_kind(
+    harness: Harness, variant: str, cells: Sequence[Cell], runs: Runs
+) -> Iterator[Result]:
+    """Runs cells that have the same arguments and expected results."""
+    harness.make_args()
+    settings: Mapping[str, Any] = {}
     try:
-        expected = _arrays(jax.jit(harness.fun)(*args))
+        trial = VARIANTS[variant].trial(harness)
+        settings = trial.settings
+        with jax_compat.under(settings):
+            fun = trial.reference or trial.fun
+            # A new function, as JAX's caches do not tell all settings apart.
+            reference = jax.jit(lambda *args: fun(*args))
+            expected = [arrays_of(reference(*args)) for args in trial.runs]
+            trial.trace()
     except Exception as error:  # Any error of JAX is an outcome.
         for cell in cells:
             yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
         return
-    convert = functools.cache(
-        lambda target: lowering.convert(harness.fun, target=target, with_gradient=False)
-    )
+    lowered = functools.cache(trial.lowered)
     for cell in cells:
         start = time.perf_counter()
-        outcome, message, worst, actual = _run_cell(
-            harness, cell, convert(cell.target), args, expected, runs
-        )
+        with jax_compat.under(settings):
+            outcome, comparison, values = _run_cell(
+                harness, cell, trial, lowered(cell.target), expected, runs
+            )
         seconds = time.perf_counter() - start
-        yield judge(harness, cell, outcome, message, worst, seconds, (expected, actual, args))
+        message, worst = comparison.message, comparison.error
+        yield judge(harness, cell, outcome, message, worst, seconds, values)
 
 
 def judge(
@@ -148,7 +213,9 @@ def judge(
       values: if results are different, the expected and the actual ones, and the arguments.
     """
     limitation = find_limitation(harness, cell)
-    if limitation is None:
+    if outcome == Outcome.JAX_ERROR and (cell.variant != PLAIN or _kind(cell)[1]):
+        verdict = Verdict.NO_VARIANT
+    elif limitation is None:
         verdict = Verdict.EQUAL if outcome == Outcome.EQUAL else Verdict.UNEXPECTED
     elif outcome == Outcome.EQUAL:
         verdict = Verdict.STALE
@@ -169,6 +236,7 @@ def find_limitation(harness: Harness, cell: Cell) -> Limitation | None:
             mode=cell.mode,
             target=cell.target,
             device=cell.device,
+            variant=cell.variant,
         ):
             return limitation
     return None
@@ -190,47 +258,69 @@ def _is_stated(limitation: Limitation, outcome: Outcome, message: str, values: A
 def _run_cell(
     harness: Harness,
     cell: Cell,
-    converted: Callable[..., Any],
-    args: list[Any],
-    expected: list[np.ndarray],
+    trial: Trial,
+    lowered: Callable[..., Any],
+    expected: Sequence[list[np.ndarray]],
     runs: Runs,
-) -> tuple[Outcome, str, float, list[np.ndarray] | None]:
+) -> tuple[Outcome, compare.Comparison, tuple[Any, Any, Any] | None]:
+    """Runs a cell; returns the outcome, and the comparison and values of the run that is worst."""
     try:
         with tf.device(f"/{cell.device}:0"):
-            if cell.mode == "eager":
-                actual = _numpy(converted(*map(_to_tf, args)))
+            if cell.mode == RUNTIME:
+                actual = [_run_runtime(cell, trial, lowered)]
+            elif cell.mode == "eager":
+                actual = [_numpy(lowered(*map(_to_tf, args))) for args in trial.runs]
             else:
-                actual = _run_graph(harness, cell, converted, args, runs)
+                actual = _run_graph(harness, cell, trial, lowered, runs)
     except lowering.LoweringError as error:
-        return Outcome.LOWERING_ERROR, _message(error), 0.0, None
+        return Outcome.LOWERING_ERROR, compare.Comparison(False, 0.0, _message(error)), None
     except Exception as error:  # Any error of TensorFlow is an outcome.
-        return Outcome.TF_ERROR, _message(error), 0.0, None
-    comparison = compare.structure(expected, actual)
-    if comparison.equal:
-        comparison = harness.comparer(expected, actual, list(map(_array, args)))
-    outcome = Outcome.EQUAL if comparison.equal else Outcome.DIFFERENT
-    return outcome, comparison.message, comparison.error, actual
+        return Outcome.TF_ERROR, compare.Comparison(False, 0.0, _message(error)), None
+    compared = []
+    for e, a, args in zip(expected, actual, trial.runs, strict=True):
+        values = e, a, list(map(_canonical, args))
+        comparison = compare.structure(e, a)
+        compared.append((trial.comparer(*values) if comparison.equal else comparison, values))
+    worst, values = min(compared, key=lambda c: (c[0].equal, -c[0].error))
+    return Outcome.EQUAL if worst.equal else Outcome.DIFFERENT, worst, values
+
+
+def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[np.ndarray]:
+    """Runs a cell by the consumer's converter and runtime, which may have other dtypes."""
+    (args,) = trial.runs
+    fun, arrays = on_arrays(lowered, args)
+    entry = flat_entry(fun, list(map(_canonical, arrays)))
+    dtypes = [x.dtype.as_numpy_dtype for x in tf.nest.flatten(entry.concrete.structured_outputs)]
+    results = runtimes.run(cell.target, entry)
+    return [x.astype(dtype) for x, dtype in zip(results, dtypes, strict=True)]
 
 
 def _run_graph(
-    harness: Harness, cell: Cell, converted: Callable[..., Any], args: list[Any], runs: Runs
-) -> list[np.ndarray]:
+    harness: Harness, cell: Cell, trial: Trial, lowered: Callable[..., Any], runs: Runs
+) -> list[list[np.ndarray]]:
     """Runs a cell as a graph, unless the same graph has been run in the same mode."""
-    tensors = [_to_tf(arg) for arg in args]
-    function = tf.function(converted, autograph=False, jit_compile=cell.mode == "compiled")
-    concrete = function.get_concrete_function(*tensors)
+    fun, _ = on_arrays(lowered, trial.runs[0])
+    arrays = [on_arrays(lowered, args)[1] for args in trial.runs]
+    function = tf.function(fun, autograph=False, jit_compile=cell.mode == "compiled")
+    concrete = function.get_concrete_function(*map(_spec, *arrays))
     graph_def = concrete.graph.as_graph_def()
-    if cell.target == TF.name:
+    if cell.target != XLA.name:
         _check_plain(graph_def)
-    if concrete.captured_inputs:
-        return _numpy(function(*tensors))
     # A graph has numbers for its callbacks, which mean the same only in graphs of one harness.
-    key = key_of(graph_def, map(_array, args), harness.name, cell.mode, cell.device)
-    results = runs.get(key)
+    key = key_of(graph_def, itertools.chain(*arrays), harness.name, cell.mode, cell.device)
+    results = None if concrete.captured_inputs else runs.get(key)
     if results is None:
-        results = _numpy(function(*tensors))
-        runs.keep(key, results)
+        results = [_numpy(concrete(*map(tf.constant, run))) for run in arrays]
+        if not concrete.captured_inputs:
+            runs.keep(key, results)
     return results
+
+
+def _spec(*arrays: np.ndarray) -> tf.TensorSpec:
+    """The specification of an argument whose values in the runs are given."""
+    sizes = (set(sizes) for sizes in zip(*(x.shape for x in arrays), strict=True))
+    shape = [size.pop() if len(size) == 1 else None for size in sizes]
+    return tf.TensorSpec(shape, tf.as_dtype(arrays[0].dtype))
 
 
 def _check_plain(graph_def: Any) -> None:
@@ -245,19 +335,10 @@ def _numpy(results: Any) -> list[np.ndarray]:
     return [np.asarray(result.numpy()) for result in tf.nest.flatten(results)]
 
 
-def _arrays(results: Any) -> list[np.ndarray]:
-    return [_array(result) for result in jax.tree_util.tree_leaves(results)]
-
-
-def _array(x: Any) -> np.ndarray:
-    """A value of JAX as `convert` gives it: keys as their words, float0 as int32 zeros."""
-    if not hasattr(x, "dtype"):
-        return np.asarray(x)
-    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return np.asarray(jax.random.key_data(x))
-    if x.dtype == jax.dtypes.float0:
-        return np.zeros(x.shape, np.int32)
-    return np.asarray(x)
+def _canonical(x: Any) -> np.ndarray:
+    """An argument in the dtype that JAX takes it for."""
+    array = array_of(x)
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
 
 
 def _to_tf(x: Any) -> Any:

@@ -82,6 +82,91 @@ def close(rtol: float | None = None, atol: float = 0.0, ulps: float = 8) -> Comp
     return compare
 
 
+def close_to_largest(ulps: float, only_finite: bool = False) -> Comparer:
+    """Close, relative to the largest finite element of all results; integers are equal.
+
+    Which product overflows depends on the order of multiplications, so that numbers near the limit
+    of the dtype may be infinite, and complex numbers with a part that is not finite are all equal.
+
+    Args:
+      ulps: the tolerance, in units of the dtype's epsilon; a sixteenth of it for 16-bit dtypes.
+      only_finite: whether to compare only elements that are finite in JAX.
+    """
+
+    def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+        comparisons = [Comparison(True)]
+        inexact = [e for e in expected if e.dtype.kind not in "biu"]
+        largest = max((_largest(e) for e in inexact), default=0.0)
+        for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
+            if e.dtype.kind in "biu":
+                comparisons.append(exact([e], [a], args))
+                continue
+            eps = float(ml_dtypes.finfo(e.dtype).eps) / (16 if e.dtype.itemsize == 2 else 1)
+            error = _errors(e, a, ulps * eps, ulps * eps * largest)
+            ignored = _overflow(e, a) | (only_finite & ~np.isfinite(e))
+            error = np.where(ignored, 0.0, error)
+            if error.size:
+                at = np.unravel_index(np.argmax(error), error.shape)
+                worst = float(error[at])
+                comparisons.append(Comparison(worst <= 1, worst, _describe(i, at, e, a)))
+        return max(comparisons, key=lambda comparison: comparison.error)
+
+    return compare
+
+
+def _largest(x: np.ndarray) -> float:
+    return float(np.max(np.abs(np.where(np.isfinite(x), x, 0)), initial=0))
+
+
+def _overflow(e: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Where both of two arrays are infinite, or nearly."""
+    if e.dtype.kind == "c":
+        return ~np.isfinite(e) & ~np.isfinite(a)
+    limit = float(ml_dtypes.finfo(e.dtype).max) / 16
+    return (np.abs(e) > limit) & (np.abs(a) > limit) & (np.signbit(e) == np.signbit(a))
+
+
+def signed(comparer: Comparer) -> Comparer:
+    """Like another comparer; besides, zeros have the same sign where both results are zero."""
+
+    def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+        for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
+            wrong = (e == 0) & (a == 0) & (_signs(e) != _signs(a))
+            if np.any(wrong):
+                at = tuple(np.argwhere(wrong)[0])
+                return Comparison(False, np.inf, _describe(i, at, e, a))
+        return comparer(expected, actual, args)
+
+    return compare
+
+
+def close_in_terms(terms: Callable[[Arrays], np.ndarray], ulps: float = 8) -> Comparer:
+    """Close, in units of the result or of the terms that it is the sum of, if those are larger.
+
+    Where the terms of a sum cancel, what is left are the errors of the terms.
+
+    Args:
+      terms: a function of the arguments that returns the size of the largest term of each element.
+      ulps: the tolerance, in units of the dtype's epsilon.
+    """
+
+    def compare(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+        (e,), (a,) = expected, actual
+        info = ml_dtypes.finfo(e.dtype)
+        relative = ulps * float(info.eps)
+        # Subnormal results may be flushed to zero.
+        tolerated = relative * terms(args) + 2 * float(info.tiny)
+        error = _errors(e, a, relative, np.minimum(tolerated, float(info.max)))
+        # What is left of terms that nearly overflow may be any number.
+        error[(tolerated >= float(info.max)) & ~np.isnan(e) & ~np.isnan(a)] = 0
+        if not error.size or error.max() <= 1:
+            return Comparison(True, float(error.max(initial=0)))
+        at = np.unravel_index(np.argmax(error), error.shape)
+        return Comparison(False, float(error[at]), _describe(0, at, e, a))
+
+    return compare
+
+
 def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
     """Where JAX's results are not finite, the others are not finite either.
 
@@ -99,7 +184,7 @@ def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
 LOOSER: Mapping[Looser, Comparer] = {Looser.NAN_REACHES: nan_reaches}
 
 
-def _errors(e: np.ndarray, a: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+def _errors(e: np.ndarray, a: np.ndarray, rtol: float, atol: float | np.ndarray) -> np.ndarray:
     """The error of each element, in units of the tolerance."""
     if e.dtype.kind == "c":
         finite = np.isfinite(e) & np.isfinite(a)

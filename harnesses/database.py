@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS sweeps (
   id INTEGER PRIMARY KEY,
   jax TEXT, jaxlib TEXT, tensorflow TEXT, numpy TEXT, python TEXT,
   selection TEXT NOT NULL,
+  turn INTEGER NOT NULL,
   fingerprint TEXT NOT NULL,
   started TEXT NOT NULL,
   finished TEXT
@@ -29,13 +30,14 @@ CREATE TABLE IF NOT EXISTS results (
   mode TEXT NOT NULL,
   target TEXT NOT NULL,
   device TEXT NOT NULL,
+  variant TEXT NOT NULL,
   outcome TEXT NOT NULL,
   verdict TEXT NOT NULL,
   error REAL NOT NULL,
   message TEXT NOT NULL,
   limitation TEXT NOT NULL,
   seconds REAL NOT NULL,
-  PRIMARY KEY (sweep, harness, mode, target, device)
+  PRIMARY KEY (sweep, harness, mode, target, device, variant)
 ) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS cells AS
   SELECT jax, jaxlib, tensorflow, numpy, python, results.*
@@ -64,6 +66,7 @@ class Row:
     mode: str
     target: str
     device: str
+    variant: str
     outcome: str
     verdict: str
     error: float
@@ -71,6 +74,9 @@ class Row:
     limitation: str
     seconds: float
 
+
+# The version of the schema; a file of another version is refused.
+_VERSION = 1
 
 _COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
 _VERSIONS = tuple(field.name for field in dataclasses.fields(Versions))
@@ -83,19 +89,34 @@ class Database:
         """Opens the file, and makes it if there is none.
 
         Raises:
-          sqlite3.DatabaseError: if the file is no database.
+          sqlite3.DatabaseError: if the file is no database, or one of another version.
         """
         self._connection = sqlite3.connect(path)
+        self._check_version(path)
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.executescript(_SCHEMA)
 
+    def _check_version(self, path: str | pathlib.Path) -> None:
+        """Raises an error for a file of another version; marks a new file."""
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        if tables and version != _VERSION:
+            self.close()
+            raise sqlite3.DatabaseError(
+                f"{path} has version {version} of the tables, not {_VERSION}; use another file"
+            )
+        if not tables:
+            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
 
-    def begin(self, versions: Versions, selection: Any, fingerprint: str, fresh: bool) -> int:
+    def begin(
+        self, versions: Versions, selection: Any, fingerprint: str, fresh: bool
+    ) -> tuple[int, int]:
         """Starts a sweep, or continues the one that was interrupted.
 
         Args:
@@ -105,26 +126,31 @@ class Database:
           fresh: whether to start anew even if a sweep could be continued.
 
         Returns:
-          The id of the sweep.
+          The id of the sweep, and its turn: how many sweeps have been finished before it.
         """
         key = (*dataclasses.astuple(versions), json.dumps(selection, sort_keys=True))
         same = " AND ".join(f"{column} = ?" for column in (*_VERSIONS, "selection"))
         with self._connection:
             if not fresh:
                 found = self._connection.execute(
-                    f"SELECT id FROM sweeps WHERE {same} AND fingerprint = ? AND finished IS NULL",
+                    f"SELECT id, turn FROM sweeps "
+                    f"WHERE {same} AND fingerprint = ? AND finished IS NULL",
                     (*key, fingerprint),
                 ).fetchone()
                 if found is not None:
-                    return found[0]
+                    return found
+            (turn,) = self._connection.execute(
+                f"SELECT COALESCE(MAX(turn + (finished IS NOT NULL)), 0) FROM sweeps WHERE {same}",
+                key,
+            ).fetchone()
             self._connection.execute(f"DELETE FROM sweeps WHERE {same}", key)
-            columns = (*_VERSIONS, "selection", "fingerprint", "started")
+            columns = (*_VERSIONS, "selection", "turn", "fingerprint", "started")
             cursor = self._connection.execute(
                 f"INSERT INTO sweeps ({', '.join(columns)}) VALUES ({_marks(columns)})",
-                (*key, fingerprint, _now()),
+                (*key, turn, fingerprint, _now()),
             )
             assert cursor.lastrowid is not None  # A row has been inserted.
-            return cursor.lastrowid
+            return cursor.lastrowid, turn
 
     def record(self, sweep: int, rows: Iterable[Row]) -> None:
         """Adds results to a sweep and commits them."""
@@ -144,7 +170,7 @@ class Database:
         """The results of a sweep, ordered by harness."""
         cursor = self._connection.execute(
             f"SELECT {', '.join(_COLUMNS)} FROM results WHERE sweep = ? "
-            "ORDER BY harness, target, mode, device",
+            "ORDER BY harness, variant, target, mode, device",
             (sweep,),
         )
         return [Row(*values) for values in cursor]

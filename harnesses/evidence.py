@@ -14,6 +14,7 @@ from typing import Any
 from harnesses.cell import Outcome, Verdict
 from harnesses.database import Row, Versions
 from harnesses.harness import Harness
+from harnesses.variants import PLAIN
 from limitations import all_limitations
 
 
@@ -29,6 +30,8 @@ class Evidence:
       columns: the targets and modes, such as "tf eager".
       cells: by primitive, dtype and outcome, the number of cells in each column.
       limited: by primitive and reason of the limitation, the number of limited cells.
+      variants: by variant, the number of cells of the part that the sweep took. Everything else is
+        about harnesses as they are.
     """
 
     versions: Versions
@@ -38,6 +41,7 @@ class Evidence:
     columns: Sequence[str]
     cells: Mapping[str, Mapping[str, Mapping[str, Sequence[int]]]]
     limited: Mapping[str, Mapping[str, int]]
+    variants: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def total(self) -> int:
         """How many cells there are."""
@@ -69,6 +73,10 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
       rows: its results.
       primitives: the primitives that this JAX lowers for the CPU.
     """
+    variants = collections.Counter(
+        row.variant for row in rows if row.variant != PLAIN and row.verdict != Verdict.NO_VARIANT
+    )
+    rows = [row for row in rows if row.variant == PLAIN]
     columns = sorted({_column(row) for row in rows})
     names = collections.defaultdict(set)
     cells: dict[str, Any] = {}
@@ -89,6 +97,7 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
         columns=columns,
         cells=cells,
         limited=limited,
+        variants=dict(variants),
     )
 
 

@@ -14,7 +14,7 @@ import functools
 import importlib
 import pkgutil
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,6 +24,15 @@ from harnesses import compare
 
 # An argument is a value, or a function that makes one from a random generator.
 Argument = Any | Callable[[np.random.Generator], Any]
+
+# A function that tells from the arguments of a harness which of their axes may be symbolic; see
+# `axes`.
+Axes = Callable[[Sequence[Any]], Sequence[str | None]]
+
+# Derivatives are sums of products, which XLA and TensorFlow round differently.
+DERIVATIVES = compare.close_to_largest(ulps=256)
+# Where functions have poles or products overflow, derivatives depend on the order of operations.
+FINITE_DERIVATIVES = compare.close_to_largest(ulps=256, only_finite=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +46,13 @@ class Harness:
       args: NumPy arrays (or scalars, or PRNG keys), or functions of an `np.random.Generator` that
         make them.
       comparer: how results are compared; see `compare`.
+      derivatives: how derivatives are compared; None if they cannot be, as they differ where the
+        result is not unique.
       dtype: the dtype that limitations and documents group this harness under; that of the first
         argument by default.
       params: further properties by name, for limitations to ask for.
+      symbolic: which axes of its arguments may be symbolic, as `polymorphic_shapes` says it; for
+        the first arguments, or for none. Or a function of the arguments that returns that.
     """
 
     primitive: str
@@ -49,16 +62,27 @@ class Harness:
     comparer: compare.Comparer = compare.exact
     dtype: Any = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    derivatives: compare.Comparer | None = DERIVATIVES
+    symbolic: Sequence[str | None] | Axes = ()
 
     @property
     def name(self) -> str:
         """The name, unique among all harnesses and the same in every run."""
         return f"{self.primitive}_{self.case}"
 
-    def make_args(self) -> list[Any]:
-        """The arguments; always the same, as they are seeded with the harness's name."""
-        rng = np.random.default_rng(zlib.crc32(self.name.encode()))
+    def make_args(self, sample: int = 0) -> list[Any]:
+        """The arguments; always the same, as they are seeded with the harness's name.
+
+        Args:
+          sample: other samples have other random numbers.
+        """
+        rng = np.random.default_rng(zlib.crc32(self.name.encode()) + sample)
         return [arg(rng) if callable(arg) else arg for arg in self.args]
+
+    def shapes(self, args: Sequence[Any]) -> list[str | None]:
+        """The `polymorphic_shapes` of its arguments: None for those without a symbolic axis."""
+        specs = self.symbolic(args) if callable(self.symbolic) else self.symbolic
+        return [*specs, *(None for _ in args[len(specs) :])]
 
     @functools.cached_property
     def dtype_name(self) -> str:

@@ -11,6 +11,7 @@ that have only been moved, not computed.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,6 +71,7 @@ class Operation:
       keeps_exact: whether its result is exact if its operands are.
       min_rank: the least rank of its operands.
       binary: whether it uses a second value, of the same dtype.
+      smooth: whether its derivative is continuous, so that rounding does not change it much.
     """
 
     fun: Callable[[Any, Any, int], Any]
@@ -78,14 +80,21 @@ class Operation:
     keeps_exact: bool = False
     min_rank: int = 0
     binary: bool = False
+    smooth: bool = True
 
-    def accepts(self, value: Value) -> bool:
-        """Returns whether `value` can be its first operand."""
+    def accepts(self, value: Value, smooth: bool) -> bool:
+        """Returns whether `value` can be its first operand.
+
+        Args:
+          value: the value.
+          smooth: whether the program is differentiated.
+        """
         return (
-            value.kind in self.kinds
+            (self.smooth or not smooth or value.kind in "biu")
+            and value.kind in self.kinds
             and (value.exact or not self.needs_exact or value.kind in "biu")
             and len(value.shape) >= self.min_rank
-            and 0 < np.prod(value.shape, dtype=int) <= _MAX_SIZE
+            and 0 < math.prod(d for d in value.shape if isinstance(d, int)) <= _MAX_SIZE
         )
 
 
@@ -223,15 +232,15 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(_unary(lax.cos), "f"),
     Operation(_unary(lax.tanh), "f"),
     Operation(_unary(lax.logistic), "f"),
-    Operation(_unary(lambda x: lax.exp(-lax.abs(x))), "f"),
-    Operation(_unary(lambda x: lax.log1p(lax.abs(x))), "f"),
-    Operation(_unary(lambda x: lax.sqrt(lax.abs(x) + x.dtype.type(1))), "f"),
-    Operation(_unary(lambda x: lax.rsqrt(lax.abs(x) + x.dtype.type(1))), "f"),
+    Operation(_unary(lambda x: lax.exp(-lax.abs(x))), "f", smooth=False),
+    Operation(_unary(lambda x: lax.log1p(lax.abs(x))), "f", smooth=False),
+    Operation(_unary(lambda x: lax.sqrt(lax.abs(x) + x.dtype.type(1))), "f", smooth=False),
+    Operation(_unary(lambda x: lax.rsqrt(lax.abs(x) + x.dtype.type(1))), "f", smooth=False),
     Operation(_unary(lax.erf), "f"),
     Operation(_unary(lax.atan), "f"),
     Operation(_unary(lambda x: lax.integer_pow(_bounded(x), 3)), "fi"),
     Operation(_unary(lax.neg), "fiuc", keeps_exact=True),
-    Operation(_unary(lax.abs), "fi", keeps_exact=True),
+    Operation(_unary(lax.abs), "fi", keeps_exact=True, smooth=False),
     Operation(_unary(lax.sign), "fiu", needs_exact=True, keeps_exact=True),
     Operation(_unary(lax.floor), "f", needs_exact=True, keeps_exact=True),
     Operation(_unary(lax.round), "f", needs_exact=True, keeps_exact=True),
@@ -244,11 +253,16 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(_broadcast(_halved(lax.add)), "fiuc", keeps_exact=False, binary=True),
     Operation(_broadcast(_halved(lax.sub)), "fiuc", binary=True),
     Operation(_broadcast(lambda x, y: lax.mul(_bounded(x), _bounded(y))), "fiu", binary=True),
-    Operation(_broadcast(lambda x, y: lax.div(x, lax.abs(y) + x.dtype.type(1))), "f", binary=True),
+    Operation(
+        _broadcast(lambda x, y: lax.div(x, lax.abs(y) + x.dtype.type(1))),
+        "f",
+        binary=True,
+        smooth=False,
+    ),
     Operation(_broadcast(_with_opaque_divisor(lax.div)), "iu", binary=True),
     Operation(_broadcast(_with_opaque_divisor(lax.rem)), "iu", binary=True),
-    Operation(_broadcast(lax.max), "biuf", keeps_exact=True, binary=True),
-    Operation(_broadcast(lax.min), "biuf", keeps_exact=True, binary=True),
+    Operation(_broadcast(lax.max), "biuf", keeps_exact=True, binary=True, smooth=False),
+    Operation(_broadcast(lax.min), "biuf", keeps_exact=True, binary=True, smooth=False),
     Operation(_broadcast(lax.bitwise_and), "biu", binary=True),
     Operation(_broadcast(lax.bitwise_xor), "biu", binary=True),
     Operation(_broadcast(lax.shift_left), "iu", binary=True),
@@ -261,6 +275,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "iuf",
         keeps_exact=True,
         binary=True,
+        smooth=False,
     ),
     Operation(_convert, needs_exact=True, keeps_exact=True),
     # Shape.
@@ -292,19 +307,30 @@ OPERATIONS: tuple[Operation, ...] = (
         "iufc",
         min_rank=1,
     ),
-    Operation(lambda x, y, n: jnp.max(x, _axis(x, n)), "biuf", keeps_exact=True, min_rank=1),
-    Operation(lambda x, y, n: jnp.min(x, _axis(x, n)), "biuf", keeps_exact=True, min_rank=1),
+    Operation(
+        lambda x, y, n: jnp.max(x, _axis(x, n)), "biuf", keeps_exact=True, min_rank=1, smooth=False
+    ),
+    Operation(
+        lambda x, y, n: jnp.min(x, _axis(x, n)), "biuf", keeps_exact=True, min_rank=1, smooth=False
+    ),
     Operation(lambda x, y, n: jnp.any(x, _axis(x, n)), "b", min_rank=1),
     Operation(
         lambda x, y, n: lax.argmax(x, _axis(x, n), np.int32), "iuf", needs_exact=True, min_rank=1
     ),
     Operation(lambda x, y, n: lax.cumsum(_bounded(x), _axis(x, n)), "iuf", min_rank=1),
-    Operation(lambda x, y, n: lax.cummax(x, _axis(x, n)), "iuf", keeps_exact=True, min_rank=1),
+    Operation(
+        lambda x, y, n: lax.cummax(x, _axis(x, n)),
+        "iuf",
+        keeps_exact=True,
+        min_rank=1,
+        smooth=False,
+    ),
     Operation(
         lambda x, y, n: lax.sort(x, dimension=_axis(x, n)),
         "biuf",
         keeps_exact=True,
         min_rank=1,
+        smooth=False,
     ),
     Operation(
         lambda x, y, n: lax.top_k(x, 1 + n % x.shape[-1])[n % 2],
@@ -314,12 +340,12 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(_dot, "biuf", min_rank=1),
     Operation(_conv, "f", min_rank=1),
-    Operation(_window, "iuf", min_rank=1),
+    Operation(_window, "iuf", min_rank=1, smooth=False),
     # Control flow, calls, random bits.
     Operation(_scan, "iuf", min_rank=1),
     Operation(_while, "iuf"),
     Operation(_cond, "biuf", needs_exact=True, keeps_exact=True, min_rank=1),
-    Operation(lambda x, y, n: jax.jit(lambda v: jax.nn.relu(v) + v)(x), "f"),
+    Operation(lambda x, y, n: jax.jit(lambda v: jax.nn.relu(v) + v)(x), "f", smooth=False),
     Operation(lambda x, y, n: jax.grad(lambda v: jnp.sum(jnp.sin(v)))(x), "f"),
     Operation(_bits, "iu"),
 )
@@ -343,10 +369,14 @@ def inputs(seed: int, count: int) -> list[np.ndarray]:
     return arrays
 
 
-def program(instructions: Sequence[Instruction]) -> Callable[..., list[Any]]:
+def program(instructions: Sequence[Instruction], smooth: bool = False) -> Callable[..., list[Any]]:
     """Returns the JAX function `(*inputs) -> results` that the instructions describe.
 
     It takes the inputs and returns the list of values that no later instruction uses.
+
+    Args:
+      instructions: the instructions.
+      smooth: whether it is to be differentiated.
     """
 
     def fun(*args):
@@ -354,7 +384,7 @@ def program(instructions: Sequence[Instruction]) -> Callable[..., list[Any]]:
         used: set[int] = set()
         for which, first, second, n in instructions:
             operation = OPERATIONS[which % len(OPERATIONS)]
-            accepted = [i for i, value in enumerate(values) if operation.accepts(value)]
+            accepted = [i for i, value in enumerate(values) if operation.accepts(value, smooth)]
             if not accepted:
                 continue
             i = accepted[first % len(accepted)]

@@ -23,10 +23,10 @@ import tensorflow as tf
 class Runs(Protocol):
     """The results of runs, by key."""
 
-    def get(self, key: str) -> list[np.ndarray] | None:
+    def get(self, key: str) -> Any:
         """The results under a key, or None if there are none."""
 
-    def keep(self, key: str, results: list[np.ndarray]) -> None:
+    def keep(self, key: str, results: Any) -> None:
         """Keeps results under a key."""
 
 
@@ -34,12 +34,12 @@ class RunsInMemory(Runs):
     """Results that live as long as this object."""
 
     def __init__(self) -> None:
-        self._results: dict[str, list[np.ndarray]] = {}
+        self._results: dict[str, Any] = {}
 
-    def get(self, key: str) -> list[np.ndarray] | None:
+    def get(self, key: str) -> Any:
         return self._results.get(key)
 
-    def keep(self, key: str, results: list[np.ndarray]) -> None:
+    def keep(self, key: str, results: Any) -> None:
         self._results[key] = results
 
 
@@ -57,12 +57,12 @@ class RunsInDirectory(Runs):
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
-    def get(self, key: str) -> list[np.ndarray] | None:
+    def get(self, key: str) -> Any:
         with contextlib.suppress(FileNotFoundError):
             return pickle.loads((self._directory / key).read_bytes())
         return None
 
-    def keep(self, key: str, results: list[np.ndarray]) -> None:
+    def keep(self, key: str, results: Any) -> None:
         # The file is renamed when it is complete, so that no process reads a part of it.
         with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
             pickle.dump(results, file)

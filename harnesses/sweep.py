@@ -1,6 +1,6 @@
 """Sweeps: worker processes run cells, so that a crash or a hang of one cell harms no other.
 
-A task is a harness with all its cells, as JAX computes the expected results once for all of them.
+A task is a harness with all cells of a variant, as JAX computes the expected results once for them.
 If the worker dies or does not finish in time, each cell becomes a task of its own, so that only the
 cell that fails counts as crashed or hung.
 """
@@ -9,9 +9,8 @@ import collections
 import concurrent.futures
 import contextlib
 import dataclasses
-import difflib
-import fnmatch
 import hashlib
+import itertools
 import math
 import multiprocessing
 import multiprocessing.forkserver
@@ -32,12 +31,13 @@ import pebble
 import tensorflow as tf
 
 from harnesses import cell
-from harnesses.cell import DEVICES, MODES, Cell, Outcome, Result, Verdict
+from harnesses.cell import DEVICES, Cell, Outcome, Result, Verdict
 from harnesses.database import Database, Row, Versions
 from harnesses.harness import Harness, all_harnesses
 from harnesses.runs import Runs, RunsInDirectory
+from harnesses.selection import Selection, matches
+from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
-from lowering.targets import TARGETS
 
 Catalogue = Callable[[], Mapping[str, Harness]]
 
@@ -57,56 +57,6 @@ _TASKS_PER_WORKER = 250
 _ATTEMPTS = 3
 
 
-class SelectionError(ValueError):
-    """A filter selects nothing."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Selection:
-    """Which cells a sweep runs.
-
-    Attributes:
-      primitives: names of primitives, or patterns such as "reduce_*".
-      dtypes: names of dtypes, or patterns such as "float*".
-      modes: names of modes.
-      targets: names of targets.
-      devices: names of devices.
-    """
-
-    primitives: Sequence[str] = ("*",)
-    dtypes: Sequence[str] = ("*",)
-    modes: Sequence[str] = MODES
-    targets: Sequence[str] = tuple(TARGETS)
-    devices: Sequence[str] = ("cpu",)
-
-    def as_data(self) -> dict[str, list[str]]:
-        """The selection as JSON data; the same whatever the order of the filters."""
-        return {name: sorted(set(names)) for name, names in dataclasses.asdict(self).items()}
-
-    def cells(self, catalogue: Mapping[str, Harness]) -> dict[str, list[Cell]]:
-        """The selected cells by the name of their harness.
-
-        Raises:
-          SelectionError: if a filter selects nothing, or TensorFlow lacks a device.
-        """
-        modes = _select(self.modes, MODES, "mode")
-        targets = _select(self.targets, TARGETS, "target")
-        devices = _select(self.devices, DEVICES, "device")
-        for device in devices:
-            if not tf.config.list_physical_devices(device.upper()):
-                raise SelectionError(f"TensorFlow finds no device {device!r} on this machine")
-        primitives = _select(
-            self.primitives, sorted({h.primitive for h in catalogue.values()}), "primitive"
-        )
-        harnesses = [h for h in catalogue.values() if h.primitive in primitives]
-        dtypes = _select(self.dtypes, sorted({h.dtype_name for h in harnesses}), "dtype")
-        return {
-            harness.name: cell.cells_of(harness, modes, targets, devices)
-            for harness in harnesses
-            if harness.dtype_name in dtypes
-        }
-
-
 @dataclasses.dataclass(frozen=True)
 class Report:
     """The results of a sweep.
@@ -120,6 +70,11 @@ class Report:
     rows: Sequence[Row]
     unused: Sequence[tuple[str, Limitation]]
     complete: bool
+
+    @property
+    def variants(self) -> int:
+        """How many cells are of variants that JAX can make."""
+        return sum(r.variant != PLAIN and r.verdict != Verdict.NO_VARIANT for r in self.rows)
 
     def count(self, verdict: Verdict) -> int:
         """How many cells got a verdict."""
@@ -193,13 +148,21 @@ def sweep(
     """
     stop = stop or threading.Event()
     harnesses = catalogue()
-    selected = selection.cells(harnesses)
+    selection.cells(harnesses)  # Raises an error before anything is recorded.
     with contextlib.closing(Database(path)) as database:
-        sweep_id = database.begin(versions(), selection.as_data(), fingerprint(), fresh)
-        done = {Cell(r.harness, r.mode, r.target, r.device) for r in database.rows(sweep_id)}
+        sources = fingerprint()
+        sweep_id, turn = database.begin(versions(), selection.as_data(), sources, fresh)
+        selected = selection.cells(harnesses, f"{sources} {turn}")
+        done = {
+            Cell(r.harness, r.mode, r.target, r.device, r.variant) for r in database.rows(sweep_id)
+        }
         on_start(sum(map(len, selected.values())), len(done))
-        tasks = [[c for c in cells if c not in done] for cells in selected.values()]
-        tasks = [task for task in tasks if task]
+        left = [[c for c in cells if c not in done] for cells in selected.values()]
+        tasks = [
+            list(task)
+            for cells in left
+            for _, task in itertools.groupby(cells, key=lambda c: c.variant)
+        ]
         initargs = (catalogue, runs)
         for results in _run(tasks, harnesses, initargs, workers or _cores(), timeout, stop):
             rows = [_row(harnesses[result.cell.harness], result) for result in results]
@@ -218,12 +181,13 @@ def unused_limitations(
     catalogue: Mapping[str, Harness], primitives: Sequence[str] = ("*",)
 ) -> list[tuple[str, Limitation]]:
     """The limitations of `primitives` that cover no cell on any device."""
-    limited = {p: ls for p, ls in all_limitations().items() if _matches(p, primitives)}
+    limited = {p: ls for p, ls in all_limitations().items() if matches(p, primitives)}
     used = {
         id(cell.find_limitation(harness, c))
         for harness in catalogue.values()
         if harness.primitive in limited
-        for c in cell.cells_of(harness, devices=DEVICES)
+        for variant in VARIANTS
+        for c in cell.cells_of(harness, devices=DEVICES, variant=variant)
     }
     return [
         (p, limitation)
@@ -383,6 +347,7 @@ def _row(harness: Harness, result: Result) -> Row:
         mode=result.cell.mode,
         target=result.cell.target,
         device=result.cell.device,
+        variant=result.cell.variant,
         outcome=str(result.outcome),
         verdict=str(result.verdict),
         error=math.inf if math.isnan(error) else error,
@@ -396,20 +361,3 @@ def _cores() -> int:
     """How many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _select(patterns: Iterable[str], known: Iterable[str], what: str) -> list[str]:
-    """The known names that a pattern matches; each pattern must match one."""
-    known = list(known)
-    for pattern in patterns:
-        if not fnmatch.filter(known, pattern):
-            similar = difflib.get_close_matches(pattern, known)
-            hint = (
-                f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(known)}"
-            )
-            raise SelectionError(f"no harness has the {what} {pattern!r}; {hint}")
-    return [name for name in known if _matches(name, patterns)]

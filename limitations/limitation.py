@@ -35,6 +35,7 @@ class Limitation:
       modes: "eager", "graph", "compiled"; None for all.
       targets: names of targets; None for all.
       devices: "cpu", "gpu", "tpu"; None for all.
+      variants: names of variants of harnesses, "plain" for harnesses as they are; None for all.
       where: a predicate on the case and params of a harness; None for all.
     """
 
@@ -45,6 +46,7 @@ class Limitation:
     modes: Collection[str] | None = None
     targets: Collection[str] | None = None
     devices: Collection[str] | None = None
+    variants: Collection[str] | None = ("plain",)
     where: Callable[[str, Mapping[str, Any]], bool] | None = None
 
     def __post_init__(self):
@@ -60,6 +62,7 @@ class Limitation:
         mode: str,
         target: str,
         device: str,
+        variant: str = "plain",
     ) -> bool:
         """Whether this limitation covers the cell that the arguments describe."""
         return (
@@ -67,6 +70,7 @@ class Limitation:
             and (self.modes is None or mode in self.modes)
             and (self.targets is None or target in self.targets)
             and (self.devices is None or device in self.devices)
+            and (self.variants is None or variant in self.variants)
             and (self.where is None or self.where(case, params))
         )
 

@@ -46,9 +46,17 @@ def is_static(dims: Sequence[Any]) -> bool:
     return all(isinstance(dim, int) for dim in dims)
 
 
-def is_at_most(dim: Any, limit: int) -> bool:
+def is_at_most(dim: Any, limit: Any) -> bool:
     """Whether a size is known not to exceed a limit."""
     try:
         return bool(dim <= limit)
+    except jax.errors.InconclusiveDimensionOperation:
+        return False
+
+
+def is_at_least(dim: Any, limit: int) -> bool:
+    """Whether a size is known to reach a limit."""
+    try:
+        return bool(dim >= limit)
     except jax.errors.InconclusiveDimensionOperation:
         return False

@@ -32,6 +32,8 @@ class Lowering(Protocol):
 
     def equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]: ...
 
+    def known_equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]: ...
+
     def lower(
         self,
         fun: Callable[..., Any],
@@ -76,7 +78,12 @@ class Context:
     def by_mode(
         self, op_by_op: Callable[..., Any], compiled: Callable[..., Any], *operands: Any
     ) -> Any:
-        """The results of `op_by_op`, or of `compiled` where XLA compiles; see `modes.by_mode`."""
+        """The results of `op_by_op`, or of `compiled` where XLA compiles; see `modes.by_mode`.
+
+        A natural graph has `compiled` alone, in simpler ops: it may be run by something else.
+        """
+        if self.target.is_natural and self.mode is Mode.GRAPH:
+            return compiled(*operands)
         return modes.by_mode(op_by_op, compiled, *operands)
 
     @property
@@ -182,7 +189,7 @@ class Context:
           instead: what the user can do instead, as a sentence.
         """
         message = describe(self.eqn, self.target, reason, instead)
-        raise UnsupportedError(message, located=True)
+        raise UnsupportedError.with_location(message)
 
 
 def describe(eqn: jex_core.JaxprEqn, target: Target, reason: str, instead: str = "") -> str:

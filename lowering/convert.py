@@ -2,30 +2,26 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import tensorflow as tf
 
-from lowering import jax_compat, rules  # noqa: F401  Registers the rules.
-from lowering.core.folding import Folder
+from lowering import jax_compat, plugins, rules  # noqa: F401  Registers the rules.
 from lowering.core.interpreter import Interpreter
-from lowering.errors import LoweringError
+from lowering.core.memory import Memory
+from lowering.errors import TransformationError
 from lowering.formats import boundary
-from lowering.frontend import arguments, gradient
+from lowering.frontend import arguments, checks, closures, gradient, naming
+from lowering.ops import constants, kernels, modes
+from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
 from lowering.passes.program import Program, trace
-from lowering.targets import Target, resolve
+from lowering.targets import Mode, Target, resolve
 
-# What else the trace of a function depends on.
-_JAX_SETTINGS = (
-    "jax_enable_x64",
-    "jax_default_matmul_precision",
-    "jax_numpy_dtype_promotion",
-    "jax_default_prng_impl",
-    "jax_threefry_partitionable",
-)
+# How many traces a converted function keeps. They are freed with the function.
+_TRACES = 256
 
 
 def convert(
@@ -36,6 +32,7 @@ def convert(
     with_gradient: bool = True,
     enable_xla: bool = True,
     target: str | Target | None = None,
+    check_shapes: bool = True,
 ) -> Callable[..., Any]:
     """Turns a JAX function into a function on TensorFlow values.
 
@@ -43,25 +40,39 @@ def convert(
     tensors, variables, NumPy arrays and Python scalars; it returns tensors. It works eagerly,
     in a `tf.function`, with `jit_compile=True`, and in a SavedModel. As in JAX, 64-bit values
     are taken as 32-bit ones unless `JAX_ENABLE_X64` is set. PRNG keys are returned as the uint32
-    words of their data, and `float0` zeros as int32.
+    words of their data. Results of dtype `float0`, the derivatives of integers, are False: so do
+    the programs hold them that JAX compiles, and a bool cannot be taken for a number.
+
+    In a graph the ops of arguments and results are named after the parameters of `fun_jax` and
+    the keys of their pytrees: `params/dense/kernel`, `result/loss`.
 
     Args:
       fun_jax: a function that `jax.jit` accepts.
       polymorphic_shapes: which dimensions of the positional arguments are symbolic: a pytree
         prefix of the arguments with specifications such as "(b, 28, 28)", "(b, _, _)" or
-        "(b, ...)", and None where the shape is known.
-      polymorphic_constraints: constraints on dimension variables, such as "b >= 4".
+        "(b, ...)", and None where the shape is known. The sizes have to determine the variables,
+        as those of "(a + 2*b, a)" do. As in JAX, a variable is at least 1.
+      polymorphic_constraints: constraints on dimension variables, such as "b >= 4", with ">=",
+        "<=" or "==".
       with_gradient: whether TensorFlow can differentiate the result. It then calls `jax.vjp`,
         so custom derivatives are respected. If False, an attempt raises an error.
       enable_xla: whether ops may be used that only a TensorFlow with XLA can run.
       target: who will run the ops: "xla" or "tf". By default "xla" if `enable_xla`, else "tf".
+      check_shapes: whether a graph has ops that check the sizes that are not known when it is
+        made; see `frontend.checks`. Without them, sizes that do not fit the specifications give
+        wrong results or other errors. Sizes that are known are always checked.
 
     Returns:
       The converted function. It raises
         TypeError: for an argument that is no array, or has a dtype JAX or TensorFlow lacks;
-        ValueError: for shapes that do not fit `polymorphic_shapes`;
+        ValueError: for `polymorphic_shapes` that are no specifications of the arguments, or do
+          not determine the variables;
+        ShapeError: for sizes that do not fit; it is a ValueError and an InvalidArgumentError;
         UnsupportedError: for a primitive that the target cannot express;
-        LoweringError: for any other failure to lower, or if called while JAX is tracing.
+        TransformationError: if called while JAX is tracing; it is a LoweringError and a
+          ValueError;
+        LoweringError: for any other failure to lower, and for a gradient that JAX cannot compute.
+      A graph raises InvalidArgumentError if sizes do not fit when it runs, or when XLA compiles it.
 
     Raises:
       TypeError: if `fun_jax` is not callable.
@@ -69,30 +80,62 @@ def convert(
     """
     if not callable(fun_jax):
         raise TypeError(f"convert takes a JAX function, not {type(fun_jax).__name__}")
-    resolved = resolve(enable_xla, target)
-    traces: dict[Any, _Trace] = {}
+    return _conversion(
+        fun_jax,
+        polymorphic_shapes,
+        polymorphic_constraints=polymorphic_constraints,
+        with_gradient=with_gradient,
+        target=resolve(enable_xla, target),
+        check_shapes=check_shapes,
+    )
+
+
+def _conversion(
+    fun_jax: Callable[..., Any],
+    polymorphic_shapes: Any,
+    *,
+    polymorphic_constraints: Sequence[str],
+    target: Target,
+    with_gradient: bool = True,
+    check_shapes: bool = False,
+    is_gradient: bool = False,
+) -> Callable[..., Any]:
+    """What `convert` returns; `is_gradient` if it is a derivative of what the caller has."""
+    traces = Bounded(_TRACES)
+    traced_fun = closures.on_plain_containers(fun_jax)
+    # Its sizes follow from those of the function, which have been checked.
     convert_vjp = functools.partial(
-        convert, polymorphic_constraints=polymorphic_constraints, target=resolved
+        _conversion,
+        polymorphic_constraints=polymorphic_constraints,
+        target=target,
+        is_gradient=True,
     )
 
     @functools.wraps(fun_jax, updated=())
+    @constants.within_scope()
     def fun_tf(*args: Any, **kwargs: Any) -> Any:
         if jax_compat.in_transformation():
-            raise LoweringError(
+            raise TransformationError(
                 f"the conversion of {_name(fun_jax)} was called inside a JAX transformation "
                 "(jit, grad, vmap, ...); call the JAX function itself there"
             )
-        given = arguments.flatten(args, kwargs, polymorphic_shapes, polymorphic_constraints)
-        key = given.key, *(getattr(jax.config, name) for name in _JAX_SETTINGS)
-        if key not in traces:
-            traces[key] = _Trace.of(fun_jax, given, convert_vjp)
-        traced = traces[key]
-        lower: gradient.Lower = functools.partial(_lower, traced, resolved, given)
-        if with_gradient:
-            lower = gradient.differentiable(lower, traced.vjp)
-        else:
-            lower = functools.partial(lower, without_gradient=_name(fun_jax))
-        results = lower(*given.tensors)
+        plugins.load()
+        given = arguments.flatten(
+            args, kwargs, polymorphic_shapes, polymorphic_constraints, check_shapes
+        )
+        key = given.key, jax_compat.trace_context()
+        traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp))
+        names = _Names() if is_gradient else _Names.of(fun_jax, given, traced)
+        with checks.checked(given.sizes, check_shapes) as (variables, is_checked):
+            tensors = naming.named(given.tensors, names.of_arguments, always=is_checked)
+            lower: gradient.Lower = functools.partial(
+                _lower, traced, target, given, variables, names.of_results
+            )
+            if with_gradient:
+                lower = gradient.differentiable(lower, traced.vjp)
+            else:
+                lower = functools.partial(lower, without_gradient=_name(fun_jax))
+            results = naming.named(lower(*tensors), names.of_results)
         return jax.tree_util.tree_unflatten(traced.program.out_tree, results)
 
     # AutoGraph would rewrite the code of JAX, to no effect but a slow trace.
@@ -102,18 +145,34 @@ def convert(
 
 
 @dataclasses.dataclass(frozen=True)
+class _Names:
+    """The names of the ops of arguments and of results; none where there is no graph to read."""
+
+    of_arguments: Sequence[str] = ()
+    of_results: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, fun: Callable[..., Any], given: arguments.Arguments, traced: "_Trace") -> "_Names":
+        if modes.current() is Mode.EAGER:
+            return cls()
+        return cls(
+            naming.of_arguments(fun, given.paths()), naming.of_results(traced.program.out_tree)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class _Trace:
     """What is kept for arguments of the same structure, shapes and dtypes.
 
     Attributes:
       program: the traced function.
       vjp: its gradient.
-      folder: what has been folded in the program, so that it is folded once.
+      memory: what lowering the program has to remember.
     """
 
     program: Program
     vjp: gradient.Vjp
-    folder: Folder
+    memory: Memory
 
     @classmethod
     def of(
@@ -122,14 +181,26 @@ class _Trace:
         """Traces a function."""
         program = trace(fun, given.tree, given.avals)
         out_avals = program.jaxpr.out_avals
-        vjp = gradient.Vjp(fun, given.tree, given.avals, out_avals, convert_vjp)
-        return cls(program, vjp, Folder())
+        has_specifications = given.sizes is not None
+        vjp = gradient.Vjp(
+            _name(fun),
+            fun,
+            given.tree,
+            given.avals,
+            out_avals,
+            has_specifications,
+            convert_vjp,
+            jax_compat.settings(),
+        )
+        return cls(program, vjp, Memory())
 
 
 def _lower(
     traced: _Trace,
     target: Target,
     given: arguments.Arguments,
+    variables: Mapping[str, tf.Tensor],
+    names: Sequence[str],
     *tensors: tf.Tensor,
     without_gradient: str = "",
 ) -> list[tf.Tensor]:
@@ -139,16 +210,18 @@ def _lower(
       traced: the program.
       target: who runs the ops.
       given: the arguments.
+      variables: the values of dimension variables.
+      names: the names of results, if they have any.
       *tensors: the arguments as tensors.
       without_gradient: the name of the function, if an attempt to differentiate is an error.
     """
     jaxpr = traced.program.jaxpr
-    dimensions = Dimensions(dataclasses.replace(given, tensors=tensors).dimension_values())
-    interpreter = Interpreter(target, dimensions, traced.program, traced.folder)
+    interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
     operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
-    results = interpreter.run_to_tensors(jaxpr, *operands)
-    if without_gradient:
-        results = gradient.prevent(results, without_gradient)
+    with jax_compat.our_settings(), kernels.lowering_for(target):
+        results = interpreter.run_to_tensors(jaxpr, *operands)
+    if without_gradient and not target.is_natural:
+        results = gradient.prevent(results, without_gradient, names)
     return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
 
 

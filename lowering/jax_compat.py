@@ -1,6 +1,8 @@
 """The only module that imports private JAX names or knows of differences between JAX versions."""
 
 import contextlib
+import functools
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,17 +10,111 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 import numpy as np
+from jax._src import callback as jax_callback
 from jax._src import config as jax_config
-from jax._src import core, source_info_util
+from jax._src import core, dispatch, source_info_util
+from jax._src.export import shape_poly
 from jax._src.interpreters import batching, mlir, partial_eval
+from jax._src.lax import special
 from jax._src.random import prng
+from jax._src.state import discharge
+from jax._src.state.types import AbstractRef
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
 
 
-def enable_x64() -> Any:
-    """A context manager under which JAX does not truncate 64-bit dtypes."""
-    return jax_config.enable_x64(True)
+# The settings of JAX that what it traces depends on, as the functions of this package need them:
+# those of a new process, but for 64-bit types. Those that an installed version lacks do nothing.
+_OUR_SETTINGS: Mapping[str, Any] = {
+    "check_vma": False,
+    "eager_constant_folding": False,
+    "jax_allow_f16_reductions": True,
+    "jax_auto_pcast": True,
+    "jax_check_static_indices": False,
+    "jax_check_tracer_leaks": False,
+    "jax_custom_jvp3": False,
+    "jax_custom_vjp3": False,
+    "jax_debug_infs": False,
+    "jax_debug_key_reuse": False,
+    "jax_debug_nans": False,
+    "jax_default_device": None,
+    "jax_default_matmul_precision": None,
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_disable_bwd_checks": False,
+    "jax_disable_jit": False,
+    "jax_enable_checks": False,
+    "jax_enable_custom_prng": False,
+    "jax_enable_x64": True,
+    "jax_error_checking_behavior_divide": "ignore",
+    "jax_error_checking_behavior_nan": "ignore",
+    "jax_error_checking_behavior_oob": "ignore",
+    "jax_explicit_x64_dtypes": "allow",
+    "jax_high_dynamic_range_gumbel": False,
+    "jax_legacy_prng_key": "allow",
+    "jax_mutable_array_checks": True,
+    "jax_no_collectives": frozenset(),
+    "jax_no_execution": False,
+    "jax_no_tracing": False,
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_numpy_rank_promotion": "allow",
+    "jax_raise_on_ppermute_sort_diff": False,
+    "jax_random_seed_offset": 0,
+    "jax_remat3": False,
+    "jax_remat_barrier_no_cotangents": False,
+    "jax_remove_size_one_mesh_axis_from_type": False,
+    "jax_scan3": False,
+    "jax_softmax_custom_jvp": False,
+    "jax_threefry_partitionable": True,
+    "jax_transfer_guard_device_to_device": None,
+    "jax_transfer_guard_device_to_host": None,
+    "jax_transfer_guard_host_to_device": None,
+    "jax_use_direct_linearize": True,
+    "jax_use_simplified_jaxpr_constants": False,
+}
+
+
+def settings() -> Mapping[str, Any]:
+    """The settings of JAX, by name, that what it traces now depends on."""
+    states = jax_config.config_states
+    return {name: states[name].value for name in _OUR_SETTINGS if name in states}
+
+
+def trace_settings() -> Sequence[str]:
+    """The names of all settings that JAX says a trace depends on; none before JAX 0.12."""
+    names: Callable[[], Sequence[str]] = getattr(jax_config, "trace_context_names", tuple)
+    try:
+        return names()
+    except NotImplementedError:
+        return ()
+
+
+def trace_context() -> Any:
+    """A hashable value that differs where the trace of a function may differ."""
+    return jax_config.trace_context(), *settings().values()
+
+
+@contextlib.contextmanager
+def under(values: Mapping[str, Any]) -> Iterator[None]:
+    """A context in which settings of JAX have other values, in this thread."""
+    with contextlib.ExitStack() as stack:
+        for name, value in values.items():
+            state = jax_config.config_states.get(name)
+            if state is not None and state.value != value:
+                stack.enter_context(state(value))
+        yield
+
+
+@contextlib.contextmanager
+def our_settings() -> Iterator[None]:
+    """A context in which functions of this package are traced, whatever the user's settings are.
+
+    64-bit types are enabled, and there is no mesh.
+    """
+    with under(_OUR_SETTINGS), jax.sharding.use_abstract_mesh(_NO_MESH):
+        yield
+
+
+_NO_MESH = jax.sharding.AbstractMesh((), ())
 
 
 def in_transformation() -> bool:
@@ -40,6 +136,38 @@ def cpu_primitives() -> frozenset[str]:
 def cpu_primitive(name: str) -> Any:
     """A primitive that the installed JAX can lower for the CPU, by name; None if it cannot."""
     return _cpu_primitives().get(name)
+
+
+@functools.cache
+def _public_primitives() -> dict[str, Any]:
+    names = vars(jex_core.primitives).values()
+    return {value.name: value for value in names if isinstance(value, jex_core.Primitive)}
+
+
+def is_namesake(primitive: Any) -> bool:
+    """Whether a primitive is not JAX's, but has the name of one that is."""
+    return _public_primitives().get(primitive.name, primitive) is not primitive
+
+
+def implementations(primitive: Any) -> list[Callable[..., Any]]:
+    """The functions, in JAX, of operands and parameters that say what a primitive computes.
+
+    They are its `impl` and the function that its lowering to MLIR was made of, as far as it has
+    them. JAX's own `impl` is none: it compiles the primitive.
+    """
+    found = []
+    is_undefined = getattr(primitive.impl, "__func__", None) is core.Primitive.impl
+    is_compiled = getattr(primitive.impl, "func", None) is dispatch.apply_primitive
+    if not is_undefined and not is_compiled:
+        found.append(primitive.impl)
+    for rules in (mlir._platform_specific_lowerings["cpu"], mlir._lowerings):
+        lower: Any = rules[primitive].rule if primitive in rules else None
+        if getattr(lower, "__code__", None) is _LOWERED_FUNCTION.__code__:
+            found.append(inspect.getclosurevars(lower).nonlocals["fun"])
+    return found
+
+
+_LOWERED_FUNCTION = mlir.lower_fun(lambda: ())
 
 
 def _cpu_primitives() -> dict[str, Any]:
@@ -182,23 +310,141 @@ def dim_variables(dim: Dim) -> frozenset[str]:
     return frozenset() if isinstance(dim, int) else frozenset(dim._get_vars())
 
 
+def max_dim(x: Dim, y: Dim) -> Dim:
+    """The larger of two dimensions, which may be symbolic."""
+    return core.max_dim(x, y)
+
+
+def min_dim(x: Dim, y: Dim) -> Dim:
+    """The smaller of two dimensions, which may be symbolic."""
+    return core.min_dim(x, y)
+
+
+def dilate_dim(dim: Dim, dilation: Dim) -> Dim:
+    """The size of an axis of size `dim` whose elements are `dilation` apart."""
+    return core.dilate_dim(dim, dilation)
+
+
+def stride_dim(dim: Dim, extent: Dim, stride: Dim) -> Dim:
+    """How many windows of an extent, `stride` apart, an axis of size `dim` has room for."""
+    return core.stride_dim(dim, extent, stride)
+
+
+def linear_in(dim: Dim, unknown: frozenset[str]) -> tuple[dict[str, Dim], Dim] | None:
+    """A dimension as `sum(coefficient * variable) + rest` over the unknown variables in it.
+
+    Args:
+      dim: an int or a symbolic dimension.
+      unknown: names of variables. Coefficients and rest depend on others only.
+
+    Returns:
+      The coefficient of each unknown variable in `dim`, and the rest; None if `dim` is not linear
+      in them.
+    """
+    coefficients: dict[str, Dim] = {}
+    rest: Dim = 0
+    for term, coefficient in () if isinstance(dim, int) else dim._sorted_terms:
+        names = term.get_vars() & unknown
+        if not names:
+            rest = rest + _from_factors(term._factors, coefficient, dim.scope)
+            continue
+        others = [(f, power) for f, power in term._factors if not f.get_vars() & names]
+        mine = [(f, power) for f, power in term._factors if f.get_vars() & names]
+        ((factor, power), *more) = mine
+        if more or power != 1 or factor.var is None:
+            return None
+        slope = _from_factors(others, coefficient, dim.scope)
+        coefficients[factor.var] = coefficients.get(factor.var, 0) + slope
+    return coefficients, (dim if isinstance(dim, int) else rest)
+
+
+def _from_factors(factors: Sequence[Any], coefficient: int, scope: Any) -> Dim:
+    """The product of factors with their powers and of a coefficient."""
+    term = shape_poly._DimTerm(tuple(factors))
+    return shape_poly._DimExpr._from_term(term, coefficient, scope)
+
+
+def dim_constraints(scope: Any) -> list[tuple[str, bool, Dim]]:
+    """The constraints of a scope that the user gave or that JAX derives from them.
+
+    Returns:
+      For each its text, whether it is an equality, and a dimension that is to be zero if it is
+      one and else at least zero.
+    """
+    equal = shape_poly.Comparator.EQ
+    return [(c.debug_str, c.cmp == equal, c.diff) for c in scope._explicit_constraints]
+
+
+def variable_in_scope(name: str, scope: Any) -> Dim:
+    """What JAX takes a dimension variable for: itself, unless a constraint says what it equals."""
+    return shape_poly._DimExpr._from_var(name, scope)
+
+
+def makes_references(jaxpr: jex_core.ClosedJaxpr) -> bool:
+    """Whether a jaxpr makes references, and is given none."""
+    is_given = any(isinstance(aval, AbstractRef) for aval in jaxpr.in_avals)
+    makes = any(isinstance(effect, core.InternalMutableArrayEffect) for effect in jaxpr.effects)
+    return makes and not is_given
+
+
+def without_references(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
+    """A jaxpr that does with values what another does with the references that it makes."""
+    return discharge.discharge_state(jaxpr)
+
+
 def run_state(*operands: Any, **params: Any) -> Sequence[Any]:
     """What the primitive `run_state` computes, without references."""
     return _cpu_primitives()["run_state"].impl(*operands, **params)
 
 
-def evaluate(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> list[Any]:
-    """Runs one equation on arrays with JAX itself; PRNG keys are given as their words."""
-    with enable_x64(), eqn.ctx.manager:
+def evaluate(
+    eqn: jex_core.JaxprEqn,
+    operands: Sequence[Any],
+    shapes: Mapping[int, tuple[int, ...]] | None = None,
+) -> list[Any]:
+    """Runs one equation on arrays with JAX itself; PRNG keys are given as their words.
+
+    Args:
+      eqn: the equation.
+      operands: arrays.
+      shapes: of a callback, the shapes of the results that are symbolic, by position.
+    """
+    with our_settings(), eqn.ctx.manager:
         values = [
             jax.random.wrap_key_data(x, impl=key_impl(var.aval.dtype))
             if jax.dtypes.issubdtype(var.aval.dtype, jax.dtypes.prng_key)
             else x
             for x, var in zip(operands, eqn.invars, strict=True)
         ]
+        callback = _CALLBACKS.get(eqn.primitive.name)
+        if callback is not None:
+            return _checked(callback(*values, **eqn.params), eqn, shapes or {})
         params = eqn.primitive.get_bind_params(eqn.params)
         results = eqn.primitive.bind(*values, **params)
     return list(results) if eqn.primitive.multiple_results else [results]
+
+
+# What these primitives do. As programs JAX would compile them, and then keep program and callback.
+_CALLBACKS: dict[str, Callable[..., Any]] = {
+    "pure_callback": jax_callback.pure_callback_impl,
+    "io_callback": jax_callback.io_callback_impl,
+}
+
+
+def _checked(
+    results: Sequence[Any], eqn: jex_core.JaxprEqn, shapes: Mapping[int, tuple[int, ...]]
+) -> list[np.ndarray]:
+    """What a callback has returned, if its shapes and dtypes are those of the equation."""
+    arrays = [np.asarray(x) for x in results]
+    for i, (x, var) in enumerate(zip(arrays, eqn.outvars, strict=True)):
+        shape = shapes.get(i, var.aval.shape)
+        for what, expected in (("shape", shape), ("dtype", var.aval.dtype)):
+            actual = getattr(x, what)
+            if expected != actual:
+                raise RuntimeError(
+                    f"incorrect {what} of result {i} of a callback: {actual}, not {expected}"
+                )
+    return arrays
 
 
 def physical_dtype(dtype: Any) -> np.dtype:
@@ -277,3 +523,20 @@ def random_gamma(words: Any, alpha: Any, *, impl: Any, log_space: bool, partitio
 def _on_words(fun: Callable[..., Any], partitionable: bool, *args: Any, **kwargs: Any) -> Any:
     with jax_config.threefry_partitionable(partitionable):
         return fun(*args, **kwargs)
+
+
+def _in_own_dtype(fun: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *operands: fun(*operands, dtype=operands[0].dtype)
+
+
+# Primitives for which JAX has no op of XLA, but a function of arrays of one shape, in float32 or
+# float64. Its versions differ in numbers of steps, and at infinity.
+SPECIAL_FUNCTIONS = {
+    "igamma": _in_own_dtype(special.igamma_impl),
+    "igammac": _in_own_dtype(special.igammac_impl),
+    "igamma_grad_a": _in_own_dtype(special.igamma_grad_a_impl),
+    "regularized_incomplete_beta": _in_own_dtype(special.regularized_incomplete_beta_impl),
+}
+
+# What digamma is at its pole at zero; at the other poles it is NaN.
+DIGAMMA_AT_ZERO = -np.inf if jax.__version_info__ >= (0, 12) else np.nan

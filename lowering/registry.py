@@ -13,14 +13,17 @@ Passes and the interpreter ask for the traits of a primitive; they have no lists
 """
 
 import collections
+import contextlib
 import dataclasses
 import enum
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
+import jax.extend.core as jex_core
 import numpy as np
 
-from lowering.targets import TARGETS, TF, Target
+from lowering import jax_compat
+from lowering.targets import TARGETS, TF, Target, resolve
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
@@ -96,21 +99,57 @@ class Facts:
     refusal: str | None = None
 
 
+# The primitives that passes introduce, by name.
+_OURS: dict[str, jex_core.Primitive] = {}
 _RULES: dict[tuple[str, str], list[Rule]] = collections.defaultdict(list)
 _FACTS: dict[str, Facts] = collections.defaultdict(Facts)
 _NO_FACTS = Facts()
 
 
 def _register(
-    primitives: Sequence[str], target: Target, new: Rule, traits: Trait = Trait.NONE
+    primitives: Sequence[str],
+    target: Target | str,
+    new: Rule,
+    traits: Trait = Trait.NONE,
+    replace: bool = False,
 ) -> None:
+    base = resolve(True, target)
     for primitive in primitives:
-        rules = _RULES[primitive, target.name]
-        if any(other.dtypes == new.dtypes for other in rules):
-            raise ValueError(f"{primitive!r} has two rules for target {target.name!r}")
-        # Rules for some dtypes take precedence over the rule for all.
-        rules.insert(0 if new.dtypes is not None else len(rules), new)
+        if replace:
+            _remove(primitive, base, new.dtypes)
+        for to in _heirs(base) if replace else [base]:
+            rules = _RULES[primitive, to.name]
+            other = next((rule for rule in rules if rule.dtypes == new.dtypes), None)
+            if other is not None:
+                raise ValueError(
+                    f"{primitive!r} has two rules for target {to.name!r}: {_origin(other)} and "
+                    f"{_origin(new)}. If the second is to take the place of the first, register "
+                    "it with replace=True"
+                )
+            # Rules for some dtypes take precedence over the rule for all.
+            rules.insert(0 if new.dtypes is not None else len(rules), new)
         _FACTS[primitive].traits |= traits
+
+
+def _remove(primitive: str, base: Target, dtypes: frozenset[np.dtype] | None) -> None:
+    """Removes what a new rule takes the place of, and what is known of the primitive beside it."""
+    for target in _heirs(base):
+        rules = _RULES[primitive, target.name]
+        rules[:] = [
+            rule
+            for rule in rules
+            if dtypes is not None and (rule.dtypes is None or not rule.dtypes <= dtypes)
+        ]
+    _FACTS[primitive] = Facts()
+
+
+def _heirs(base: Target) -> list[Target]:
+    """A target and those that inherit its rules."""
+    return [target for target in TARGETS.values() if base.name in _chain(target)]
+
+
+def _origin(rule: Rule) -> str:
+    return f"{rule.fun.__module__}.{getattr(rule.fun, '__qualname__', rule.fun)}"
 
 
 def _dtype_set(dtypes: Collection[Any] | None) -> frozenset[np.dtype] | None:
@@ -119,18 +158,20 @@ def _dtype_set(dtypes: Collection[Any] | None) -> frozenset[np.dtype] | None:
 
 def rule(
     *primitives: str,
-    target: Target = TF,
+    target: Target | str = TF,
     dtypes: Collection[Any] | None = None,
     keep_constants: bool = False,
     held: bool = False,
     traits: Trait = Trait.NONE,
     fold: Callable[..., np.ndarray] | None = None,
+    replace: bool = False,
 ) -> Callable[[Fun], Fun]:
     """Registers a function `(ctx, *tensors, **params)` as the rule of `primitives`.
 
     Args:
-      *primitives: names of JAX primitives.
-      target: the target for which the rule is written; targets derived from it inherit it.
+      *primitives: names of primitives.
+      target: the target for which the rule is written, or its name; targets derived from it
+        inherit it.
       dtypes: restricts the rule to equations whose first operand has one of these dtypes. A rule
         for narrow dtypes covers equations with any operand or result of them, and takes them as
         they are held.
@@ -141,12 +182,16 @@ def rule(
       traits: traits of the primitives, whatever the target and dtype.
       fold: a NumPy function `(*operands, **params)` that evaluates the primitive at lowering time,
         instead of the rule.
+      replace: takes the place of all rules that there are for these dtypes, for the target and
+        those derived from it; and of the traits, which are those given here.
+
+    Raises:
+      ValueError: if there is a rule already and it is not to be replaced, or for an unknown target.
     """
 
     def decorate(fun):
-        _register(
-            primitives, target, Rule(fun, False, _dtype_set(dtypes), keep_constants, held), traits
-        )
+        new = Rule(fun, False, _dtype_set(dtypes), keep_constants, held)
+        _register(primitives, target, new, traits, replace)
         for primitive in primitives if fold else ():
             _FACTS[primitive].fold = fold
         return fun
@@ -156,9 +201,10 @@ def rule(
 
 def decomposition(
     *primitives: str,
-    target: Target = TF,
+    target: Target | str = TF,
     dtypes: Collection[Any] | None = None,
     traits: Trait = Trait.NONE,
+    replace: bool = False,
 ) -> Callable[[Fun], Fun]:
     """Registers a JAX function `(*operands, **params)` as the rule of `primitives`.
 
@@ -167,7 +213,7 @@ def decomposition(
     """
 
     def decorate(fun):
-        _register(primitives, target, Rule(fun, True, _dtype_set(dtypes)), traits)
+        _register(primitives, target, Rule(fun, True, _dtype_set(dtypes)), traits, replace)
         return fun
 
     return decorate
@@ -198,6 +244,23 @@ def refuse(*primitives: str, reason: str) -> None:
     """
     for primitive in primitives:
         _FACTS[primitive].refusal = reason
+
+
+def new_primitive(
+    name: str, kind: type[jex_core.Primitive] = jex_core.Primitive
+) -> jex_core.Primitive:
+    """A primitive of our own, which no program has before a pass puts it there."""
+    _OURS[name] = kind(name)
+    return _OURS[name]
+
+
+def is_namesake(primitive: Any) -> bool:
+    """Whether a primitive of a user has the name of one of JAX or of ours, but is another.
+
+    Rules are found by name, but that of the other primitive would compute something else.
+    """
+    ours = _OURS.get(primitive.name, primitive)
+    return ours is not primitive or jax_compat.is_namesake(primitive)
 
 
 def facts(primitive: str) -> Facts:
@@ -232,6 +295,21 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
             if not named if candidate.dtypes is None else dtype in candidate.dtypes:
                 return candidate
     return None
+
+
+@contextlib.contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """A context in which rules are registered; if it ends with an error, none of them is."""
+    rules = {key: list(value) for key, value in _RULES.items()}
+    known = {name: dataclasses.replace(value) for name, value in _FACTS.items()}
+    try:
+        yield
+    except Exception:
+        _RULES.clear()
+        _RULES.update(rules)
+        _FACTS.clear()
+        _FACTS.update(known)
+        raise
 
 
 def primitives(target: Target = TF) -> frozenset[str]:

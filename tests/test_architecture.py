@@ -37,10 +37,10 @@ def pattern_of_the_page(blocks, monkeypatch):
     scope = dict(vars(fusion))
     exec(program, scope)
     patterns = (*fusion.PATTERNS, eval(pattern, scope))
-    pipeline.optimized.cache_clear()
+    pipeline.forget()
     with mock.patch.object(pipeline, "PATTERNS", patterns):
         yield patterns
-    pipeline.optimized.cache_clear()
+    pipeline.forget()
 
 
 def test_the_pattern_is_found(blocks, pattern_of_the_page):

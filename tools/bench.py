@@ -191,7 +191,7 @@ def report_gains(
     inputs = jax.tree.map(tf.constant, inputs)
 
     def run(compiled: bool) -> tuple[Callable[[], Any], int]:
-        pipeline.optimized.cache_clear()
+        pipeline.forget()
         fun = functools.partial(lowering.convert(_fresh(program.fun), target=target), *variables)
         function = tf.function(fun, autograph=False, jit_compile=compiled)
         concrete = function.get_concrete_function(inputs)
@@ -208,7 +208,7 @@ def report_gains(
             ratio = np.median(times / seconds[:, 0])
             value = f"{ratio:.2f} (nodes {nodes / runs[0][1]:.2f})"
             rows.append((program.name, f"{mode} without {choice}", value))
-    pipeline.optimized.cache_clear()
+    pipeline.forget()
     return rows
 
 

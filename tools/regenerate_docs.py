@@ -4,14 +4,16 @@
     python -m tools.regenerate_docs --database sweep.sqlite
     python -m tools.regenerate_docs --check
 
-With --database, a complete green sweep of everything with the installed version of JAX replaces the
-evidence of that version in g3doc/evidence.json. With --check nothing is written; the exit code is 1
-if the documents are out of date, or if harnesses or limitations have changed since the sweep.
+With --database, a complete green sweep with the installed version of JAX replaces the evidence of
+that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. With --check
+nothing is written; the exit code is 1 if the documents are out of date, or if harnesses or
+limitations have changed since the sweep.
 """
 
 import argparse
 import collections
 import contextlib
+import json
 import pathlib
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -25,14 +27,18 @@ from harnesses.cell import Outcome, Verdict
 from harnesses.database import Database
 from harnesses.evidence import Evidence
 from harnesses.harness import all_harnesses
-from harnesses.sweep import Selection, versions
+from harnesses.selection import Selection
+from harnesses.sweep import versions
+from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 EVIDENCE = G3DOC / "evidence.json"
+ACCURACY = G3DOC / "accuracy.json"
 DOCUMENTS = (
+    "accuracy.md",
     "jax_primitives_coverage.md",
     "no_xla_limitations.md",
     "primitives_with_limited_support.md",
@@ -122,8 +128,10 @@ def render(swept: Mapping[str, Evidence]) -> dict[str, str]:
     environment.filters["dtypes"] = dtype_summary
     rows = coverage(swept)
     values: dict[str, Any] = {
+        "accuracy": json.loads(ACCURACY.read_text()),
         "evidence": list(swept.values()),
         "coverage": rows,
+        "variants": [variant for variant in VARIANTS if variant != PLAIN],
         "with_status": _group(rows),
         "limitations": _limitations(swept),
         "count": lambda primitives, column: sum(
@@ -156,19 +164,23 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
     """`swept` with the evidence of the sweep in a database by the installed version of JAX.
 
     Raises:
-      ValueError: if there is no complete sweep of everything, or if it is not green.
+      ValueError: if there is no complete sweep of all harnesses, or if it is not green.
     """
     with contextlib.closing(Database(path)) as database:
-        for sweep, ran in database.finished(Selection().as_data()):
-            if ran != versions():
-                continue
+        found = [
+            sweep
+            for per_harness in ("all", "two")
+            for sweep, ran in database.finished(Selection(per_harness=per_harness).as_data())
+            if ran == versions()
+        ]
+        for sweep in found[:1]:
             rows = database.rows(sweep)
-            bad = sum(row.verdict not in (Verdict.EQUAL, Verdict.LIMITED) for row in rows)
+            bad = sum(not Verdict(row.verdict).is_as_expected for row in rows)
             if bad:
                 raise ValueError(f"the sweep in {path} has {bad} unexpected or stale cells")
-            new = evidence.condense(ran, rows, jax_compat.cpu_primitives())
-            return {**swept, ran.jax: new}
-    raise ValueError(f"{path} has no complete sweep of everything by the versions that now run")
+            new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
+            return {**swept, new.versions.jax: new}
+    raise ValueError(f"{path} has no complete sweep of all harnesses by the versions that now run")
 
 
 def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[str]:

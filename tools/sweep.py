@@ -23,10 +23,12 @@ from typing import TextIO
 import jax
 import tqdm
 
-from harnesses.cell import DEVICES, MODES, Verdict
+from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
 from harnesses.harness import all_harnesses
-from harnesses.sweep import Catalogue, Report, Selection, SelectionError, sweep
+from harnesses.selection import Selection, SelectionError
+from harnesses.sweep import Catalogue, Report, sweep
+from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import TARGETS
 
 DATABASE = pathlib.Path("sweep.sqlite")
@@ -41,9 +43,12 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     selection = Selection(
         primitives=args.primitive or ("*",),
         dtypes=args.dtype or ("*",),
-        modes=args.mode or MODES,
-        targets=args.target or tuple(TARGETS),
+        modes=args.mode or ALL_MODES,
+        targets=args.target or tuple(SWEPT),
         devices=args.device or ("cpu",),
+        variants=args.variant or ("*",),
+        share=args.variants,
+        per_harness=args.per_harness or ("all" if any(_filters(args)) else "two"),
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
@@ -72,6 +77,11 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         print(f"interrupted after {progress.done} of {progress.total} cells; run it again to go on")
         return 130
     return 0 if report.is_green else 1
+
+
+def _filters(args: argparse.Namespace) -> Sequence[Sequence[str] | None]:
+    """What the command selects."""
+    return args.primitive, args.dtype, args.mode, args.target, args.device, args.variant
 
 
 class _Progress:
@@ -122,9 +132,10 @@ def print_report(report: Report, verbose: bool) -> None:
             print("{:32}{:>8}{:>8}{:>8}{:>12}{:>8}{:>10}{:>9}".format(*line))
         print()
 
-    bad = [row for row in report.rows if row.verdict in (Verdict.UNEXPECTED, Verdict.STALE)]
+    bad = [row for row in report.rows if not Verdict(row.verdict).is_as_expected]
     for row in bad[:_SHOWN_CELLS]:
-        place = f"{row.harness}, {row.mode} on {row.target} ({row.device})"
+        variant = "" if row.variant == PLAIN else f" ({row.variant})"
+        place = f"{row.harness}{variant}, {row.mode} on {row.target} ({row.device})"
         what = row.limitation if row.verdict == Verdict.STALE else row.message
         print(f"{row.verdict}: {place}: {row.outcome}: {what[:500]}")
     if len(bad) > _SHOWN_CELLS:
@@ -132,20 +143,27 @@ def print_report(report: Report, verbose: bool) -> None:
     for primitive, limitation in report.unused:
         print(f"stale: no cell of {primitive} is under the limitation {limitation.reason!r}")
 
+    missing = report.count(Verdict.NO_VARIANT)
+    if report.variants or missing:
+        print(
+            f"{report.variants} of the cells are of variants; JAX itself cannot map, differentiate "
+            f"or trace {missing} more"
+        )
     equal, limited, unexpected = map(
         report.count, (Verdict.EQUAL, Verdict.LIMITED, Verdict.UNEXPECTED)
     )
     print(
-        f"{len(report.rows)} cells: {equal} equal, {limited} limited, {unexpected} unexpected, "
-        f"{report.stale} stale"
+        f"{len(report.rows) - missing} cells: {equal} equal, {limited} limited, "
+        f"{unexpected} unexpected, {report.stale} stale"
     )
 
 
 def _line(primitive: str, rows: Sequence[Row]) -> tuple[str | int, ...]:
+    rows = [row for row in rows if row.verdict != Verdict.NO_VARIANT]
     counts = collections.Counter(row.verdict for row in rows)
     worst = max((row.error for row in rows if row.verdict == Verdict.EQUAL), default=0.0)
     seconds = sum(row.seconds for row in rows)
-    verdicts = [counts[verdict] for verdict in Verdict]
+    verdicts = [counts[verdict] for verdict in Verdict if verdict != Verdict.NO_VARIANT]
     return (primitive, len(rows), *verdicts, f"{worst:.2g}", f"{seconds:.1f} s")
 
 
@@ -192,9 +210,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     filters = {
         "primitive": "name of a JAX primitive",
         "dtype": "name of a dtype",
-        "mode": f"of {', '.join(MODES)}",
-        "target": f"of {', '.join(TARGETS)}",
+        "mode": f"of {', '.join(ALL_MODES)}",
+        "target": f"of {', '.join(TARGETS)}; {' and '.join(SWEPT)} by default",
         "device": f"of {', '.join(DEVICES)}; cpu by default",
+        "variant": f"of {', '.join(VARIANTS)}",
     }
     for name, what in filters.items():
         parser.add_argument(
@@ -203,6 +222,21 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
             metavar="PATTERN",
             help=f"{what}, or a pattern with * and ?; may be repeated",
         )
+    parser.add_argument(
+        "--variants",
+        choices=("part", "all", "none"),
+        default="part",
+        help="which variants of harnesses to run beside the harnesses as they are; by default a "
+        "part that has each primitive, dtype and kind of variant, and differs from run to run",
+    )
+    parser.add_argument(
+        "--per-harness",
+        choices=("two", "all", "one", "half"),
+        help="in which of the selected modes and targets each harness is run: in two of the modes, "
+        "on a target each, in all of them, in one, or half of the harnesses in one; by default in "
+        "all if something is selected, else in two. Which they are differs from run to run; cells "
+        "of limitations are always run",
+    )
     parser.add_argument(
         "--workers", type=int, metavar="N", help="number of processes; one per core by default"
     )

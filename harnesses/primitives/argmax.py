@@ -4,6 +4,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import BOOL, FLOAT, INTEGER, name, random, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
@@ -12,6 +13,7 @@ def _arg(fun, axis, index_dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def argmax_and_argmin():
     for primitive, fun in {"argmax": lax.argmax, "argmin": lax.argmin}.items():
         for dtype in BOOL + INTEGER + FLOAT:

@@ -6,10 +6,12 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import FLOAT, INTEGER, full_range, name
+from harnesses.axes import axes, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(axes(0, 1))
 def bitcast_convert_type():
     for dtype in INTEGER + FLOAT:
         for to in INTEGER + FLOAT:

@@ -4,11 +4,13 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import BOOL, INTEGER, full_range, name, pairs, random, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from harnesses.primitives.binary import broadcast_binary
 
 
 @harnesses
+@symbolic(every_axis)
 def bitwise():
     operations = {"and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor}
     for primitive, fun in operations.items():
@@ -18,6 +20,7 @@ def bitwise():
 
 
 @harnesses
+@symbolic(every_axis)
 def bits():
     for dtype in BOOL + INTEGER:
         yield Harness("not", name(dtype), lax.bitwise_not, (specials(dtype),))

@@ -7,10 +7,12 @@ from jax import lax
 from jax.experimental import io_callback
 
 from harnesses.arguments import ALL, name, random
+from harnesses.axes import axes, every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def pure_callback():
     def reverse(x):
         return jax.pure_callback(lambda x: np.asarray(x)[::-1], x, x, vmap_method="sequential")
@@ -27,10 +29,11 @@ def pure_callback():
         words,
         jax.random.wrap_key_data(words),
     )
-    yield Harness("pure_callback", "key", key, (np.array([1, 2], np.uint32),))
+    yield Harness("pure_callback", "key", key, (np.array([1, 2], np.uint32),), symbolic=axes())
 
 
 @harnesses
+@symbolic(every_axis)
 def effects():
     x = random((4,), np.float32)
 

@@ -10,6 +10,7 @@ from jax.experimental import custom_partitioning as partitioning
 from jax.experimental import pallas
 
 from harnesses.arguments import ALL, INEXACT, full_range, name, random
+from harnesses.axes import axes, every_axis, symbolic
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
@@ -20,6 +21,7 @@ def _rotated(x):
 
 
 @harnesses
+@symbolic(every_axis)
 def jit():
     inner = jax.jit(_rotated)
     for dtype in ALL:
@@ -40,16 +42,20 @@ def jit():
         "long_on_a_constant",
         lambda x: many(x) + many(jnp.arange(3, dtype=np.int32)) + many(x + np.int32(1)),
         (x,),
+        symbolic=axes(),
     )
     yield Harness("jit", "no_operands", jax.jit(lambda: jnp.arange(3, dtype=np.int32)), ())
     table = np.arange(6, dtype=np.int32).reshape(2, 3)
-    yield Harness("jit", "closure_over_constant", jax.jit(lambda x: x @ table.T), (x,))
+    yield Harness(
+        "jit", "closure_over_constant", jax.jit(lambda x: x @ table.T), (x,), symbolic=axes()
+    )
     yield Harness("jit", "operand_is_result", jax.jit(lambda x, y: (y, x, x)), (x, x))
     nested = jax.jit(lambda x: jax.jit(lambda y: jax.jit(jnp.flip)(y) + x)(x * 2))
     yield Harness("jit", "nested", nested, (x,))
 
 
 @harnesses
+@symbolic(every_axis)
 def custom_jvp_call():
     @jax.custom_jvp
     def f(x):
@@ -77,6 +83,7 @@ def custom_jvp_call():
 
 
 @harnesses
+@symbolic(every_axis)
 def custom_vjp_call():
     @jax.custom_vjp
     def f(x, n):
@@ -101,6 +108,7 @@ def custom_vjp_call():
 
 
 @harnesses
+@symbolic(every_axis)
 def remat2():
     def f(x):
         return jnp.sin(jnp.cos(x)) + x
@@ -124,6 +132,7 @@ def remat2():
 
 
 @harnesses
+@symbolic(every_axis)
 def remat_opt():
     @jax.custom_vjp
     def f(x):
@@ -141,6 +150,7 @@ def remat_opt():
 
 
 @harnesses
+@symbolic(every_axis)
 def custom_linear_solve():
     def solve(a, b, *, symmetric=False, transpose=True):
         def matvec(x):
@@ -182,6 +192,7 @@ def custom_linear_solve():
 
 
 @harnesses
+@symbolic(every_axis)
 def custom_vmap_call():
     @jax.custom_batching.custom_vmap
     def f(x):
@@ -195,6 +206,7 @@ def custom_vmap_call():
 
 
 @harnesses
+@symbolic(every_axis)
 def linear_call():
     def f(r, x):
         return x / r
@@ -210,6 +222,7 @@ def linear_call():
 
 
 @harnesses
+@symbolic(every_axis)
 def composite():
     for dtype in (np.float32, np.int32):
         square = lax.composite(lambda x, *, scale: x * x * scale, "test.square", version=2)
@@ -218,6 +231,7 @@ def composite():
 
 
 @harnesses
+@symbolic(every_axis)
 def custom_partitioning():
     @partitioning.custom_partitioning
     def f(x, y):
@@ -229,6 +243,7 @@ def custom_partitioning():
 
 
 @harnesses
+@symbolic(every_axis)
 def run_state():
     def f(refs):
         x, y = refs

@@ -7,6 +7,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 
@@ -15,6 +16,7 @@ _close = linalg.relative_to_norm()
 
 
 @harnesses
+@symbolic(every_axis)
 def cholesky():
     for dtype in DTYPES:
         for shape in ((4, 4), (1, 1), (2, 3, 5, 5), (0, 0), (2, 0, 0), (0, 3, 3)):
@@ -44,6 +46,7 @@ def cholesky():
 
 
 @harnesses
+@symbolic(every_axis)
 def cholesky_update():
     for dtype in (np.float32, np.float64):
         for n in (0, 1, 5):

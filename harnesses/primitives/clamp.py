@@ -4,11 +4,13 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, FLOAT, is_complex, name, random, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from harnesses.primitives.binary import extremum
 
 
 @harnesses
+@symbolic(every_axis)
 def clamp():
     for dtype in ALL:
         step = 29 if is_complex(dtype) else 3

@@ -9,6 +9,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from harnesses.arguments import ALL, BOOL, FLOAT, INTEGER, NUMBER, full_range, name, random
+from harnesses.axes import multiples, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 from harnesses.meshes import bind, mesh, on_mesh
@@ -55,6 +56,7 @@ def axis_index():
 
 
 @harnesses
+@symbolic(multiples(4, 8))
 def reductions():
     for primitive, fun in (("psum", lax.psum), ("pmax", lax.pmax), ("pmin", lax.pmin)):
         yield from _reductions(primitive, fun)
@@ -89,6 +91,7 @@ def _reductions(primitive, fun):
 
 
 @harnesses
+@symbolic(multiples(2, 4))
 def psum_invariant():
     def over_one_and_both_axes(x):
         return lax.psum(x, "y"), lax.psum({"x": x, "constant": 2, "bool": x > 3}, BOTH)
@@ -100,6 +103,7 @@ def psum_invariant():
 
 
 @harnesses
+@symbolic(multiples(2, 8))
 def all_gather():
     def case(case, out_specs, *args, dtypes=(np.float32,), shape=(2, 8), **params):
         gather = each(functools.partial(lax.all_gather, **params))
@@ -125,36 +129,43 @@ def all_gather():
 
 
 @harnesses
+@symbolic(multiples(16, 32))
 def reduce_scatter():
-    def case(case, in_specs, out_specs, dtype=np.float32, shape=(4, 32), **params):
+    def case(case, in_specs, out_specs, dtype=np.float32, shape=(4, 32), axes=(), **params):
         params = {"axis_name": "y", **params}
         run = untracked(functools.partial(lax.psum_scatter, **params), in_specs, out_specs)
-        return Harness("reduce_scatter", case, run, (arbitrary(shape, dtype),), sum_of(dtype))
+        args = (arbitrary(shape, dtype),)
+        return Harness("reduce_scatter", case, run, args, sum_of(dtype), symbolic=axes)
 
     for dtype in (np.int8, np.uint64, np.float16, np.float32, np.complex64):
         yield case(name(dtype), BY_BOTH, BY_BOTH, dtype, scatter_dimension=1, tiled=True)
-    yield case("not_tiled", P("y", "x"), P(BOTH), shape=(16, 4))
+    yield case("not_tiled", P("y", "x"), P(BOTH), shape=(16, 4), axes=("_, 2*n",))
     yield case("axes", P(None, BOTH), P(BOTH), shape=(8, 8), axis_name=("y", "x"), tiled=True)
     yield case("empty", BY_BOTH, BY_BOTH, shape=(16, 0), tiled=True)
     groups = {"axis_index_groups": GROUPS}
     yield case("groups", BY_BOTH, BY_BOTH, scatter_dimension=1, tiled=True, **groups)
-    yield case("groups_not_tiled", BY_BOTH, BY_X, shape=(4, 8), **groups)
+    axes = ("_, 4*n",)
+    yield case("groups_not_tiled", BY_BOTH, BY_X, shape=(4, 8), axes=axes, **groups)
     yield case("same_along_an_axis", BY_X, BY_BOTH, scatter_dimension=1, tiled=True)
 
 
 @harnesses
+@symbolic(multiples(16, 32))
 def all_to_all():
-    def case(case, *specs, dtypes=(np.float32,), shape=(8, 32), axis_name="y", **params):
+    def case(case, *specs, dtypes=(np.float32,), shape=(8, 32), axis_name="y", axes=(), **params):
         exchange = each(functools.partial(lax.all_to_all, axis_name=axis_name, **params))
         run = untracked(exchange, *specs)
-        return Harness("all_to_all", case, run, tuple(random(shape, d) for d in dtypes))
+        args = tuple(random(shape, d) for d in dtypes)
+        return Harness("all_to_all", case, run, args, symbolic=axes)
 
     both = BY_BOTH, BY_BOTH
     yield case("dtypes", *both, split_axis=0, concat_axis=1, tiled=True, dtypes=ALL)
     yield case("back", *both, split_axis=1, concat_axis=0, tiled=True)
     yield case("same_axis", *both, split_axis=1, concat_axis=1, tiled=True)
-    yield case("not_tiled", *both, split_axis=0, concat_axis=1)
-    yield case("not_tiled_back", *both, split_axis=1, concat_axis=0, shape=(4, 16))
+    axes = ("_, 4*n",)
+    yield case("not_tiled", *both, split_axis=0, concat_axis=1, axes=axes)
+    whole = {"shape": (4, 16), "axes": ("2*n, _",)}
+    yield case("not_tiled_back", *both, split_axis=1, concat_axis=0, **whole)
     yield case(
         "axes", P(None, BOTH), P(BOTH), axis_name=BOTH, split_axis=0, concat_axis=1, tiled=True
     )
@@ -162,11 +173,13 @@ def all_to_all():
     groups = {"axis_index_groups": GROUPS}
     yield case("groups", *both, split_axis=0, concat_axis=1, tiled=True, dtypes=ALL, **groups)
     yield case("groups_same_axis", *both, split_axis=1, concat_axis=1, tiled=True, **groups)
-    yield case("groups_not_tiled", *both, split_axis=0, concat_axis=1, shape=(4, 8), **groups)
+    groups |= {"shape": (4, 8), "axes": axes}
+    yield case("groups_not_tiled", *both, split_axis=0, concat_axis=1, **groups)
     yield case("same_along_an_axis", BY_X, BY_X, split_axis=0, concat_axis=1, tiled=True)
 
 
 @harnesses
+@symbolic(multiples(8, 4))
 def ppermute():
     def case(case, perm, axis_name="y", dtypes=(np.float32,), in_specs=BY_BOTH, shape=(4, 8)):
         permute = each(lambda x: lax.ppermute(x, axis_name, perm))
@@ -221,6 +234,7 @@ def tracked(primitive, *steps, in_specs=BY_X, out_specs=BY_X, check_vma=True):
 
 
 @harnesses
+@symbolic(multiples(8))
 def casts():
     yield from tracked("pvary", vary, in_specs=WHOLE)
     for primitive in ("preduced", "reduced_vary_cast", "reduced_vary_cast_p"):
@@ -231,6 +245,7 @@ def casts():
 
 
 @harnesses
+@symbolic(multiples(8))
 def casting():
     """Yields harnesses of collectives whose operand or result is not of varying type."""
     scatter = bind("unreduced_reduce_scatter", **_SCATTER)
@@ -242,6 +257,7 @@ def casting():
 
 
 @harnesses
+@symbolic(multiples(8))
 def asynchronous():
     """Yields harnesses of asynchronous collectives: pairs of a start and a done primitive."""
 

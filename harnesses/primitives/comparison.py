@@ -5,11 +5,13 @@ from jax import lax
 from jax.extend.core import primitives
 
 from harnesses.arguments import ALL, is_complex, is_float, name, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from harnesses.primitives.binary import broadcast_binary, some_pairs
 
 
 @harnesses
+@symbolic(every_axis)
 def comparison():
     for primitive in ("eq", "ne", "lt", "le", "gt", "ge"):
         fun = getattr(lax, primitive)
@@ -31,6 +33,7 @@ def _with_nans(dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def total_order():
     for primitive in ("eq_to", "lt_to", "le_to"):
         fun = getattr(primitives, f"{primitive}_p").bind

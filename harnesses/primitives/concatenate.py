@@ -4,10 +4,12 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, name, random
+from harnesses.axes import axes, axes_but, every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def concatenate():
     for dtype in ALL:
         yield _concatenate([(2, 3), (1, 3)], 0, dtype)
@@ -29,6 +31,7 @@ def concatenate():
         "constant_operand",
         lambda x: lax.concatenate([x, np.ones((2, 2), np.float32), x], 0),
         (random((1, 2), np.float32),),
+        symbolic=axes(),
     )
 
 
@@ -67,10 +70,12 @@ def _split(shape, sizes, axis, dtype=np.float32):
         case.replace(" ", ""),
         lambda x: lax.split(x, sizes, axis),
         (random(shape, dtype),),
+        symbolic=axes_but(axis),
     )
 
 
 @harnesses
+@symbolic(every_axis)
 def stack():
     for dtype in ALL:
         yield _stack((2, 3), 2, 1, dtype)
@@ -118,4 +123,5 @@ def _unstack(shape, axis, dtype=np.float32):
         case.replace(" ", ""),
         lambda x: lax.unstack(x, axis),
         (random(shape, dtype),),
+        symbolic=axes_but(axis),
     )

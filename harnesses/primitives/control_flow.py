@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, FLOAT, INTEGER, full_range, name, random
+from harnesses.axes import axes, axes_of, every_axis, symbolic
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 
@@ -19,6 +20,7 @@ def _swap(x):
 
 
 @harnesses
+@symbolic(every_axis)
 def cond():
     def rotate(p, x, y):
         return lax.cond(p, lambda x, y: (y, _swap(x)), lambda x, y: (_swap(x), y), x, y)
@@ -65,11 +67,19 @@ def cond():
     }
     for case, fun in cases.items():
         for p in (False, True):
-            args = (np.bool_(p), _X)
-            yield Harness("cond", f"{case}_{p}", fun, args, close(atol=1e-6), np.float32)
+            yield Harness(
+                "cond",
+                f"{case}_{p}",
+                fun,
+                (np.bool_(p), _X),
+                close(atol=1e-6),
+                np.float32,
+                symbolic=axes() if case in ("closure", "constant_results") else every_axis,
+            )
 
 
 @harnesses
+@symbolic(every_axis)
 def while_():
     for dtype in ALL:
 
@@ -139,8 +149,11 @@ def while_():
         "known": lambda n, x: x + lax.while_loop(lambda i: i < 9, lambda i: i + 2, np.int32(0)),
         "scatter": lambda n, x: lax.fori_loop(0, n, lambda i, x: x.at[i].set(x[i + 1]), x),
     }
+    # With a constant of the size of x.
+    fixed = ("fori", "unchanged_known_carry", "swapped_carry", "known_successor", "vmap_of_both")
     for case, fun in cases.items():
-        yield Harness("while", case, fun, (n, x))
+        axes_of_x = axes() if case in fixed else every_axis
+        yield Harness("while", case, fun, (n, x), symbolic=axes_of_x)
     newton = lambda x: lax.while_loop(  # noqa: E731
         lambda y: jnp.max(jnp.abs(y * y - x)) > 1e-3, lambda y: (y + x / y) / 2, x
     )
@@ -152,6 +165,7 @@ def while_():
 
 
 @harnesses
+@symbolic(every_axis)
 def scan():
     for dtype in ALL:
         for reverse in (False, True) if dtype == np.float32 else (False,):
@@ -161,7 +175,9 @@ def scan():
                 lax.scan, lambda c, x: (x, (_swap(c), x[0])), reverse=reverse, length=23
             )
             args = (random((3,), dtype), random((23, 3), dtype))
-            yield Harness("scan", f"{name(dtype)}_reverse={reverse}", fun, args)
+            yield Harness(
+                "scan", f"{name(dtype)}_reverse={reverse}", fun, args, symbolic=("c", "_, c")
+            )
     x = full_range((41, 2), np.int32)
     c = full_range((2,), np.int32)
 
@@ -223,7 +239,10 @@ def scan():
         "bool_carry": lambda c, x: lax.scan(lambda p, y: (p ^ (y > 0), p), c > 0, x),
     }
     for case, fun in cases.items():
-        yield Harness("scan", case, fun, (c, x))
+        axes_of_x = (
+            axes_of((), (0,)) if case in ("closure_over_constant", "known_init") else every_axis
+        )
+        yield Harness("scan", case, fun, (c, x), symbolic=axes_of_x)
 
     def rnn(w, h, x):
         def step(h, x):
@@ -252,6 +271,7 @@ def scan():
 
 
 @harnesses
+@symbolic(every_axis)
 def platform_index():
     fun = lambda x: lax.platform_dependent(x, cpu=jnp.flip, default=jnp.sin)  # noqa: E731
     yield Harness("platform_index", "cpu", fun, (np.arange(3, dtype=np.float32),))

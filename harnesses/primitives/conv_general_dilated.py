@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, COMPLEX, INTEGER, full_range, name, random, whole
+from harnesses.axes import axes_of, every_axis, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 from lowering.ops.dtypes import LOW_PRECISION
@@ -27,6 +28,20 @@ def _comparer(dtype, terms=64):
     return close(ulps=4, atol=4 * terms * float(ml_dtypes.finfo(dtype).eps))
 
 
+def _axes(numbers, padding="VALID", feature_group_count=1, batch_group_count=1, **_):
+    """The rule for the axes of a convolution: all but those that hold groups or lose elements."""
+    lhs, rhs, _ = numbers
+    fixed = set()
+    if feature_group_count > 1:
+        fixed |= {"C", "I", "O"}
+    if batch_group_count > 1:
+        fixed |= {"N", "O"}
+    if not isinstance(padding, str):
+        spatial = [axis for axis in lhs if axis not in "NC"]
+        fixed |= {axis for axis, edges in zip(spatial, padding, strict=True) if sum(edges) < 0}
+    return axes_of(*([i for i, axis in enumerate(x) if axis not in fixed] for x in (lhs, rhs)))
+
+
 def _harness(case, lhs, rhs, dtype=np.float32, rhs_dtype=None, strides=None, padding="VALID", **kw):
     kw.setdefault("dimension_numbers", _NHWC)
     strides = strides or (1,) * (len(lhs) - 2)
@@ -37,10 +52,12 @@ def _harness(case, lhs, rhs, dtype=np.float32, rhs_dtype=None, strides=None, pad
     args = random(lhs, dtype, -2, 2), random(rhs, rhs_dtype or dtype, -2, 2)
     comparer = _comparer(kw.get("preferred_element_type") or dtype)
     case = f"{case}_{name(dtype)}"
-    return Harness("conv_general_dilated", case, convolve, args, comparer)
+    symbolic = _axes(kw["dimension_numbers"], padding, **kw)
+    return Harness("conv_general_dilated", case, convolve, args, comparer, symbolic=symbolic)
 
 
 @harnesses
+@symbolic(every_axis)
 def dtypes():
     for dtype in ALL:
         yield _harness("dtype", (2, 6, 5, 4), (3, 2, 4, 6), dtype, padding="SAME")
@@ -186,6 +203,7 @@ def transposed():
             ),
             (random((2, 4, 5, 3), dtype), random(kernel, dtype)),
             _comparer(dtype, 200),
+            symbolic=("b, h, w, _",),
         )
 
 
@@ -368,6 +386,7 @@ def empty():
 
 
 @harnesses
+@symbolic(every_axis)
 def nonfinite():
     for dtype in (*LOW_PRECISION, np.float32, np.float64):
         image = np.ones((1, 5, 5, 1), dtype)
@@ -410,6 +429,9 @@ def gradients():
                 lambda x, y, z, f=convolve: jax.vjp(f, x, y)[1](z),
                 (random(lhs, dtype, -1, 1), random(rhs, dtype, -1, 1), random(out, dtype, -1, 1)),
                 _comparer(dtype, 112 if dtype in COMPLEX else 64),
+                symbolic=("_, _, _, c", "_, _, c, _")
+                if "batch_group_count" in params
+                else ("b, ...", None, "b, ..."),
             )
     for lhs, rhs, numbers, strides in (
         ((2, 9, 3), (3, 3, 5), ("NHC", "HIO", "NHC"), (2,)),
@@ -429,4 +451,5 @@ def gradients():
             lambda x, y, z, f=strided: jax.vjp(f, x, y)[1](z),
             tuple(random(shape, np.float32, -1, 1) for shape in (lhs, rhs, out)),
             _comparer(np.float32, 64),
+            symbolic=("b, ...", None, "b, ..."),
         )

@@ -6,6 +6,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, full_range, is_complex, name, random, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from harnesses.primitives.unary import normals
 
@@ -40,6 +41,7 @@ def _values(dtype, to):
 
 
 @harnesses
+@symbolic(every_axis)
 def convert_element_type():
     for dtype in ALL:
         for to in ALL:

@@ -15,6 +15,7 @@ from harnesses.arguments import (
     name,
     random,
 )
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -29,6 +30,7 @@ def _comparer(dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def cumulative():
     for primitive, fun, low in (
         ("cumsum", lax.cumsum, 0.5),

@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, COMPLEX, FLOAT, INTEGER, full_range, name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -74,6 +75,7 @@ def _operands(lhs, rhs, lhs_dtype, rhs_dtype=None):
 
 
 @harnesses
+@symbolic(every_axis)
 def dimensions():
     for lhs, rhs, contract, batch in _DIMENSIONS:
         for dtype in (np.float32, np.int32, np.complex64, ml_dtypes.bfloat16):
@@ -89,6 +91,7 @@ def dimensions():
 
 
 @harnesses
+@symbolic(every_axis)
 def dtypes():
     batched = ((2, 5, 6), (2, 6, 3), ((2,), (1,)), ((0,), (0,)))
     for dtype, (lhs, rhs, contract, batch) in itertools.product(ALL, (_MATRICES, batched)):
@@ -118,6 +121,7 @@ def dtypes():
 
 
 @harnesses
+@symbolic(every_axis)
 def nonfinite():
     for dtype in (*FLOAT, np.complex64):
         rows = np.array(
@@ -140,6 +144,7 @@ def nonfinite():
 
 
 @harnesses
+@symbolic(every_axis)
 def element_types():
     """Yields harnesses with operands of two dtypes, or with a preferred dtype of the result."""
     int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
@@ -225,6 +230,7 @@ def _cast(make, dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def precisions():
     """Yields harnesses of precision hints and of dot algorithms, which name compute dtypes."""
     presets = lax.DotAlgorithmPreset

@@ -5,7 +5,8 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, INTEGER, name, random
-from harnesses.harness import Harness, harnesses
+from harnesses.axes import axes_of, every_axis
+from harnesses.harness import DERIVATIVES, Harness, harnesses
 
 
 @harnesses
@@ -25,6 +26,8 @@ def dynamic_slice():
                 random((300,), np.float32),
                 *(np.array(min(start, info.max), index_dtype) for start in starts),
             ),
+            # XLA takes a large unsigned start that it knows, as it does here, for a negative one.
+            derivatives=DERIVATIVES if info.min else None,
         )
     for shape, starts, sizes in [
         ((), (), ()),
@@ -55,6 +58,7 @@ def dynamic_slice():
         "some_starts_known",
         lambda x, i: lax.dynamic_slice(x, (np.int32(1), i, np.int32(9)), (1, 2, 2)),
         (random((2, 4, 5), np.float32), np.int32(2)),
+        symbolic=axes_of((0,)),
     )
     yield Harness(
         "dynamic_slice",
@@ -69,7 +73,18 @@ def dynamic_slice():
         "scan_over_rows",
         lambda x: lax.map(lambda i: lax.dynamic_index_in_dim(x, i, 1, False), jnp.arange(5)),
         (random((3, 5, 2), np.float32),),
+        symbolic=every_axis,
     )
+
+
+def _axes(shape, sizes):
+    """The rule for the axes of which a slice has all elements, or at most one."""
+    return axes_of([i for i, n in enumerate(sizes) if n in (0, 1, shape[i])])
+
+
+def _bind(x, starts, shape, sizes):
+    sizes = [x.shape[i] if n == shape[i] else n for i, n in enumerate(sizes)]
+    return lax.dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(sizes))
 
 
 def _dynamic_slice(shape, starts, sizes, dtype=np.float32, index_dtype=np.int32):
@@ -77,9 +92,10 @@ def _dynamic_slice(shape, starts, sizes, dtype=np.float32, index_dtype=np.int32)
     return Harness(
         "dynamic_slice",
         case.replace(" ", ""),
-        lambda x, *starts: lax.dynamic_slice_p.bind(x, *starts, slice_sizes=sizes),
+        lambda x, *starts: _bind(x, starts, shape, sizes),
         (random(shape, dtype), *(np.array(start, index_dtype) for start in starts)),
         params={"index_dtype": name(index_dtype)},
+        symbolic=_axes(shape, sizes),
     )
 
 
@@ -87,6 +103,7 @@ def _constant_start(shape, starts, sizes):
     return Harness(
         "dynamic_slice",
         f"constant_shape={shape}_starts={starts}_sizes={sizes}".replace(" ", ""),
-        lambda x: lax.dynamic_slice_p.bind(x, *map(np.int32, starts), slice_sizes=sizes),
+        lambda x: _bind(x, map(np.int32, starts), shape, sizes),
         (random(shape, np.float32),),
+        symbolic=_axes(shape, sizes),
     )

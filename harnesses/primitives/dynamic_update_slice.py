@@ -4,7 +4,8 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, INTEGER, name, random
-from harnesses.harness import Harness, harnesses
+from harnesses.axes import axes, every_axis
+from harnesses.harness import DERIVATIVES, Harness, harnesses
 
 
 @harnesses
@@ -28,6 +29,8 @@ def dynamic_update_slice():
                 random((7,), np.float32),
                 *(np.array(min(start, info.max), index_dtype) for start in starts),
             ),
+            # XLA takes a large unsigned start that it knows, as it does here, for a negative one.
+            derivatives=DERIVATIVES if info.min else None,
         )
     for shape, sizes, starts in [
         ((), (), ()),
@@ -62,12 +65,14 @@ def dynamic_update_slice():
             x,
         ),
         (random((5, 3), np.float32), random((1, 2), np.float32)),
+        symbolic=axes(0),
     )
     yield Harness(
         "dynamic_update_slice",
         "operand_used_again",
         lambda x, row, i: (lax.dynamic_update_slice(x, row, (i, np.int32(0))), x),
         (random((5, 3), np.float32), random((1, 3), np.float32), np.int32(2)),
+        symbolic=every_axis,
     )
     yield Harness(
         "dynamic_update_slice",
@@ -77,6 +82,11 @@ def dynamic_update_slice():
         ),
         (random((1, 3), np.float32), np.int32(2)),
     )
+
+
+def _axes(shape, sizes):
+    """The rule for the axes of which an update has all elements, or at most one."""
+    return axes(*(i for i, n in enumerate(sizes) if n in (0, 1, shape[i])))
 
 
 def _update(shape, sizes, starts, dtype=np.float32, index_dtype=np.int32):
@@ -91,6 +101,7 @@ def _update(shape, sizes, starts, dtype=np.float32, index_dtype=np.int32):
             *(np.array(start, index_dtype) for start in starts),
         ),
         params={"index_dtype": name(index_dtype)},
+        symbolic=_axes(shape, sizes),
     )
 
 
@@ -100,4 +111,5 @@ def _constant_start(shape, sizes, starts):
         f"constant_shape={shape}_sizes={sizes}_starts={starts}".replace(" ", ""),
         lambda x, update: lax.dynamic_update_slice_p.bind(x, update, *map(np.int32, starts)),
         (random(shape, np.float32), random(sizes, np.float32)),
+        symbolic=_axes(shape, sizes),
     )

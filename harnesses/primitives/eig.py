@@ -7,18 +7,23 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import axes, every_axis, symbolic
+from harnesses.compare import close_to_largest
 from harnesses.harness import Harness, harnesses
 
 DTYPES = (np.float32, np.float64, *COMPLEX)
 
 
-def _eig(case, a, dtype, left=False, right=True, condition=100):
+def _eig(case, a, dtype, left=False, right=True, condition=100, symbolic=every_axis):
     eig = functools.partial(
         lax.linalg.eig, compute_left_eigenvectors=left, compute_right_eigenvectors=right
     )
     params = {"left": left, "right": right}
     comparer = linalg.eig(left, right, condition)
-    return Harness("eig", f"{case}_{name(dtype)}", eig, (a,), comparer, params=params)
+    case = f"{case}_{name(dtype)}"
+    return Harness(
+        "eig", case, eig, (a,), comparer, params=params, symbolic=symbolic, derivatives=None
+    )
 
 
 def _regular(dtype):
@@ -50,6 +55,11 @@ def _defective(dtype):
     return (2 * np.eye(5) + np.eye(5, k=1)).astype(dtype), 4 * eps ** (1 / 5) / (5 * eps)
 
 
+def _power_sums(a):
+    (w,) = lax.linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    return w.sum(-1), (w * w).sum(-1)
+
+
 @harnesses
 def eig():
     for dtype in DTYPES:
@@ -62,11 +72,21 @@ def eig():
         defective, condition = _defective(dtype)
         matrices = linalg.stacked(*hard, *regular, defective)
         conditions = [1e4] * len(hard) + [100] * len(regular) + [condition]
-        yield _eig("both", matrices, dtype, left=True, condition=conditions)
+        # The order of the eigenvalues makes no difference, so that derivatives can be compared.
+        yield Harness(
+            "eig",
+            f"power_sums_{name(dtype)}",
+            _power_sums,
+            (linalg.matrix(lambda rng: np.diag([1, 2, 4]) + 0.3 * rng.normal(size=(3, 3)), dtype),),
+            close_to_largest(256),
+        )
+        # Each matrix has a condition number, so that their count is fixed.
+        yield _eig("both", matrices, dtype, left=True, condition=conditions, symbolic=axes(-2, -1))
     yield _eig("large", random((32, 32), np.float64), np.float64, condition=1e4)
 
 
 @harnesses
+@symbolic(every_axis)
 def schur():
     for dtype in DTYPES:
         cases = {

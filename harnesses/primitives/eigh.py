@@ -2,11 +2,14 @@
 
 import functools
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import every_axis, symbolic
+from harnesses.compare import close_to_largest
 from harnesses.harness import Harness, harnesses
 
 DTYPES = (np.float32, np.float64, *COMPLEX)
@@ -21,10 +24,18 @@ def _harness(case, a, dtype, **params):
         (a,),
         linalg.eigh(params["lower"]),
         params=params,
+        derivatives=None,
     )
 
 
+def _projections(a):
+    """Eigenvalues, and of eigenvectors what does not depend on their phases."""
+    v, w = lax.linalg.eigh(a)
+    return w, jnp.real(v * v.conj())
+
+
 @harnesses
+@symbolic(every_axis)
 def eigh():
     for dtype in DTYPES:
         for shape in ((4, 4), (2, 2), (1, 1), (0, 0), (2, 0, 0), (0, 3, 3)):
@@ -46,6 +57,9 @@ def eigh():
             linalg.matrix(lambda rng: rng.normal(size=(5, 5)) * 1e30, dtype),
         )
         yield _harness("hard", hard, dtype)
+        separated = linalg.with_eigenvalues([1, 2, 4, 7], dtype)
+        case = f"projections_{name(dtype)}"
+        yield Harness("eigh", case, _projections, (separated,), close_to_largest(256))
     dtype = np.float64
     yield _harness("unsorted", random((3, 3), dtype), dtype, sort_eigenvalues=False)
     yield _harness("subset", random((3, 3), dtype), dtype, subset_by_index=(0, 3))

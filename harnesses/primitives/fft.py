@@ -1,11 +1,10 @@
 """Discrete Fourier transforms."""
 
-import functools
-
 import numpy as np
 from jax import lax
 
 from harnesses.arguments import name, random
+from harnesses.axes import axes_but, every_axis
 from harnesses.compare import Comparison
 from harnesses.harness import Harness, harnesses
 
@@ -23,9 +22,13 @@ def _close(expected, actual, args):
 
 
 def _harness(kind, x, lengths, case):
-    transform = functools.partial(lax.fft, fft_type=kind, fft_lengths=lengths)
+    def transform(x):
+        sizes = x.shape[x.ndim - len(lengths) :]
+        return lax.fft(x, kind, (*sizes[:-1], lengths[-1]) if kind == "IRFFT" else sizes)
+
     params = {"fft_type": kind, "fft_lengths": lengths}
-    return Harness("fft", f"{kind}_{case}", transform, (x,), _close, params=params)
+    axes = axes_but(-1) if kind == "IRFFT" else every_axis
+    return Harness("fft", f"{kind}_{case}", transform, (x,), _close, params=params, symbolic=axes)
 
 
 def _input_shape(kind, batch, lengths):

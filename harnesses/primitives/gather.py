@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, INTEGER, is_complex, is_float, name, random
+from harnesses.axes import axes, axes_of, every_axis
 from harnesses.harness import Harness, harnesses
 
 CLIP, FILL, PROMISE = (
@@ -105,34 +106,40 @@ def _indices(shape, dtype=np.int32):
     return random(shape, dtype, -2 if np.dtype(dtype).kind == "i" else 0, 7)
 
 
-def _gather(case, operand, indices, numbers, sizes, mode, fill_value=None, constant=False):
+def _gather(case, shape, indices, numbers, sizes, mode, dtype=np.float32, constant=False):
     def fun(operand, indices):
-        return lax.gather(operand, indices, numbers, sizes, mode=mode, fill_value=fill_value)
+        followed = [operand.shape[i] if n == shape[i] else n for i, n in enumerate(sizes)]
+        return lax.gather(operand, indices, numbers, followed, mode=mode)
 
+    operand = random(shape, dtype)
     params = {"mode": mode.name.lower()}
+    # The axes along which windows have all elements, or at most one.
+    whole = {i for i, n in enumerate(sizes) if n in (0, 1, shape[i])}
     if constant:
         known = indices(np.random.default_rng(0)) if callable(indices) else indices
+        symbolic = axes_of(whole - set(numbers.operand_batching_dims))
         return Harness(
-            "gather", case, lambda operand: fun(operand, known), (operand,), params=params
+            "gather", case, lambda x: fun(x, known), (operand,), params=params, symbolic=symbolic
         )
-    return Harness("gather", case, fun, (operand, indices), params=params)
+    symbolic = axes_of(whole, range(-9, -1))
+    return Harness("gather", case, fun, (operand, indices), params=params, symbolic=symbolic)
 
 
 @harnesses
 def gather_forms():
     for form, (shape, indices_shape, numbers, sizes) in FORMS.items():
-        operand, indices = random(shape, np.float32), _indices(indices_shape)
+        indices = _indices(indices_shape)
         for mode in (CLIP, FILL):
-            yield _gather(f"{form}_{mode.name.lower()}", operand, indices, numbers, sizes, mode)
+            yield _gather(f"{form}_{mode.name.lower()}", shape, indices, numbers, sizes, mode)
         case = f"{form}_fill_constant"
-        yield _gather(case, operand, indices, numbers, sizes, FILL, constant=True)
+        yield _gather(case, shape, indices, numbers, sizes, FILL, constant=True)
     for form in ("element", "row_scalar", "block", "batched"):
         shape, indices_shape, numbers, sizes = FORMS[form]
-        operand, indices = random(shape, np.float32), _indices(indices_shape)
+        indices = _indices(indices_shape)
         case = f"{form}_promise_in_bounds"
-        yield _gather(case, operand, indices, numbers, sizes, PROMISE)
+        yield _gather(case, shape, indices, numbers, sizes, PROMISE)
         case = f"{form}_clip_constant"
-        yield _gather(case, operand, indices, numbers, sizes, CLIP, constant=True)
+        yield _gather(case, shape, indices, numbers, sizes, CLIP, constant=True)
 
 
 @harnesses
@@ -142,7 +149,7 @@ def gather_known_in_bounds():
     indices = np.array([[0, 0], [3, 2], [1, 1]], np.int32)
     for mode in MODES:
         case = f"inside_{mode.name.lower()}"
-        yield _gather(case, random(shape, np.float32), indices, numbers, sizes, mode, constant=True)
+        yield _gather(case, shape, indices, numbers, sizes, mode, constant=True)
 
 
 @harnesses
@@ -150,7 +157,6 @@ def gather_in_order():
     """Yields harnesses with constant indices that are all positions along an axis, in order."""
     one, grid = np.arange(6, dtype=np.int32)[:, None], np.arange(6, dtype=np.int32).reshape(2, 3, 1)
     pair = np.concatenate([np.zeros_like(one), one], 1)
-    operand = random((6, 6), np.float32)
     for case, indices, numbers, sizes in (
         ("rows", one, _numbers((1,), (0,), (0,)), (1, 6)),
         ("rows_first", one, _numbers((0,), (0,), (0,)), (1, 6)),
@@ -160,10 +166,10 @@ def gather_in_order():
         ("grid_of_columns", grid, _numbers((1,), (1,), (1,)), (6, 1)),
         ("columns_of_pairs", pair, _numbers((1,), (1,), (0, 1)), (6, 1)),
     ):
-        yield _gather(f"in_order_{case}", operand, indices, numbers, sizes, FILL, constant=True)
+        yield _gather(f"in_order_{case}", (6, 6), indices, numbers, sizes, FILL, constant=True)
     reverse = one[::-1].copy()
     numbers = _numbers((1,), (0,), (0,))
-    yield _gather("in_reverse", operand, reverse, numbers, (1, 6), FILL, constant=True)
+    yield _gather("in_reverse", (6, 6), reverse, numbers, (1, 6), FILL, constant=True)
 
 
 @harnesses
@@ -171,11 +177,11 @@ def gather_dtypes():
     for dtype, form in itertools.product(ALL, ("row", "block_scalar")):
         shape, indices_shape, numbers, sizes = FORMS[form]
         case = f"{form}_{name(dtype)}_fill"
-        yield _gather(case, random(shape, dtype), _indices(indices_shape), numbers, sizes, FILL)
+        yield _gather(case, shape, _indices(indices_shape), numbers, sizes, FILL, dtype)
     for dtype in ALL:
         shape, indices_shape, numbers, sizes = FORMS["window"]
         case = f"window_{name(dtype)}_clip"
-        yield _gather(case, random(shape, dtype), _indices(indices_shape), numbers, sizes, CLIP)
+        yield _gather(case, shape, _indices(indices_shape), numbers, sizes, CLIP, dtype)
         values = [0, 1]
         if is_float(dtype) or is_complex(dtype):
             values = [1, -0.0, np.inf, np.nan]
@@ -189,6 +195,7 @@ def gather_dtypes():
                 lax.gather(x, i, numbers, sizes, mode=FILL, fill_value=value) for value in values
             ],
             (random(shape, dtype), _indices(indices_shape)),
+            symbolic=axes(0),
         )
 
 
@@ -206,7 +213,7 @@ def gather_index_dtypes():
         for form, shape in (("element", (7,)), ("window", (300,))):
             _, _, numbers, sizes = FORMS[form]
             case = f"{form}_indices_{name(dtype)}_{mode.name.lower()}"
-            yield _gather(case, random(shape, np.float32), indices, numbers, sizes, mode)
+            yield _gather(case, shape, indices, numbers, sizes, mode)
         _, _, numbers, sizes = FORMS["window_scalar"]
         yield Harness(
             "gather",
@@ -223,6 +230,14 @@ def gather_from_numpy_api():
     """Yields harnesses of the functions by which users bind gather."""
     x, i, j = random((6, 4, 5), np.float32), _indices((3,)), _indices((3,))
     k = _indices((2, 3))
+    # The axes that may be symbolic, where these are not all of them.
+    fixed = {
+        "take_wrap": axes_of((1, 2), (0, 1)),
+        "vmap_dynamic_slice": axes_of((), (0,)),
+        "vmap_dynamic_slice_of_rows": axes(0),
+        "vmap_vmap_dynamic_slice": axes(0, 1),
+        "loop": axes_of((0,)),
+    }
     for case, fun, args in [
         ("x[i]", lambda x, i: x[i], (x, i)),
         ("x[:,i]", lambda x, i: x[:, i], (x, i)),
@@ -268,4 +283,6 @@ def gather_from_numpy_api():
             (x, i),
         ),
     ]:
-        yield Harness("gather", case.replace(" ", ""), fun, args)
+        yield Harness(
+            "gather", case.replace(" ", ""), fun, args, symbolic=fixed.get(case, every_axis)
+        )

@@ -7,6 +7,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import nan_reaches
 from harnesses.harness import Harness, harnesses
 
@@ -15,6 +16,7 @@ _close = linalg.relative_to_norm(16)
 
 
 @harnesses
+@symbolic(every_axis)
 def hessenberg():
     for dtype in DTYPES:
         for shape in ((5, 5), (2, 4, 4), (1, 1), (2, 2), (0, 3, 3)):
@@ -31,6 +33,7 @@ def hessenberg():
 
 
 @harnesses
+@symbolic(every_axis)
 def tridiagonal():
     for dtype in DTYPES:
         for lower in (True, False):

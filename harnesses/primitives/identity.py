@@ -12,11 +12,13 @@ from jax.extend.core import primitives
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from harnesses.arguments import name, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
 
 
 @harnesses
+@symbolic(every_axis)
 def identity():
     for dtype in (np.bool_, np.int32, np.float32, np.complex128):
         x = specials(dtype)
@@ -28,6 +30,7 @@ def identity():
 
 
 @harnesses
+@symbolic(every_axis)
 def without_public_function_or_result():
     """Yields harnesses of primitives without a public function, and of some without a result."""
     x = specials(np.float32)
@@ -60,6 +63,7 @@ def without_public_function_or_result():
 
 
 @harnesses
+@symbolic(every_axis)
 def placement():
     device = jax.devices("cpu")[0]
     replicated = NamedSharding(Mesh([device], ("x",)), PartitionSpec("x"))

@@ -7,6 +7,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import axes_but, every_axis, symbolic
 from harnesses.compare import nan_reaches
 from harnesses.harness import Harness, harnesses
 
@@ -20,6 +21,7 @@ def _nan_somewhere(expected, actual, args):
 
 
 @harnesses
+@symbolic(every_axis)
 def lu():
     close = linalg.relative_to_norm(16)
     for dtype in DTYPES:
@@ -53,6 +55,7 @@ def _graded(rng):
 
 
 @harnesses
+@symbolic(axes_but(-1))
 def lu_pivots_to_permutation():
     for pivots, size in (
         (np.array([2, 1, 2], np.int32), 3),

@@ -14,8 +14,9 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import name
-from harnesses.compare import close
-from harnesses.harness import Harness, harnesses
+from harnesses.axes import axes, every_axis, symbolic
+from harnesses.compare import close, close_to_largest, exact
+from harnesses.harness import DERIVATIVES, Harness, harnesses
 from lowering.ops import dtypes
 
 
@@ -93,6 +94,26 @@ def _ulp(dtype):
     return close(rtol=float(info.eps), atol=float(info.smallest_subnormal))
 
 
+def _rounded_derivatives(dtype):
+    """Returns a comparer of derivatives of which XLA may round every step to a dtype, or none."""
+    eps = float(ml_dtypes.finfo(dtype).eps) / float(np.finfo(np.float32).eps)
+    return close_to_largest(4 * eps, only_finite=True)
+
+
+def _elementwise(primitive, dtype, fun, args, comparer=exact):
+    derivatives = DERIVATIVES if comparer is exact else _rounded_derivatives(dtype)
+    return Harness(
+        primitive,
+        name(dtype),
+        _in_dtype(fun, dtype),
+        args,
+        comparer,
+        dtype,
+        # E8M0 has neither zero nor negative numbers.
+        derivatives=None if dtype == E8M0 else derivatives,
+    )
+
+
 def _between(dtype):
     """Returns the values of a dtype, values between them, and values beyond the largest."""
     values = np.unique(_all_values(dtype)[np.isfinite(_all_values(dtype))].astype(np.float64))
@@ -118,6 +139,7 @@ def _targets(dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def convert_element_type():
     for dtype in (*FLOAT, *INTEGER):
 
@@ -131,7 +153,10 @@ def convert_element_type():
 
         def harness(case, fun, args, dtype=dtype):
             case = f"{case}_{name(dtype)}"
-            return Harness("convert_element_type", case, fun, args, dtype=dtype)
+            derivatives = None if dtype == E8M0 else DERIVATIVES
+            return Harness(
+                "convert_element_type", case, fun, args, dtype=dtype, derivatives=derivatives
+            )
 
         with np.errstate(over="ignore"):
             yield harness("floats", round_trip, [_between(dtype).astype(s) for s in dtypes.FLOAT])
@@ -145,6 +170,7 @@ def convert_element_type():
 
 
 @harnesses
+@symbolic(every_axis)
 def arguments_and_results():
     """Yields harnesses of programs whose argument or result is of a narrow dtype."""
     for dtype in (*FLOAT, *INTEGER):
@@ -157,6 +183,7 @@ def arguments_and_results():
 
 
 @harnesses
+@symbolic(every_axis)
 def bitcast_convert_type():
     for dtype in (*FLOAT, *INTEGER):
         bits = (ml_dtypes.finfo if _is_float(dtype) else ml_dtypes.iinfo)(dtype).bits
@@ -185,7 +212,9 @@ def bitcast_convert_type():
         args = (codes, wider)
         yield Harness("bitcast_convert_type", f"to_{case}", from_bits, args, dtype=dtype)
         fun = _in_dtype(to_bits, dtype)
-        yield Harness("bitcast_convert_type", f"from_{case}", fun, (x,), dtype=dtype)
+        yield Harness(
+            "bitcast_convert_type", f"from_{case}", fun, (x,), dtype=dtype, symbolic=axes()
+        )
 
 
 _EXACT_UNARY = {
@@ -222,26 +251,23 @@ _ROUNDED_UNARY = {
 
 
 @harnesses
+@symbolic(every_axis)
 def unary_float():
     for dtype in MAIN_FLOAT:
+        args = (_all_values(dtype),)
         for primitive, fun in _EXACT_UNARY.items():
-            yield Harness(
-                primitive, name(dtype), _in_dtype(fun, dtype), (_all_values(dtype),), dtype=dtype
-            )
+            yield _elementwise(primitive, dtype, fun, args)
         for primitive, fun in _ROUNDED_UNARY.items():
-            if dtype != MAIN_FLOAT[0] and primitive not in ("exp2", "log", "logistic", "tanh"):
-                continue
-            args = (_all_values(dtype),)
-            fun = _in_dtype(fun, dtype)
-            yield Harness(primitive, name(dtype), fun, args, _ulp(dtype), dtype=dtype)
+            if dtype == MAIN_FLOAT[0] or primitive in ("exp2", "log", "logistic", "tanh"):
+                yield _elementwise(primitive, dtype, fun, args, _ulp(dtype))
     for dtype in OTHER_FLOAT:
         args = (_all_values(dtype),)
-        yield Harness("neg", name(dtype), _in_dtype(lax.neg, dtype), args, dtype=dtype)
-        fun = _in_dtype(lax.sqrt, dtype)
-        yield Harness("sqrt", name(dtype), fun, args, _ulp(dtype), dtype=dtype)
+        yield _elementwise("neg", dtype, lax.neg, args)
+        yield _elementwise("sqrt", dtype, lax.sqrt, args, _ulp(dtype))
 
 
 @harnesses
+@symbolic(every_axis)
 def reduce_precision():
     def fun(x):
         return [lax.reduce_precision(x, e, m) for e, m in ((3, 2), (5, 2), (4, 1), (2, 10))]
@@ -251,7 +277,7 @@ def reduce_precision():
         yield Harness("reduce_precision", name(dtype), _in_dtype(fun, dtype), args, dtype=dtype)
 
 
-_BINARY_FLOAT = {
+BINARY_FLOAT = {
     "add": lax.add,
     "sub": lax.sub,
     "mul": lax.mul,
@@ -270,19 +296,18 @@ _BINARY_FLOAT = {
 
 
 @harnesses
+@symbolic(every_axis)
 def binary_float():
     for dtype in FLOAT:
-        for primitive, fun in _BINARY_FLOAT.items():
+        for primitive, fun in BINARY_FLOAT.items():
             if dtype not in MAIN_FLOAT and primitive not in ("add", "div", "max", "nextafter"):
                 continue
             if dtype == E8M0 and primitive == "nextafter":
                 continue  # JAX takes the highest bit of the exponent for a sign bit.
-            fun = _in_dtype(fun, dtype)
-            yield Harness(primitive, name(dtype), fun, _pairs(dtype), dtype=dtype)
+            yield _elementwise(primitive, dtype, fun, _pairs(dtype))
     for dtype in MAIN_FLOAT:
         for primitive, fun in {"pow": lax.pow, "atan2": lax.atan2}.items():
-            fun = _in_dtype(fun, dtype)
-            yield Harness(primitive, name(dtype), fun, _pairs(dtype), _ulp(dtype), dtype=dtype)
+            yield _elementwise(primitive, dtype, fun, _pairs(dtype), _ulp(dtype))
 
 
 _ON_INTEGERS = {
@@ -316,13 +341,13 @@ _ON_TWO_BITS = "add div mulhi not shift_right_arithmetic clz population_count".s
 
 
 @harnesses
+@symbolic(every_axis)
 def on_integers():
     for dtype in INTEGER:
         for primitive, fun in _ON_INTEGERS.items():
             if dtype not in MAIN_INTEGER and primitive not in _ON_TWO_BITS:
                 continue
-            fun = _in_dtype(fun, dtype)
-            yield Harness(primitive, name(dtype), fun, _pairs(dtype), dtype=dtype)
+            yield _elementwise(primitive, dtype, fun, _pairs(dtype))
 
 
 def _window_sum(x):
@@ -389,7 +414,7 @@ _ON_ARRAYS = {
     "reduce_prod": lambda x: lax.reduce_prod(x, (0,)),
     "reduce_sum": lambda x: lax.reduce_sum(x, (0,)),
     "reduce_window_sum": _window_sum,
-    "reshape": lambda x: lax.reshape(x, (4, 3)),
+    "reshape": lambda x: lax.reshape(x, x.shape[::-1]),
     "rev": lambda x: lax.rev(x, (1,)),
     "scan": _scan,
     "scatter": _scatter(lax.scatter),
@@ -404,6 +429,15 @@ _ON_ARRAYS = {
 }
 
 
+# The axes that may be symbolic, where these are not all of them.
+_AXES = {
+    "dynamic_slice": axes(),
+    "slice": axes(),
+    "scatter": axes(1),
+    "scatter-add": axes(1),
+    "scatter-max": axes(1),
+}
+
 # A format with infinities, one with NaN but without infinities, and one with neither; and the
 # primitives for which that makes a difference.
 _FORMATS = (ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float4_e2m1fn)
@@ -411,6 +445,7 @@ _OF_FORMAT = ("reduce_max", "reduce_min", "dot_general")
 
 
 @harnesses
+@symbolic(every_axis)
 def on_arrays():
     x = np.array([[1, 0, 2, 1], [0, 2, 1, 1], [1, 1, 0, 2]])
     for dtype in (*MAIN, *_FORMATS):
@@ -418,12 +453,16 @@ def on_arrays():
         for primitive, fun in _ON_ARRAYS.items():
             if dtype in (MAIN_FLOAT[0], MAIN_INTEGER[0]) or primitive in _OF_FORMAT:
                 case = f"arrays_{name(dtype)}"
-                yield Harness(primitive, case, _in_dtype(fun, dtype), args, dtype=dtype)
+                rule = _AXES.get(primitive, every_axis)
+                yield Harness(
+                    primitive, case, _in_dtype(fun, dtype), args, dtype=dtype, symbolic=rule
+                )
         fun = _in_dtype(_gather("fill"), dtype)
         yield Harness("gather", f"fill_{name(dtype)}", fun, args, dtype=dtype)
 
 
 @harnesses
+@symbolic(every_axis)
 def ordered():
     """Yields harnesses of sort and top_k, with NaN, infinities and zeros of both signs."""
     for dtype in (*MAIN_FLOAT, *OTHER_FLOAT, *MAIN_INTEGER):
@@ -433,10 +472,12 @@ def ordered():
         )
         if dtype in (*MAIN_FLOAT, ml_dtypes.float8_e4m3fnuz):
             fun = _in_dtype(lambda x: lax.top_k(x, 5), dtype)
-            yield Harness("top_k", f"specials_{name(dtype)}", fun, (x,), dtype=dtype)
+            case = f"specials_{name(dtype)}"
+            yield Harness("top_k", case, fun, (x,), dtype=dtype, symbolic=axes())
 
 
 @harnesses
+@symbolic(every_axis)
 def contractions():
     """Yields harnesses of dot_general with accumulation in a wider dtype."""
     x = np.array([[1, 0, 2, 1], [0, 2, 1, 1], [1, 1, 0, 2]], np.float32)
@@ -480,7 +521,8 @@ def scaled():
 
         # Sums, in any order, of 64 products with absolute values up to 1000.
         comparer = close(atol=64 * 1000 * 2.0**-24)
-        yield Harness("scaled_dot", name(dtype), fun, (x, scales), comparer, dtype)
+        axes = ("b, m, _",) * 2
+        yield Harness("scaled_dot", name(dtype), fun, (x, scales), comparer, dtype, symbolic=axes)
 
 
 @harnesses

@@ -6,10 +6,12 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, is_float, name, random
+from harnesses.axes import axes, axes_of, every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def pad():
     for dtype in ALL:
         yield _pad((2, 3), ((1, 2, 0), (0, 1, 0)), dtype)
@@ -27,6 +29,7 @@ def pad():
                 if low + high + size + max(size - 1, 0) * interior >= 0
             ],
             (random((size,), np.float32), random((), np.float32)),
+            symbolic=axes(),
         )
     for shape, config in [
         ((), ()),
@@ -62,4 +65,5 @@ def _pad(shape, config, dtype=np.float32, value=None):
         f"shape={shape}_config={config}{kind}_{name(dtype)}".replace(" ", ""),
         lambda x, y: lax.pad_p.bind(x, y, padding_config=config),
         (random(shape, dtype), random((), dtype) if value is None else np.asarray(value, dtype)),
+        symbolic=axes_of([i for i, (low, high, _) in enumerate(config) if low + high >= -1]),
     )

@@ -9,6 +9,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import axes, axes_of, every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 DTYPES = (np.float32, np.float64, *COMPLEX)
@@ -16,6 +17,7 @@ _close = linalg.relative_to_norm()
 
 
 @harnesses
+@symbolic(every_axis)
 def qr():
     for dtype in DTYPES:
         for shape in ((4, 4), (2, 5, 3), (3, 5), (1, 1), (0, 3), (3, 0), (0, 2, 2)):
@@ -44,7 +46,10 @@ def qr():
             np.full((5, 4), 1e-30, dtype),
             random((5, 4), dtype, -1e30, 1e30),
         )
-        yield Harness("qr", f"hard_{name(dtype)}", lax.linalg.qr, (hard,), linalg.qr)
+        # Where matrices are singular there are no derivatives.
+        yield Harness(
+            "qr", f"hard_{name(dtype)}", lax.linalg.qr, (hard,), linalg.qr, derivatives=None
+        )
         nan = (linalg.with_nonfinite(random((2, 4, 3), dtype)),)
         yield Harness("qr", f"nan_{name(dtype)}", lax.linalg.qr, nan, linalg.qr)
     large = (random((64, 64), np.float64),)
@@ -61,18 +66,27 @@ def _pivoted_multiply(a, c):
 
 
 @harnesses
+@symbolic(every_axis)
 def reflectors():
     for dtype in DTYPES:
         for shape in ((4, 3), (2, 3, 4), (1, 1), (0, 2)):
             args = (random(shape, dtype),)
             yield Harness("geqrf", f"{shape=}_{name(dtype)}", _raw_qr, args, _close)
         args = (random((5, 4), dtype), random((3, 5), dtype))
-        yield Harness("geqp3", f"shape=(5, 4)_{name(dtype)}", _pivoted_multiply, args, _close)
+        yield Harness(
+            "geqp3",
+            f"shape=(5, 4)_{name(dtype)}",
+            _pivoted_multiply,
+            args,
+            _close,
+            symbolic=axes_of((), (0,)),
+        )
         for shape, count in (((4, 3), 3), ((2, 4, 4), 2), ((3, 2), 0), ((1, 1), 1)):
             args = (random(shape, dtype, -1, 1), random((*shape[:-2], count), dtype, -1, 1))
             case = f"{shape=}_{count=}_{name(dtype)}"
             product = lax.linalg.householder_product
-            yield Harness("householder_product", case, product, args, _close)
+            batch = axes(*range(len(shape) - 2))
+            yield Harness("householder_product", case, product, args, _close, symbolic=batch)
         for left in (True, False):
             for transpose in (True, False):
                 multiply = functools.partial(lax.linalg.ormqr, left=left, transpose=transpose)

@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import name, random
+from harnesses.axes import sizes_but
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -44,6 +45,7 @@ def ragged_dots():
             exact
             if dtype is np.int32
             else close(ulps=8, atol=64 * float(ml_dtypes.finfo(dtype).eps)),
+            symbolic=_axes(sizes),
         )
     for dtype, preferred in ((np.int8, np.int32), (ml_dtypes.bfloat16, np.float32)):
         yield Harness(
@@ -52,4 +54,10 @@ def ragged_dots():
             lambda x, y, sizes, p=preferred: lax.ragged_dot(x, y, sizes, preferred_element_type=p),
             (random((6, 4), dtype), random((3, 4, 5), dtype), _SIZES[0]),
             close(ulps=8, atol=1e-4),
+            symbolic=_axes(_SIZES[0]),
         )
+
+
+def _axes(sizes):
+    """The rule for the axes: all but the ragged one, whose size is 6, and that of the groups."""
+    return sizes_but(6, sizes.shape[-1])

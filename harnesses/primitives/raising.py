@@ -3,10 +3,12 @@
 import numpy as np
 from jax.experimental import checkify
 
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def check():
     def fun(x):
         checkify.debug_check(x.sum() > 0, "negative")

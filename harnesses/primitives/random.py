@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import FLOAT, INTEGER, full_range, name, random
+from harnesses.axes import axes, axes_but, axes_of, every_axis, symbolic
 from harnesses.compare import Comparison, close
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
@@ -40,10 +41,12 @@ def _on_key(fun, impl=_THREEFRY):
 
 def _harness(primitive, case, fun, *args, impl=_THREEFRY, shape=(), **options):
     fun = _on_key(fun, impl)
+    options.setdefault("symbolic", axes_of(range(len(shape)), (0,)))
     return Harness(primitive, f"{case}_{impl}", fun, (_words(shape, impl), *args), **options)
 
 
 @harnesses
+@symbolic(every_axis)
 def random_seed():
     for impl in _IMPLEMENTATIONS:
         for dtype in INTEGER if impl == _THREEFRY else (np.int32, np.uint64):
@@ -75,10 +78,10 @@ def random_fold_in():
             fun = jax.random.fold_in
             yield _harness("random_fold_in", name(dtype), fun, data, impl=impl)
         many = full_range((3,), np.uint32)
-        for case, axes in {"both": (0, 0), "data": (None, 0), "keys": (0, None)}.items():
-            fun = jax.vmap(jax.random.fold_in, axes)
-            shape = () if axes[0] is None else (3,)
-            data = many if axes[1] is not None else full_range((), np.uint32)
+        for case, mapped in {"both": (0, 0), "data": (None, 0), "keys": (0, None)}.items():
+            fun = jax.vmap(jax.random.fold_in, mapped)
+            shape = () if mapped[0] is None else (3,)
+            data = many if mapped[1] is not None else full_range((), np.uint32)
             yield _harness("random_fold_in", f"vmap_of_{case}", fun, data, impl=impl, shape=shape)
 
 
@@ -111,7 +114,7 @@ def random_bits():
 def random_wrap():
     for impl in _IMPLEMENTATIONS:
         fun = functools.partial(jax.random.wrap_key_data, impl=impl)
-        yield Harness("random_wrap", impl, fun, (_words((3,), impl),))
+        yield Harness("random_wrap", impl, fun, (_words((3,), impl),), symbolic=axes(0))
 
 
 @harnesses
@@ -123,6 +126,7 @@ def random_unwrap():
 
 
 @harnesses
+@symbolic(every_axis)
 def random_clone():
     yield Harness("random_clone", "words", jax.random.clone, (_words(),))
 
@@ -137,7 +141,7 @@ def keys():
 
     cases = [
         ("reshape", lambda k: k.reshape(2, 3), (6,)),
-        ("broadcast_in_dim", lambda k: jnp.broadcast_to(k, (2, 3)), (3,)),
+        ("broadcast_in_dim", lambda k: jnp.broadcast_to(k, (2, *k.shape)), (3,)),
         ("slice", lambda k: k[1:5:2], (6,)),
         ("dynamic_slice", lambda k: lax.dynamic_slice(k, (k.shape[0] - n,), (2,)), (6,)),
         ("dynamic_slice", lambda k: lax.dynamic_index_in_dim(k, n), (6, 2)),
@@ -165,12 +169,18 @@ def keys():
         ("cond", lambda k: lax.switch(n, [jnp.flip, lambda k: k[jnp.array([1, 1])]], k), (2,)),
         ("remat2", jax.checkpoint(lambda k: jax.random.split(k)), ()),
     ]
+    # The numbers of the cases of which JAX has to know the size.
+    fixed = (0, 3, 10, 18, 26)
     for impl in ("threefry2x32", "rbg", "philox2x32"):
         for i, (primitive, fun, shape) in enumerate(cases):
-            yield _harness(primitive, f"keys_{i}", fun, impl=impl, shape=shape, dtype=np.uint32)
+            options = {"symbolic": axes()} if i in fixed else {}
+            yield _harness(
+                primitive, f"keys_{i}", fun, impl=impl, shape=shape, dtype=np.uint32, **options
+            )
 
 
 @harnesses
+@symbolic(every_axis)
 def hashes():
     words = functools.partial(full_range, dtype=np.uint32)
     bind = jax.extend.random.threefry2x32_p.bind
@@ -187,12 +197,14 @@ def hashes():
             fun = functools.partial(
                 jax_compat.random_bits, impl=impl, bit_width=64, shape=shape, partitionable=True
             )
-            yield Harness(primitive, f"{shape=}", fun, (_words((), primitive),))
+            yield Harness(primitive, f"{shape=}", fun, (_words((), primitive),), symbolic=axes())
         fun = functools.partial(jax_compat.random_split, impl=impl, shape=(2,), partitionable=True)
-        yield Harness(primitive, "split_vmap", fun, (_words((3,), primitive),))
+        words_of_keys = (_words((3,), primitive),)
+        yield Harness(primitive, "split_vmap", fun, words_of_keys, symbolic=axes(0))
 
 
 @harnesses
+@symbolic(axes_but(-1))
 def rng_bit_generator():
     algorithms = lax.RandomAlgorithm
     shapes = ((), (1,), (2,), (5,), (3, 5), (3, 4), (5, 3), (0, 2))

@@ -6,11 +6,14 @@ import jax
 import numpy as np
 
 from harnesses.arguments import FLOAT, name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 
 
 def _sample(seed, alpha, *, sampler=jax.random.gamma, shape=(3, 4), impl="threefry2x32"):
+    if alpha.ndim:
+        shape = (*shape[:-1], *alpha.shape)
     return sampler(jax.random.key(seed, impl=impl), alpha, shape, alpha.dtype)
 
 
@@ -23,6 +26,7 @@ def _case(case, dtype, **params):
 
 
 @harnesses
+@symbolic(every_axis)
 def random_gamma():
     for dtype in FLOAT:
         yield _case(name(dtype), dtype)

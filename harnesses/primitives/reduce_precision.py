@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import FLOAT, full_range, name, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 _BITS = [
@@ -43,6 +44,7 @@ def _reduced(x, *, bits):
 
 
 @harnesses
+@symbolic(every_axis)
 def reduce_precision():
     for dtype in FLOAT:
         bits = (*_BITS, (ml_dtypes.finfo(dtype).nexp, 1))

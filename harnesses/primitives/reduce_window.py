@@ -18,6 +18,7 @@ from harnesses.arguments import (
     specials,
     whole,
 )
+from harnesses.axes import axes, every_axis, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 from lowering.ops.dtypes import LOW_PRECISION
@@ -65,6 +66,7 @@ def _harness(reducer, case, x, dtype, size, strides=None, padding="VALID", base=
 
 
 @harnesses
+@symbolic(every_axis)
 def rectified():
     """Yields harnesses of max-pooling after abs or relu; some windows are only padding."""
     for dtype in (*LOW_PRECISION, np.float32, np.float64):
@@ -81,6 +83,7 @@ def rectified():
 
 
 @harnesses
+@symbolic(every_axis)
 def dtypes():
     for reducer in _PRIMITIVES:
         for dtype in NUMBER if reducer is lax.add else ALL:
@@ -102,6 +105,7 @@ def dtypes():
 
 
 @harnesses
+@symbolic(every_axis)
 def special_values():
     for reducer in (lax.max, lax.min):
         for dtype in (*LOW_PRECISION, np.float32, np.float64, *INTEGER):
@@ -138,6 +142,7 @@ def special_values():
 
 
 @harnesses
+@symbolic(every_axis)
 def windows():
     for reducer, dtype in itertools.product(_PRIMITIVES, (np.float32, np.int32)):
         for shape, size, strides, padding, base, window in (
@@ -176,6 +181,7 @@ def windows():
 
 
 @harnesses
+@symbolic(every_axis)
 def any_function():
     """Yields harnesses of `reduce_window` with arbitrary functions.
 
@@ -210,6 +216,8 @@ def any_function():
                 ),
                 (random(shape, dtype),),
                 dtype=dtype,
+                # XLA may take elements that can be padding last, if it knows the sizes.
+                symbolic=every_axis if len(shape) < 2 or padding == "VALID" else axes(),
             )
     for dtype in ALL:
         operation = lax.bitwise_xor if dtype == np.bool_ or dtype in INTEGER else lax.mul
@@ -233,6 +241,7 @@ def any_function():
 
 
 @harnesses
+@symbolic(every_axis)
 def several_operands():
     def argmax(x, y):
         keep = x[0] >= y[0]

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, BOOL, FLOAT, INEXACT, INTEGER, name, random
+from harnesses.axes import axes, axes_of, every_axis
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -97,6 +98,7 @@ def _indices(shape, dtype=np.int32):
 
 def _scatter(primitive, case, form, mode, dtype=np.float32, indices=None, unique=False, **kwargs):
     shape, indices_shape, updates, numbers = FORMS[form]
+    kwargs.setdefault("symbolic", _axes(form))
 
     def fun(operand, indices, updates):
         return FUNCTIONS[primitive](
@@ -116,6 +118,22 @@ def _scatter(primitive, case, form, mode, dtype=np.float32, indices=None, unique
         params={"mode": mode.name.lower()},
         **kwargs,
     )
+
+
+def _axes(form, constant=False):
+    """The rule for the axes along which windows have all elements, or at most one."""
+    shape, _, updates, numbers = FORMS[form]
+    batching = numbers.operand_batching_dims
+    others = [i for i in range(len(shape)) if i not in (*numbers.inserted_window_dims, *batching)]
+    windows = dict(zip(others, numbers.update_window_dims, strict=True))
+    operand = {
+        i for i, n in enumerate(shape) if i not in windows or updates[windows[i]] in (0, 1, n)
+    }
+    parts = {windows[i] for i in windows if i not in operand}
+    if constant:
+        whole = operand - set(batching)
+        return axes_of(whole, [windows[i] for i in whole if i in windows])
+    return axes_of(operand, range(-9, -1), set(range(len(updates))) - parts)
 
 
 def _comparer(primitive, dtype):
@@ -169,6 +187,7 @@ def scatter_index_dtypes():
                 lax.scatter(x, i, y, numbers, mode=mode) for i in indices
             ],
             (random(shape, np.float32), random(updates, np.float32), *indices),
+            symbolic=axes(),
         )
 
 
@@ -193,6 +212,7 @@ def scatter_known_indices():
                 f"{form}_constant_{mode.name.lower()}",
                 lambda x, y, fun=fun, indices=indices: fun(x, indices, y),
                 (random(shape, np.float32), random(updates, np.float32)),
+                symbolic=_axes(form, constant=True),
             )
 
 
@@ -213,6 +233,7 @@ def scatter_special_values():
                 x, i, y, numbers, mode=DROP
             ),
             (operand, indices, np.concatenate([first, second])),
+            symbolic=axes(0),
         )
 
 
@@ -228,6 +249,7 @@ def scatter_apply():
                 x, i, lambda y: 2 * y + 1, numbers, update_shape=updates, mode=mode
             ),
             (random(shape, np.float32), _indices(indices_shape)),
+            symbolic=axes_of(numbers.inserted_window_dims),
         )
     for dtype in (*INEXACT, np.int32):
         shape, indices_shape, updates, numbers = FORMS["element"]
@@ -235,9 +257,10 @@ def scatter_apply():
             "scatter",
             f"apply_{name(dtype)}",
             lambda x, i, numbers=numbers: lax.scatter_apply(
-                x, i, lambda y: -y, numbers, update_shape=(9,), mode=DROP
+                x, i, lambda y: -y, numbers, update_shape=i.shape[:1], mode=DROP
             ),
             (random(shape, dtype), _indices(indices_shape)),
+            symbolic=axes(0),
         )
 
 
@@ -289,4 +312,5 @@ def scatter_from_numpy_api():
             (x,),
         ),
     ]:
-        yield Harness(primitive, case.replace(" ", ""), fun, args)
+        rule = axes(0) if case == "grad_of_gather" else every_axis
+        yield Harness(primitive, case.replace(" ", ""), fun, args, symbolic=rule)

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import name, random, whole
+from harnesses.axes import axes, every_axis, symbolic
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 from lowering.ops.dtypes import LOW_PRECISION
@@ -53,6 +54,12 @@ def _comparer(dtype):
     return close(ulps=32 if dtype in LOW_PRECISION else 4)
 
 
+def _kept(size, strides, padding):
+    """The rule for the axes that have the same size after pooling, whatever it is."""
+    sizes = enumerate(zip(size, strides, strict=True))
+    return axes(*(i for i, (n, stride) in sizes if stride == 1 and (n == 1 or padding == "SAME")))
+
+
 @harnesses
 def gradients():
     """Yields harnesses of `select_and_scatter_add`, which reverse mode binds."""
@@ -68,6 +75,7 @@ def gradients():
                 lambda x, y, pool=pool: jax.vjp(pool, x)[1](y)[0],
                 (make_values(shape, dtype), whole(out, dtype)),
                 _comparer(dtype),
+                symbolic=_kept(*window),
             )
     for dtype in _FLOAT:
         pool = _pool(lax.max, (3, 3), (2, 2), "SAME")
@@ -89,6 +97,7 @@ def gradients():
 
 
 @harnesses
+@symbolic(every_axis)
 def tangents():
     """Yields harnesses of `select_and_gather_add`, which forward mode binds."""
     for reducer, (shape, *window), dtype in itertools.product(
@@ -101,6 +110,8 @@ def tangents():
                 f"{reducer.__name__}_{shape}_{window}_{make_values.__name__.lstrip('_')}_{name(dtype)}",
                 lambda x, y, pool=pool: jax.jvp(pool, (x,), (y,))[1],
                 (make_values(shape, dtype), random(shape, dtype)),
+                # Which of equal elements is taken depends on the loops that XLA makes of the sizes.
+                symbolic=axes(*(i for i, n in enumerate(window[0]) if n == 1)),
             )
     for dtype in _FLOAT:
         yield Harness(
@@ -165,6 +176,7 @@ def any_functions():
                     f"_{name(dtype)}",
                     _select_and_scatter(select, scatter, size, strides, padding),
                     (_small(shape, dtype), _small(out, dtype), np.array(2, dtype)),
+                    symbolic=_kept(size, strides, padding),
                 )
 
 

@@ -4,10 +4,12 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, name, random, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def select_n():
     for dtype in ALL:
         cases = (random((3, 4), dtype), random((3, 4), dtype))

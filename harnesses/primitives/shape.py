@@ -1,11 +1,12 @@
 """Primitives that change the shape or the order of elements, but not their values."""
 
-import functools
+import itertools
 
 import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, FLOAT, name, random, specials
+from harnesses.axes import axes_of, every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
 
@@ -20,7 +21,11 @@ def reshape():
     for dtype in FLOAT:
         x = specials(dtype)
         yield Harness(
-            "reshape", f"specials_{name(dtype)}", lambda x: lax.reshape(x, (1, *x.shape)), (x,)
+            "reshape",
+            f"specials_{name(dtype)}",
+            lambda x: lax.reshape(x, (1, *x.shape)),
+            (x,),
+            symbolic=every_axis,
         )
     for shape, sizes in [
         ((), (1,)),
@@ -49,16 +54,36 @@ def reshape():
 def _reshape(shape, sizes, dimensions=None, dtype=np.float32):
     # Binds the primitive directly: `lax.reshape` with `dimensions` would transpose first.
     case = f"shape={shape}_new_sizes={sizes}_dimensions={dimensions}_{name(dtype)}"
+    # An axis of the operand that divides one of the result, which follows it.
+    axis, into = next(
+        (
+            (i, j)
+            for (i, old), (j, new) in itertools.product(enumerate(shape), enumerate(sizes))
+            if old > 1 and new > 0 and new % old == 0
+        ),
+        (None, None),
+    )
+
+    def reshape(x):
+        new_sizes = list(sizes)
+        if axis is not None:
+            new_sizes[into] = sizes[into] // shape[axis] * x.shape[axis]
+        return lax.reshape_p.bind(
+            x, new_sizes=tuple(new_sizes), dimensions=dimensions, sharding=None
+        )
+
     return Harness(
         "reshape",
         case.replace(" ", ""),
-        lambda x: lax.reshape_p.bind(x, new_sizes=sizes, dimensions=dimensions, sharding=None),
+        reshape,
         (random(shape, dtype),),
         params={"dimensions": dimensions},
+        symbolic=() if axis is None else axes_of([axis]),
     )
 
 
 @harnesses
+@symbolic(every_axis)
 def broadcast_in_dim():
     for dtype in ALL:
         yield _broadcast_in_dim((3,), (2, 3, 4), (1,), dtype)
@@ -98,17 +123,26 @@ def broadcast_in_dim():
 
 def _broadcast_in_dim(shape, result, axes, dtype=np.float32):
     case = f"shape={shape}_result={result}_broadcast_dimensions={axes}_{name(dtype)}"
+
+    def broadcast(x):
+        sizes = list(result)
+        for axis, old, size in zip(axes, shape, x.shape, strict=True):
+            if old > 1:
+                sizes[axis] = size
+        return lax.broadcast_in_dim_p.bind(
+            x, shape=tuple(sizes), broadcast_dimensions=axes, sharding=None
+        )
+
     return Harness(
         "broadcast_in_dim",
         case.replace(" ", ""),
-        lambda x: lax.broadcast_in_dim_p.bind(
-            x, shape=result, broadcast_dimensions=axes, sharding=None
-        ),
+        broadcast,
         (random(shape, dtype),),
     )
 
 
 @harnesses
+@symbolic(every_axis)
 def transpose():
     for dtype in ALL:
         yield _transpose((2, 3, 4), (2, 0, 1), dtype)
@@ -144,6 +178,7 @@ def _transpose(shape, permutation, dtype=np.float32):
 
 
 @harnesses
+@symbolic(every_axis)
 def squeeze():
     for dtype in ALL:
         yield _squeeze((1, 3, 1), (0, 2), dtype)
@@ -171,6 +206,7 @@ def _squeeze(shape, dimensions, dtype=np.float32):
 
 
 @harnesses
+@symbolic(every_axis)
 def rev():
     for dtype in ALL:
         yield _rev((2, 3, 4), (0, 2), dtype)
@@ -200,6 +236,7 @@ def _rev(shape, dimensions, dtype=np.float32):
 
 
 @harnesses
+@symbolic(every_axis)
 def tile():
     for dtype in ALL:
         yield _tile((2, 3), (2, 3), dtype)
@@ -224,10 +261,15 @@ def _tile(shape, reps, dtype=np.float32):
 
 
 @harnesses
+@symbolic(every_axis)
 def broadcast_to():
     bind = jax_compat.cpu_primitive("broadcast_to").bind
     for dtype in (np.bool_, np.float32):
         for shape, sizes in [((1, 3), (2, 3)), ((2, 1), (2, 0)), ((1, 1), (4, 1))]:
             case = f"{shape}_to_{sizes}_{name(dtype)}".replace(" ", "")
-            fun = functools.partial(bind, shape=sizes)
+
+            def fun(x, shape=shape, sizes=sizes):
+                parts = zip(shape, sizes, x.shape, strict=True)
+                return bind(x, shape=tuple(new if old == 1 else n for old, new, n in parts))
+
             yield Harness("broadcast_to", case, fun, (random(shape, dtype),))

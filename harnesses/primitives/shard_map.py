@@ -10,6 +10,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from harnesses.arguments import ALL, random
+from harnesses.axes import multiples, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import Harness, harnesses
 from harnesses.meshes import bind, mesh, on_mesh
@@ -25,11 +26,17 @@ CLOSE = close(ulps=16, atol=1e-5)
 untracked = functools.partial(on_mesh, check_vma=False)
 
 
-def case(name, fun, *args, comparer=CLOSE):
-    return Harness("shard_map", name, fun, args or (MATRIX,), comparer)
+def case(name, fun, *args, comparer=CLOSE, axes=()):
+    return Harness("shard_map", name, fun, args or (MATRIX,), comparer, symbolic=axes)
+
+
+def shards(args):
+    """The axes of `MATRIX` and `WEIGHTS` that may be symbolic."""
+    return ["8*m, 16*n", "16*n, k"][: len(args)]
 
 
 @harnesses
+@symbolic(multiples(8, 8))
 def specs():
     """Yields harnesses of specs that split arguments and combine results."""
 
@@ -62,13 +69,14 @@ def specs():
 
 
 @harnesses
+@symbolic(multiples(8, 8))
 def control_flow():
     def scan(x):
         def body(carry, row):
             carry = jnp.sin(carry + row)
             return carry, (lax.pmean(carry, "y"), lax.psum(row, BOTH))
 
-        return lax.scan(body, lax.pcast(jnp.zeros(4, x.dtype), BOTH, to="varying"), x)
+        return lax.scan(body, lax.pcast(jnp.zeros(x.shape[1:], x.dtype), BOTH, to="varying"), x)
 
     out_specs = (P(BOTH), (P("x"), P()))
     yield case("scan", on_mesh(scan, BY_BOTH, out_specs))
@@ -118,6 +126,7 @@ _scaled.defvjp(lambda x: (_scaled(x), x), lambda x, ct: (lax.psum(ct, "x") + jnp
 
 
 @harnesses
+@symbolic(multiples(8, 16))
 def calls():
     def called(x):
         x = jax.jit(lambda x: lax.psum(jnp.tanh(x), "y"))(x)
@@ -145,9 +154,11 @@ def calls():
     yield case("nested", run)
     run = on_mesh(lambda x: lax.psum(x @ x.T, "x"), BY_X, WHOLE, axis_names={"x"})
     yield case("some_axes", run)
-    yield case("pmap", jax.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i"))
+    run = jax.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")
+    yield case("pmap", run, axes=("_, n",))
     run = jax.pmap(lambda x, y: lax.pmean(x * y, "i"), axis_name="i", in_axes=(1, None), out_axes=1)
-    yield case("pmap_axes", lambda x, y: run(x[:, :4], y), MATRIX, np.arange(8, dtype=np.float32))
+    args = MATRIX, np.arange(8, dtype=np.float32)
+    yield case("pmap_axes", lambda x, y: run(x[:, :4], y), *args, axes=("n, _", "n"))
 
 
 def _loss(x, w):
@@ -156,6 +167,7 @@ def _loss(x, w):
 
 
 @harnesses
+@symbolic(shards)
 def gradients():
     tracked = on_mesh(_loss, (BY_BOTH, P("y")), WHOLE)
     yield case("loss", tracked, MATRIX, WEIGHTS)
@@ -211,6 +223,7 @@ def keys():
 
 
 @harnesses
+@symbolic(shards)
 def explicit():
     """Yields harnesses of meshes with explicit axes, which are part of the types of arrays."""
 

@@ -4,11 +4,13 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import INTEGER, name, specials
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 from harnesses.primitives.binary import broadcast_binary, with_known
 
 
 @harnesses
+@symbolic(every_axis)
 def shifts():
     for primitive in ("shift_left", "shift_right_logical", "shift_right_arithmetic"):
         fun = getattr(lax, primitive)

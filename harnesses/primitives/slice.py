@@ -4,6 +4,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import ALL, name, random
+from harnesses.axes import axes_of
 from harnesses.harness import Harness, harnesses
 
 
@@ -50,10 +51,20 @@ def slice_():
 
 def _slice(shape, starts, limits, strides, dtype=np.float32):
     case = f"shape={shape}_start={starts}_limit={limits}_strides={strides}_{name(dtype)}"
+    # Of the axes that are read to the end, those that are long enough whatever their size.
+    to_end = [i for i, n in enumerate(shape) if limits[i] == n and starts[i] <= 1]
+
+    def slice_(x):
+        sizes = [x.shape[i] if i in to_end else limit for i, limit in enumerate(limits)]
+        return lax.slice_p.bind(
+            x, start_indices=starts, limit_indices=tuple(sizes), strides=strides
+        )
+
     return Harness(
         "slice",
         case.replace(" ", ""),
-        lambda x: lax.slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=strides),
+        slice_,
         (random(shape, dtype),),
         params={"strides": strides},
+        symbolic=axes_of(to_end),
     )

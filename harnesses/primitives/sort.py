@@ -15,6 +15,7 @@ from harnesses.arguments import (
     random,
     specials,
 )
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 # Pairs of dtypes of two keys. Some fit into 64 bits together and some do not.
@@ -43,6 +44,7 @@ def _shuffled(values):
 
 
 @harnesses
+@symbolic(every_axis)
 def sort():
     for dtype in ALL:
         x = full_range((3, 40), dtype) if dtype in INTEGER else random((3, 40), dtype)
@@ -64,6 +66,7 @@ def sort():
 
 
 @harnesses
+@symbolic(every_axis)
 def sort_by_several_keys():
     for first, second in _PAIRS:
         args = (random((2, 60), first, 0, 3), random((2, 60), second), random((2, 60), np.float32))
@@ -87,6 +90,7 @@ def sort_by_several_keys():
 
 
 @harnesses
+@symbolic(every_axis)
 def sort_shapes():
     for shape, dimension in (
         ((0,), 0),

@@ -7,10 +7,12 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def symmetric_product():
     for dtype in (np.float32, np.float64):
         for batch, m, n in (((), 4, 3), ((2,), 3, 5), ((), 0, 2), ((), 3, 0), ((0,), 2, 2)):

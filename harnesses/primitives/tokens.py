@@ -3,10 +3,12 @@
 import numpy as np
 from jax import lax
 
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 
 @harnesses
+@symbolic(every_axis)
 def tokens():
     def fun(x):
         lax.after_all(lax.create_token(), lax.create_token())

@@ -1,6 +1,7 @@
 """The k largest (or smallest) elements along an axis."""
 
 import inspect
+import math
 
 import jax
 import ml_dtypes
@@ -8,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from harnesses.arguments import BOOL, FLOAT, INTEGER, full_range, name, random, specials
+from harnesses.axes import axes, axes_but, every_axis, symbolic
 from harnesses.compare import Comparison, close, exact
 from harnesses.harness import Harness, harnesses
 
@@ -19,6 +21,7 @@ def _top_k(k, **kwargs):
 
 
 @harnesses
+@symbolic(axes_but(-1))
 def top_k():
     for dtype in _REAL:
         x = full_range((3, 20), dtype) if dtype in INTEGER else random((3, 20), dtype)
@@ -32,12 +35,17 @@ def top_k():
             f"specials_{name(dtype)}",
             _top_k(2 * values.size),
             (np.tile(values, 2),),
+            symbolic=axes(),
         )
     for shape, k in (((5,), 0), ((5,), 5), ((0, 3), 2), ((0,), 0), ((2, 3, 7), 2), ((3000,), 7)):
         yield Harness("top_k", f"shape={shape}_k={k}", _top_k(k), (random(shape, np.float32),))
     for axis in (0, 1, -2):
         yield Harness(
-            "top_k", f"axis={axis}", _top_k(3, axis=axis), (random((4, 5, 6), np.float32),)
+            "top_k",
+            f"axis={axis}",
+            _top_k(3, axis=axis),
+            (random((4, 5, 6), np.float32),),
+            symbolic=axes_but(axis),
         )
     if "is_stable" in inspect.signature(lax.top_k).parameters:
         x = random((2, 30), np.float32)
@@ -65,7 +73,18 @@ def _same_selection(axis):
     return compare
 
 
+def _distinct(shape, dtype):
+    """Returns a maker of distinct numbers, among which the positions of a selection are unique."""
+
+    def make(rng):
+        size = math.prod(shape)
+        return rng.permutation(np.arange(size) - size // 2).reshape(shape).astype(dtype)
+
+    return make
+
+
 @harnesses
+@symbolic(axes_but(-1))
 def approx_top_k():
     for fun in (lax.approx_max_k, lax.approx_min_k):
         for dtype in FLOAT:
@@ -74,7 +93,7 @@ def approx_top_k():
                 "approx_top_k",
                 case,
                 lambda x, fun=fun: fun(x, 5),
-                (random((3, 40), dtype),),
+                (_distinct((3, 40), dtype),),
                 _same_selection(1),
             )
             values = specials(dtype)
@@ -87,6 +106,8 @@ def approx_top_k():
                 lambda x, fun=fun: fun(x, x.size),
                 (np.tile(values, 2),),
                 _same_selection(0),
+                derivatives=None,
+                symbolic=every_axis,
             )
         for shape, axis, k in (((40, 3), 0, 4), ((2, 50, 2), 1, 50), ((2, 50, 2), -2, 3)):
             yield Harness(
@@ -95,6 +116,7 @@ def approx_top_k():
                 lambda x, fun=fun, axis=axis, k=k: fun(x, k, reduction_dimension=axis),
                 (random(shape, np.float32),),
                 _same_selection(axis),
+                symbolic=axes_but(axis),
             )
         yield Harness(
             "approx_top_k",

@@ -8,6 +8,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.harness import Harness, harnesses
 
 DTYPES = (np.float32, np.float64, *COMPLEX)
@@ -34,6 +35,7 @@ def _harness(case, dtype, args, **params):
 
 
 @harnesses
+@symbolic(every_axis)
 def triangular_solve():
     flags = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
     for dtype in DTYPES:

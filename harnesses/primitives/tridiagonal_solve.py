@@ -7,6 +7,7 @@ from jax import lax
 
 from harnesses import linalg
 from harnesses.arguments import COMPLEX, name, random
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close
 from harnesses.harness import Harness, harnesses
 
@@ -19,6 +20,7 @@ def _diagonal(shape, dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def tridiagonal_solve():
     solve = lax.linalg.tridiagonal_solve
     for dtype in DTYPES:

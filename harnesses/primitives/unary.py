@@ -18,8 +18,9 @@ from harnesses.arguments import (
     random,
     specials,
 )
+from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close, exact
-from harnesses.harness import Harness, harnesses
+from harnesses.harness import DERIVATIVES, FINITE_DERIVATIVES, Harness, harnesses
 from lowering.ops.dtypes import SIGNED
 
 
@@ -55,7 +56,7 @@ def normal_and_random(dtype, low=-4, high=4, count=64) -> Maker:
 
 
 # Primitives of real and complex numbers, with the range of the random operands.
-_TRANSCENDENTAL = {
+TRANSCENDENTAL = {
     "exp": (lax.exp, -80, 80),
     "exp2": (lax.exp2, -120, 120),
     "expm1": (lax.expm1, -4, 4),
@@ -79,10 +80,11 @@ _TRANSCENDENTAL = {
     "cbrt": (lax.cbrt, -1000, 1000),
 }
 if hasattr(lax, "log2"):
-    _TRANSCENDENTAL["log2"] = (lax.log2, 0, 100)
+    TRANSCENDENTAL["log2"] = (lax.log2, 0, 100)
 
 
-def _comparer(primitive, dtype):
+def comparer_of(primitive, dtype):
+    """Returns the comparer of a transcendental primitive."""
     ulps = 8
     if primitive in ("sinh", "cosh"):
         # JAX adds log(1/2) to the exponent, and a large exponent loses digits by that.
@@ -94,11 +96,19 @@ def _comparer(primitive, dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def transcendental():
-    for primitive, (fun, low, high) in _TRANSCENDENTAL.items():
+    for primitive, (fun, low, high) in TRANSCENDENTAL.items():
         for dtype in FLOAT if primitive == "cbrt" else INEXACT:
             values = normal_and_random(dtype, low, high)
-            yield Harness(primitive, name(dtype), fun, (values,), _comparer(primitive, dtype))
+            yield Harness(
+                primitive,
+                name(dtype),
+                fun,
+                (values,),
+                comparer_of(primitive, dtype),
+                derivatives=FINITE_DERIVATIVES if is_complex(dtype) else DERIVATIVES,
+            )
         for shape in [(), (0, 3), (2, 1, 3)]:
             values = random(shape, np.float32, max(low, 0.1), min(high, 1))
             yield Harness(primitive, f"shape={shape}", fun, (values,), close())
@@ -119,6 +129,7 @@ def _rounding_values(dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def rounding():
     methods = lax.RoundingMethod
     for dtype in FLOAT:
@@ -132,6 +143,7 @@ def rounding():
 
 
 @harnesses
+@symbolic(every_axis)
 def signs():
     for dtype in NUMBER:
         comparer = close(ulps=2, atol=tiny(dtype)) if is_complex(dtype) else exact
@@ -152,6 +164,7 @@ def signs():
 
 
 @harnesses
+@symbolic(every_axis)
 def parts():
     for dtype in COMPLEX:
         for primitive in ("real", "imag", "conj"):
@@ -164,18 +177,19 @@ def parts():
 
 
 @harnesses
+@symbolic(every_axis)
 def powers():
     for dtype in NUMBER:
         values = small(dtype) if is_complex(dtype) else specials(dtype)
         yield Harness("square", name(dtype), lax.square, (values,), product(dtype))
         exponents = (0, 1, 2, 3, 4, 7, 13, *([] if dtype in INTEGER else [-1, -2, -5]))
-        fun = functools.partial(_integer_powers, exponents=exponents)
+        fun = functools.partial(integer_powers, exponents=exponents)
         # Compilers may choose the order of the products.
         comparer = exact if dtype in INTEGER else close(atol=tiny(dtype), ulps=16)
         yield Harness("integer_pow", name(dtype), fun, (values,), comparer)
 
 
-def _integer_powers(x, *, exponents):
+def integer_powers(x, *, exponents):
     return [lax.integer_pow(x, y) for y in exponents]
 
 

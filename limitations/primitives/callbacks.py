@@ -6,6 +6,7 @@ _COMPILED = Limitation(
     reason="XLA has no kernel for TensorFlow's PyFunc, by which a graph calls Python.",
     error="lowering error: .*cannot call back into Python",
     modes=("compiled",),
+    variants=None,
 )
 
 LIMITATIONS = {

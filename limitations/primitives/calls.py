@@ -15,6 +15,7 @@ LIMITATIONS = {
             "TensorFlow has no such dtype, so that it can only occur inside of a program.",
             error="TF error: TypeError: TensorFlow has no dtype",
             dtypes={"float8_e3m4", "float8_e4m3", "float8_e8m0fnu"},
+            variants=None,
             where=_crosses_boundary,
         ),
         Limitation(
@@ -29,6 +30,7 @@ LIMITATIONS = {
                 "uint2",
             },
             modes={"graph"},
+            variants=None,
             where=_crosses_boundary,
         ),
         Limitation(
@@ -36,6 +38,7 @@ LIMITATIONS = {
             error=_CANNOT_CONVERT,
             dtypes={"float4_e2m1fn", "int2", "uint2"},
             modes={"compiled"},
+            variants=None,
             where=_crosses_boundary,
         ),
         Limitation(
@@ -44,6 +47,7 @@ LIMITATIONS = {
             error=_CANNOT_CONVERT,
             dtypes={"int4", "uint4"},
             modes={"compiled"},
+            variants=None,
             where=_crosses_boundary,
         ),
     ],

@@ -9,6 +9,7 @@ LIMITATIONS = {
             "infinite column by its infinite diagonal and gives NaN where LAPACK gives infinity.",
             looser=Looser.NAN_REACHES,
             modes=("compiled",),
+            variants=None,
             where=lambda case, params: case.startswith("inf_"),
         ),
     ],

@@ -56,7 +56,8 @@ def tree_reduce(
     """Reduces `axes` of arrays of one shape by combining neighbours, then their results, and so on.
 
     That takes a logarithmic number of elementwise steps. Elements stay in row-major order, so the
-    computation has to be associative, but not commutative. The scalars `inits` come first.
+    computation has to be associative, but not commutative. The scalars `inits` come first, unless
+    there is a single element: XLA takes it as it is, as it may assume that `inits` are neutral.
     `combine` gets the rank of arrays, and makes the function that combines them elementwise.
     """
     shape = operands[0].shape
@@ -68,6 +69,8 @@ def tree_reduce(
         merged = (math.prod(sizes), *kept_shape)
         flat = [lax.reshape(lax.transpose(x, order), merged) for x in operands]
         return _reduce_symbolic(combine(len(kept) + 1), flat, inits)
+    if all(size == 1 for size in sizes):
+        return [lax.squeeze(x, axes) for x in operands]
     inits = [jnp.broadcast_to(init, kept_shape) for init in inits]
     if 0 in sizes:
         return inits
@@ -91,13 +94,15 @@ def _reduce_axis(combine: Combine, operands: Arrays, axis: int) -> list[jax.Arra
 
 
 def _reduce_symbolic(combine: Combine, operands: Arrays, inits: Sequence[Any]) -> list[jax.Array]:
-    """Reduces axis 0, whose size is symbolic and may be zero."""
+    """Reduces axis 0, whose size is symbolic and may be zero; see `tree_reduce`."""
     with_init = [
         lax.concatenate([jnp.broadcast_to(init, (1, *x.shape[1:])), x], 0)
         for init, x in zip(inits, operands)
     ]
     results = _suffix_scan_symbolic(combine, with_init)
-    return [lax.index_in_dim(x, 0, keepdims=False) for x in results]
+    is_single = jnp.asarray(operands[0].shape[0], np.int64) == 1
+    start = is_single.astype(np.int32)
+    return [lax.dynamic_index_in_dim(x, start, keepdims=False) for x in results]
 
 
 def _suffix_scan_symbolic(combine: Combine, operands: Arrays) -> list[jax.Array]:

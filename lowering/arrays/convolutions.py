@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.arrays.windows import Window
+from lowering import avals
+from lowering.arrays.windows import Window, elements, unravel
 
 
 def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int) -> jax.Array:
@@ -30,6 +31,8 @@ def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int
     # TensorFlow has kernels for two spatial axes. Along others, the elements of a window become
     # features, so that one contraction of features takes the place of the convolution.
     left = 2 if lhs.dtype == np.float32 else 0
+    if not avals.is_static([window.size for window in axes[: max(len(axes) - left, 0)]]):
+        return _convolve_symbolic(lhs, rhs, axes, groups, counts)
     lhs = lhs.reshape(*lhs.shape[:-1], groups, lhs.shape[-1] // groups)
     while len(axes) > left:
         axis = lhs.ndim - 2 - len(axes)
@@ -58,10 +61,29 @@ def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int
 
 def _patches(lhs, axis, window, count):
     """Concatenates the elements of each window along an axis in the last axis."""
-    span = (count - 1) * window.stride + 1
-    starts = range(0, window.extent, window.dilation)
-    parts = [lax.slice_in_dim(lhs, i, i + span, window.stride, axis) for i in starts]
-    return jnp.concatenate(parts, axis=-1)
+    axes = [window if i == axis else Window(1) for i in range(lhs.ndim)]
+    counts = [count if i == axis else dim for i, dim in enumerate(lhs.shape)]
+    offsets = ([j if i == axis else 0 for i in range(lhs.ndim)] for j in range(window.size))
+    return jnp.concatenate([elements(lhs, axes, counts, o) for o in offsets], axis=-1)
+
+
+def _convolve_symbolic(lhs, rhs, axes, groups, counts):
+    """A loop over the elements of a window, whose size is symbolic."""
+    sizes = [window.size for window in axes]
+    batch, features, zero = lhs.shape[0], lhs.shape[-1], np.int32(0)
+
+    def step(i, out):
+        offsets = unravel(i, sizes)
+        around = [Window(1), *axes, Window(1)], [batch, *counts, features]
+        x = elements(lhs, *around, [zero, *offsets, zero])
+        x = x.reshape(batch, *counts, groups, features // groups)
+        block = [1] * len(axes) + [*rhs.shape[-2:]]
+        weights = lax.dynamic_slice(rhs, [*offsets, zero, zero], block)
+        return out + _contract(x, weights.reshape(rhs.shape[-2:]), groups).reshape(out.shape)
+
+    total = jnp.asarray(math.prod(sizes), np.int32)
+    zeros = jnp.zeros((batch, *counts, rhs.shape[-1]), lhs.dtype)
+    return lax.fori_loop(zero, total, step, zeros)
 
 
 def _contract(lhs, rhs, groups):

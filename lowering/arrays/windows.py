@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering import avals
+from lowering import avals, jax_compat
 from lowering.arrays.computations import Arrays, Combine
 
 
@@ -40,6 +40,10 @@ class Window:
         """Whether it pads the array, also between elements, or removes elements."""
         return (self.low, self.high, self.base_dilation) != (0, 0, 1)
 
+    def is_whole(self, dim: Any) -> bool:
+        """Whether the only window is all of an axis of size `dim`, and nothing else."""
+        return not self.is_padding and (self.size, self.dilation) == (dim, 1)
+
     @property
     def extent(self) -> Any:
         """The distance from its first element to the end of its last."""
@@ -47,16 +51,21 @@ class Window:
 
     def padded(self, dim: Any) -> Any:
         """The size of an axis of size `dim` with all padding."""
-        is_empty = isinstance(dim, int) and dim == 0
-        spread = 0 if is_empty else (dim - 1) * self.base_dilation + 1
-        return spread + self.low + self.high
+        return jax_compat.dilate_dim(dim, self.base_dilation) + self.low + self.high
 
     def count(self, dim: Any) -> Any:
         """The number of windows on an axis of size `dim`."""
-        room = self.padded(dim) - self.extent
-        if isinstance(room, int) and room < 0:
-            return 0
-        return room // self.stride + 1
+        return jax_compat.stride_dim(self.padded(dim), self.extent, self.stride)
+
+    def with_room(self, dim: Any) -> "Window":
+        """A window with as much more padding at the end as one window on an axis may lack.
+
+        It is the same window where the size `dim` is known to have room for one.
+        """
+        if avals.is_at_least(self.padded(dim), self.extent):
+            return self
+        missing = jax_compat.max_dim(self.padded(dim), self.extent) - self.padded(dim)
+        return dataclasses.replace(self, high=self.high + missing)
 
 
 def windows(
@@ -110,7 +119,7 @@ def fold(
             inside = _inside(window, shape[i], counts[i], offset)
             if inside is not True:
                 mask = mask & jnp.expand_dims(inside, range(1, len(shape) - i))
-        values = [_elements(x, axes, counts, offsets) for x in padded]
+        values = [elements(x, axes, counts, offsets) for x in padded]
         reduced = combine(results, values)
         if mask is True:
             return list(reduced)
@@ -120,7 +129,7 @@ def fold(
     if not avals.is_static(sizes):
         total = jnp.asarray(math.prod(sizes), np.int32)
         return lax.fori_loop(
-            np.int32(0), total, lambda i, results: step(results, _unravel(i, sizes)), results
+            np.int32(0), total, lambda i, results: step(results, unravel(i, sizes)), results
         )
     order = _order(axes, shape, counts)
     if len(order) <= _UNROLLED:
@@ -166,7 +175,7 @@ def _is_peeled(window, dim, count):
     return needs_test(window.size) and not needs_test(window.size - 1)
 
 
-def _unravel(index, sizes):
+def unravel(index, sizes):
     """The offsets of the element that is number `index` in row-major order."""
     offsets = []
     for size in reversed(sizes):
@@ -192,13 +201,31 @@ def _inside(window, dim, count, offset):
     return inside
 
 
-def _elements(x, axes, counts, offsets):
+def elements(x, axes, counts, offsets):
     """The element at an offset of every window of a padded array."""
-    spans = [(count - 1) * w.stride + 1 for w, count in zip(axes, counts, strict=True)]
+    spans = [
+        jax_compat.dilate_dim(count, window.stride)
+        for window, count in zip(axes, counts, strict=True)
+    ]
     strides = [window.stride for window in axes]
     starts = [offset * window.dilation for offset, window in zip(offsets, axes, strict=True)]
     if all(isinstance(start, int) for start in starts):
+        for axis, (start, span) in enumerate(zip(starts, spans, strict=True)):
+            # JAX slices only where it can tell that the slice is inside, and of which size.
+            is_inside = avals.is_at_most(start + span, x.shape[axis])
+            if not is_inside or jax_compat.stride_dim(span, 1, strides[axis]) != counts[axis]:
+                x = _strided(x, axis, start, counts[axis], strides[axis])
+                starts[axis], spans[axis], strides[axis] = 0, counts[axis], 1
         limits = [start + span for start, span in zip(starts, spans, strict=True)]
         return lax.slice(x, starts, limits, strides)
     block = lax.dynamic_slice(x, starts, spans)
     return lax.slice(block, [0] * len(spans), spans, strides)
+
+
+def _strided(x, axis, start, count, stride):
+    """`count` elements along an axis, `stride` apart; beyond its end there are zeros."""
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (-start, start + count * stride - x.shape[axis], 0)
+    x = lax.pad(x, jnp.zeros((), x.dtype), config)
+    x = lax.reshape(x, (*x.shape[:axis], count, stride, *x.shape[axis + 1 :]))
+    return lax.index_in_dim(x, 0, axis + 1, keepdims=False)

@@ -72,7 +72,8 @@ class Folder:
         key = _key(eqn, operands)
         if key not in self._results:
             fold = registry.facts(eqn.primitive.name).fold
-            if fold is not None and all(isinstance(x, np.ndarray) for x in operands):
+            has_keys = any(avals.is_key(var.aval.dtype) for var in eqn.invars)
+            if fold is not None and not has_keys:
                 results = [fold(*operands, **eqn.params)]
             else:
                 with tf.init_scope():

@@ -1,8 +1,8 @@
 """Walks a jaxpr and calls one rule per equation."""
 
 import contextlib
+import contextvars
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,25 +13,33 @@ import tensorflow as tf
 from lowering import avals, jax_compat, registry
 from lowering.context import Context, Lowering, describe
 from lowering.core import outlining
-from lowering.core.folding import Folder
+from lowering.core.memory import Memory
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.formats import narrow
-from lowering.ops import constant, dtypes, integers, modes, values
+from lowering.ops import constant, dtypes, integers, modes, names, values
 from lowering.ops.dims import Dimensions
 from lowering.ops.values import Broadcastable, Value
-from lowering.passes import flattening, pipeline
+from lowering.passes import expansion, flattening, pipeline
 from lowering.passes.flattening import Flattened
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, jaxprs_among
 from lowering.passes.program import Program
-from lowering.passes.trace import trace_ours_once
+from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Mode, Target
 from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
 
-_NOT_IN_SCOPE = r"[^A-Za-z0-9_.\\/-]"
+# The equation that ops are made for.
+_EQUATION: contextvars.ContextVar[jex_core.JaxprEqn | None] = contextvars.ContextVar(
+    "equation", default=None
+)
+
+
+def current_equation() -> jex_core.JaxprEqn | None:
+    """The equation that ops are made for now; None outside of all equations."""
+    return _EQUATION.get()
 
 
 class Interpreter(Lowering):
@@ -42,7 +50,7 @@ class Interpreter(Lowering):
         target: Target,
         dimensions: Dimensions,
         program: Program,
-        folder: Folder,
+        memory: Memory,
         functions: outlining.Functions | None = None,
     ):
         """
@@ -50,18 +58,25 @@ class Interpreter(Lowering):
           target: who runs the ops.
           dimensions: the values of dimension variables.
           program: the program, or that of which a part is lowered.
-          folder: what has been folded in the program before.
-          functions: the functions of the graph; by default those of a new graph.
+          memory: what is remembered of the program.
+          functions: the functions of the graph; by default those of eager execution, or of a new
+            graph.
         """
         self.target = target
         self.dimensions = dimensions
-        self.folder = folder
+        self.folder = memory.folder
         self._program = program
-        self._functions = functions if functions is not None else outlining.functions()
+        self._memory = memory
+        if functions is None:
+            is_eager = modes.current() is Mode.EAGER
+            functions = memory.functions if is_eager else outlining.Functions()
+        self._functions = functions
 
     def run(self, jaxpr: Jaxpr, *operands: Value) -> list[Value]:
         """Lowers a jaxpr in place; returns its results."""
-        jaxpr = pipeline.optimized(jaxpr, modes.current(), self._program.outlined)
+        jaxpr = pipeline.optimized(
+            jaxpr, modes.current(), self._program.outlined, self.target.is_natural
+        )
         env: dict[jex_core.Var, Value] = {}
         # Some bodies are open jaxprs; those have no constants.
         env.update(zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True))
@@ -90,6 +105,14 @@ class Interpreter(Lowering):
         """Lowers an equation, even if its operands are known; returns its results."""
         return self._lower(eqn, operands, REPRESENTATIONS[1:])
 
+    def known_equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]:
+        """Lowers an equation on known operands, outside of the graph; returns its results.
+
+        It has no symbolic dimensions. The values of those of the program belong to the graph.
+        """
+        outside = Interpreter(self.target, Dimensions({}), self._program, self._memory)
+        return outside.equation(eqn, operands)
+
     def _lower(
         self,
         eqn: jex_core.JaxprEqn,
@@ -97,6 +120,7 @@ class Interpreter(Lowering):
         representations: Sequence[Representation],
     ) -> list[Value]:
         """Lowers an equation in the first of the representations that applies to it."""
+        token = _EQUATION.set(eqn)
         try:
             rule = self._rule(eqn)
             ctx = Context(eqn, self)
@@ -111,11 +135,14 @@ class Interpreter(Lowering):
         except LoweringError as error:
             if error.located:
                 raise
-            raise type(error)(describe(eqn, self.target, error.reason), located=True) from error
+            message = describe(eqn, self.target, error.reason)
+            raise type(error).with_location(message) from error
         except (tf.errors.OpError, ValueError, TypeError, NotImplementedError) as error:
             first_line = str(error).strip().split("\n")[0]
             reason = f"{type(error).__name__}: {first_line}"
-            raise LoweringError(describe(eqn, self.target, reason), located=True) from error
+            raise LoweringError.with_location(describe(eqn, self.target, reason)) from error
+        finally:
+            _EQUATION.reset(token)
         if not eqn.primitive.multiple_results:
             results = [results]
         return [
@@ -131,9 +158,8 @@ class Interpreter(Lowering):
         if rule is None:
             dtype = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
             rule = registry.lookup(name, self.target, dtype)
-        if rule is None:
-            reason = registry.facts(name).refusal or "no rule is known for it"
-            raise UnsupportedError(reason)
+        if rule is None or registry.is_namesake(eqn.primitive):
+            raise UnsupportedError(expansion.reason(eqn))
         return rule
 
     def _checked(self, ctx: Context, result: Value, aval: Any) -> Value:
@@ -181,7 +207,7 @@ class Interpreter(Lowering):
                 for x in map(values.full, operands)
             ]
         structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in operand_avals)
-        jaxpr, is_single = trace_ours_once(fun, structs, tuple(sorted(params.items())))
+        jaxpr, is_single = self._traced(fun, structs, tuple(sorted(params.items())))
         in_graph = modes.current() is not Mode.EAGER
         try:
             if as_function and in_graph and not self.dimensions.variables:
@@ -193,6 +219,16 @@ class Interpreter(Lowering):
             raise type(error)(error.reason) from error
         return results[0] if is_single else results
 
+    def _traced(self, *decomposition: Any) -> tuple[jex_core.ClosedJaxpr, bool]:
+        """A function of this package, traced; see `trace_ours`.
+
+        What is made of a jaxpr of the user is kept for the user's program alone.
+        """
+        *_, params = decomposition
+        if not any(True for _ in jaxprs_among(value for _, value in params)):
+            return trace_ours_once(*decomposition)
+        return self._memory.decompositions.get(decomposition, lambda: trace_ours(*decomposition))
+
     def as_function(
         self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]
     ) -> list[tf.Tensor]:
@@ -201,7 +237,7 @@ class Interpreter(Lowering):
             x if values.is_small(x) else values.tensor(x, var.aval.dtype)
             for x, var in zip(operands, eqn.invars, strict=True)
         ]
-        return outlining.EAGER.call(
+        return self._functions.call(
             (self.target.name, id(eqn)),
             lambda variables, *operands: lower(self._with_dimensions(variables), *operands),
             operands,
@@ -233,7 +269,7 @@ class Interpreter(Lowering):
     def _with_dimensions(self, variables: Mapping[str, tf.Tensor]) -> "Interpreter":
         """Lowers the same program, where the dimension variables are other tensors."""
         return Interpreter(
-            self.target, Dimensions(variables), self._program, self.folder, self._functions
+            self.target, Dimensions(variables), self._program, self._memory, self._functions
         )
 
 
@@ -248,11 +284,13 @@ class _Scopes(contextlib.ExitStack):
 
     def enter(self, scope: str) -> None:
         """Leaves the scope of the equation before for that of an equation, which may be empty."""
-        if scope == self._current or modes.current() is Mode.EAGER:
+        if modes.current() is Mode.EAGER:
+            return
+        scope = names.for_scope(scope)
+        if scope == self._current:
             return
         self.close()
         self._current = scope
         if scope:
             # A trailing slash re-enters the scope; without it TensorFlow would make a new one.
-            name = re.sub(_NOT_IN_SCOPE, "_", scope)
-            self.enter_context(tf.name_scope(f"{self._outer}{name}/"))
+            self.enter_context(tf.name_scope(f"{self._outer}{scope}/"))

@@ -4,33 +4,33 @@ They are jaxprs that are called several times, programs for vectors of any lengt
 run eagerly. A known operand is part of a function, so that its body can be folded.
 """
 
-import collections
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 
 from lowering import avals
-from lowering.ops import dtypes, modes, values
+from lowering.ops import dtypes, values
+from lowering.ops.bounded import Bounded
 from lowering.ops.values import Value
-from lowering.targets import Mode
 
-# How many functions are kept; the one that was called the longest ago is forgotten first.
+# How many functions are kept for a graph, or for a program that is executed eagerly.
 _LIMIT = 512
 
 
 class Functions:
-    """Functions that have been made, by what they do."""
+    """Functions that have been made, by what they do.
 
-    def __init__(self):
-        self._functions: collections.OrderedDict[Any, Any] = collections.OrderedDict()
+    A graph has its own, and so has a program that is executed eagerly; they are freed with it.
+    """
+
+    def __init__(self, limit: int = _LIMIT):
+        """`limit` is how many are kept; the one called the longest ago is forgotten first."""
+        self._functions = Bounded(limit)
 
     def __len__(self) -> int:
         return len(self._functions)
-
-    def clear(self) -> None:
-        """Forgets all functions."""
-        self._functions.clear()
 
     def call(
         self,
@@ -62,8 +62,8 @@ class Functions:
                 for x, k in zip(operands, is_known, strict=True)
             ),
         )
-        if key not in self._functions:
 
+        def make():
             @tf.function(autograph=False)
             def function(*arguments):
                 rest = iter(arguments)
@@ -77,22 +77,29 @@ class Functions:
                 *(tf.TensorSpec((), tf.int32) for _ in variables),
                 *(_spec(a) for a, k in zip(operand_avals, is_known, strict=True) if not k),
             ]
-            self._functions[key] = function.get_concrete_function(*specs), kept
-            if len(self._functions) > _LIMIT:
-                self._functions.popitem(last=False)
-        self._functions.move_to_end(key)
-        concrete, _ = self._functions[key]
+            return function.get_concrete_function(*specs), kept
+
+        concrete, _ = self._functions.get(key, make)
         tensors = [values.full(x) for x, k in zip(operands, is_known, strict=True) if not k]
-        return list(concrete(*variables.values(), *tensors))
+        return _without_gradient(concrete, [*variables.values(), *tensors])
 
 
-# Those of eager execution. A graph has its own, which are freed with it.
-EAGER = Functions()
+def _without_gradient(concrete: Any, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Calls a function of which TensorFlow is not to make a gradient, even under a tape.
 
+    The gradient of a program is that of JAX. TensorFlow would make its own as soon as the function
+    is called, and fail if an op in it has none.
+    """
 
-def functions() -> Functions:
-    """The functions that a program which is lowered now can call."""
-    return EAGER if modes.current() is Mode.EAGER else Functions()
+    def refuse(*cotangents):
+        raise LookupError("a function of a lowered program has no gradient of its own")
+
+    with record.stop_recording():
+        results = list(concrete(*tensors))
+    # Tapes have to know that the results depend on the tensors, to ask for the gradient of JAX.
+    # Forward accumulators transpose that gradient, and take no part in this.
+    record.record_operation_backprop_only("LoweredFunction", results, tensors, refuse)
+    return results
 
 
 def _spec(aval: Any) -> tf.TensorSpec:

@@ -39,7 +39,7 @@ class Known:
 
     def apply(self, ctx, rule, operands):
         def run():
-            return map(values.full, ctx.lowering.equation(ctx.eqn, operands))
+            return map(values.full, ctx.lowering.known_equation(ctx.eqn, operands))
 
         results = ctx.lowering.folder.fold(ctx.eqn, operands, run)
         return results if ctx.eqn.primitive.multiple_results else results[0]
@@ -114,7 +114,10 @@ class Broadcasts(Tensors):
         return len(ranks) <= 1 and max(ranks, default=0) <= movement.MAX_GROUPS
 
     def hold(self, rule, value, aval):
-        return super().hold(rule, values.smallest(value), aval)
+        smallest = values.smallest(value)
+        if rule.keep_constants:
+            smallest = values.known_again(smallest)
+        return super().hold(rule, smallest, aval)
 
 
 REPRESENTATIONS: Sequence[Representation] = (

@@ -10,7 +10,6 @@ on a CPU. Where JAX does something else, the primitive has a rule for narrow dty
 tensors as they are held. Arguments and results of a program are converted; see `boundary`.
 """
 
-import functools
 from typing import Any
 
 import jax
@@ -25,6 +24,7 @@ from lowering.context import Context
 from lowering.formats.rounding import HAS_CAST, has_negative_nan, narrow_to, to_bits
 from lowering.ops import constant, dtypes, emit, modes, values
 from lowering.ops.values import Value
+from lowering.passes.remembering import PerJaxpr
 from lowering.registry import Trait, has_trait
 from lowering.targets import Mode
 
@@ -131,7 +131,7 @@ def _held_param(value):
     return dtypes.held(np.dtype(value)) if is_dtype else value
 
 
-@functools.lru_cache(maxsize=1024)
+@PerJaxpr
 def _held_computation(computation):
     """A computation on scalars of narrow dtypes, for scalars as they are held.
 
@@ -151,5 +151,5 @@ def _held_computation(computation):
         jax.ShapeDtypeStruct(var.aval.shape, dtypes.held(var.aval.dtype))
         for var in computation.invars
     ]
-    with jax_compat.enable_x64():
+    with jax_compat.our_settings():
         return jax.jit(on_held).trace(*avals).jaxpr

@@ -1,6 +1,7 @@
 """The arguments of a converted function: pytrees of tensors, arrays and scalars."""
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,17 +9,16 @@ from typing import Any
 import jax
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.trackable import data_structures
 
 from lowering import avals
-from lowering.errors import LoweringError
-from lowering.frontend import polymorphic
+from lowering.errors import TransformationError
+from lowering.frontend import checks, containers, polymorphic
 from lowering.ops import dtypes
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-# What TensorFlow's modules make of lists that are their attributes.
-_LISTS = (list, data_structures.ListWrapper, data_structures.List)
+# The keys from the root of a pytree to a leaf.
+Path = Sequence[Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,20 +29,29 @@ class Arguments:
       tree: the tree structure of `(args, kwargs)`.
       avals: the abstract value of each leaf; dimensions may be symbolic.
       tensors: each leaf as a tensor.
+      sizes: the values of dimension variables, and what is to be checked of them; None if there
+        are no specifications.
+      paths: finds the path of each leaf in `(args, kwargs)`.
     """
 
     tree: jax.tree_util.PyTreeDef
     avals: tuple[jax.ShapeDtypeStruct, ...]
     tensors: Sequence[tf.Tensor]
+    sizes: checks.Sizes | None
+    paths: Callable[[], Sequence[Path]]
 
     @property
     def key(self) -> Any:
         """What the trace of a function depends on: equal for arguments that share one."""
-        return self.tree, tuple((aval.shape, aval.dtype, aval.weak_type) for aval in self.avals)
-
-    def dimension_values(self) -> dict[str, tf.Tensor]:
-        """The value of each dimension variable, as an int32 scalar."""
-        return polymorphic.dimension_values([aval.shape for aval in self.avals], self.tensors)
+        # Symbolic dimensions of different calls are never equal, but they are written alike.
+        return self.tree, tuple(
+            (
+                tuple(dim if isinstance(dim, int) else str(dim) for dim in aval.shape),
+                aval.dtype,
+                aval.weak_type,
+            )
+            for aval in self.avals
+        )
 
 
 def flatten(
@@ -50,6 +59,7 @@ def flatten(
     kwargs: Mapping[str, Any],
     polymorphic_shapes: Any,
     constraints: Sequence[str],
+    check_shapes: bool = True,
 ) -> Arguments:
     """The arguments as JAX takes them.
 
@@ -58,19 +68,39 @@ def flatten(
       kwargs: the keyword arguments.
       polymorphic_shapes: as for `convert`.
       constraints: constraints on dimension variables.
+      check_shapes: as for `convert`.
 
     Raises:
       TypeError: for a leaf that is no array, or has a dtype that JAX or TensorFlow lacks.
-      ValueError: for shapes that do not fit `polymorphic_shapes`.
+      ValueError: for specifications that do not fit the structure of the arguments.
+      ShapeError: for sizes that do not fit the specifications.
       LoweringError: for a leaf that is a JAX tracer.
     """
-    args, kwargs = plain(tuple(args)), plain(dict(kwargs))
-    leaves_with_path, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
-    leaves = [_Argument(_path(path), leaf) for path, leaf in leaves_with_path]
-    shapes = polymorphic.symbolic_shapes(args, polymorphic_shapes, constraints, _static_shape)
-    shapes += [leaf.static_shape() for leaf in leaves[len(shapes) :]]
-    structs = tuple(leaf.aval(shape) for leaf, shape in zip(leaves, shapes, strict=True))
-    return Arguments(tree, structs, [leaf.tensor() for leaf in leaves])
+    args, kwargs = containers.plain((tuple(args), dict(kwargs)))
+    leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+
+    def paths() -> list[Path]:
+        return [path for path, _ in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]]
+
+    def name(position: int) -> str:
+        return _name(paths()[position])
+
+    taken = [_Argument(leaf, functools.partial(name, i)) for i, leaf in enumerate(leaves)]
+    static = [_static_shape(leaf) for leaf in leaves]
+    if polymorphic_shapes is None and all(s is not None and None not in s for s in static):
+        structs = tuple(
+            leaf.aval(s) for leaf, s in zip(taken, static, strict=True) if s is not None
+        )
+        return Arguments(tree, structs, [leaf.tensor() for leaf in taken], None, paths)
+    named = list(zip(map(_name, paths()), static, strict=True))
+    shapes, scope = polymorphic.symbolic_shapes(args, polymorphic_shapes, constraints, named)
+    tensors = [
+        checks.with_rank(leaf.tensor(), argument, check_shapes)
+        for leaf, argument in zip(taken, shapes, strict=True)
+    ]
+    sizes = checks.Sizes(checks.plan(shapes, scope, tuple(constraints)), tensors)
+    structs = tuple(leaf.aval(a.shape) for leaf, a in zip(taken, shapes, strict=True))
+    return Arguments(tree, structs, tensors, sizes, paths)
 
 
 def signature(fun: Callable[..., Any]) -> inspect.Signature:
@@ -93,32 +123,17 @@ def signature(fun: Callable[..., Any]) -> inspect.Signature:
     return inspect.Signature(sorted(kept, key=lambda parameter: parameter.kind))
 
 
-def plain(tree: Any) -> Any:
-    """A pytree without the wrappers that `tf.Module` puts around containers.
-
-    A list, tuple or dictionary assigned to an attribute of a `tf.Module` becomes a container of
-    another type, which JAX would take for a leaf.
-    """
-    if isinstance(tree, data_structures.ListWrapper | list) and type(tree) in _LISTS:
-        return [plain(item) for item in tree]
-    if isinstance(tree, data_structures._TupleWrapper) or type(tree) is tuple:
-        items = [plain(item) for item in tree]
-        wrapped: Any = tree
-        is_named = hasattr(tree, "_fields")
-        return type(wrapped.__wrapped__)(*items) if is_named else tuple(items)
-    if isinstance(tree, data_structures._DictWrapper) or type(tree) is dict:
-        return {key: plain(value) for key, value in tree.items()}
-    return tree
-
-
 class _Argument:
     """One leaf of the arguments: its place, abstract value and tensor."""
 
-    def __init__(self, path: str, leaf: Any):
-        self.path = path
+    def __init__(self, leaf: Any, name: Callable[[], str]):
+        if hasattr(leaf, "__tf_tensor__") and not isinstance(leaf, tf.Tensor | tf.Variable):
+            leaf = tf.convert_to_tensor(leaf)  # Such as a variable of Keras.
         self.leaf = leaf
         if isinstance(leaf, jax.core.Tracer):
-            raise LoweringError(f"argument {path} is a JAX tracer; pass a value of TensorFlow")
+            raise TransformationError(
+                f"argument {name()} is a JAX tracer; pass a value of TensorFlow"
+            )
         try:
             if isinstance(leaf, tf.Tensor | tf.Variable):
                 source = leaf.dtype.base_dtype.as_numpy_dtype
@@ -139,18 +154,8 @@ class _Argument:
             detail = f": {error}" if str(error) else ""
             kind = getattr(getattr(leaf, "dtype", None), "name", type(leaf).__name__)
             raise TypeError(
-                f"argument {path} has type {kind}, which is no JAX array{detail}"
+                f"argument {name()} has type {kind}, which is no JAX array{detail}"
             ) from None
-
-    def static_shape(self) -> tuple[int | None, ...]:
-        """Its shape; a ValueError if TensorFlow does not know it."""
-        shape = _static_shape(self.leaf)
-        if None in shape:
-            raise ValueError(
-                f"argument {self.path} has the unknown shape {tf.TensorShape(shape)}; "
-                "name its dimensions with polymorphic_shapes"
-            )
-        return shape
 
     def aval(self, shape: tuple[Any, ...]) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(shape, self.dtype, weak_type=self.weak_type)
@@ -163,17 +168,17 @@ class _Argument:
             tensor = tf.convert_to_tensor(leaf)
             return tensor if tensor.dtype == self.tf_dtype else tf.cast(tensor, self.tf_dtype)
         # Not shared like other constants: the caller may change an array after the call.
+        if self.dtype == dtypes.FLOAT0:
+            return tf.zeros(np.shape(leaf), self.tf_dtype)
         return tf.constant(np.asarray(leaf, self.tf_dtype.as_numpy_dtype))
 
 
-def _static_shape(leaf: Any) -> tuple[int | None, ...]:
+def _static_shape(leaf: Any) -> polymorphic.StaticShape:
     if isinstance(leaf, tf.Tensor | tf.Variable):
-        if leaf.shape.rank is None:
-            raise ValueError("an argument of unknown rank cannot be lowered")
-        return tuple(leaf.shape.as_list())
+        return None if leaf.shape.rank is None else tuple(leaf.shape.as_list())
     return np.shape(leaf)
 
 
-def _path(path: Sequence[Any]) -> str:
+def _name(path: Path) -> str:
     (position, *rest) = path
     return ("args" if position.idx == 0 else "kwargs") + jax.tree_util.keystr(tuple(rest))

@@ -7,14 +7,19 @@ derivatives are respected, and gradients of gradients work.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import tensorflow as tf
+from tensorflow.python.saved_model import save_context
 
-from lowering.avals import is_static
+from lowering import avals, jax_compat
+from lowering.errors import LoweringError
+from lowering.ops import names
+from lowering.ops.registration import free_gradient_with_graph
 
 # A lowered function, on flat tensors.
 Lower = Callable[..., list[tf.Tensor]]
@@ -25,46 +30,73 @@ class Vjp:
     """The vector-Jacobian product of a JAX function, converted when it is first asked for.
 
     Attributes:
+      name: the name of the function.
       fun_jax: the function.
       in_tree: the structure of its arguments, as `(args, kwargs)`.
       avals: the abstract values of the arguments, flat.
       out_avals: the abstract values of the results, flat.
-      convert: `lowering.convert`, for the same target and constraints as `fun_jax`.
+      has_specifications: whether TensorFlow may not know the shapes of arguments.
+      convert: converts a function with shape specifications, as `fun_jax` was converted.
+      settings: the settings of JAX under which the function was traced. TensorFlow may ask for the
+        gradient when they are others.
     """
 
+    name: str
     fun_jax: Callable[..., Any]
     in_tree: Any
     avals: Sequence[Any]
     out_avals: Sequence[Any]
+    has_specifications: bool
     convert: Callable[..., Callable[..., Any]]
+    settings: Mapping[str, Any]
 
     def __post_init__(self):
         # The positions of the arguments that have a gradient, and of the results.
         self._active = _differentiable(self.avals)
         self._active_out = _differentiable(self.out_avals)
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing has a gradient."""
+        return not (self._active and self._active_out)
+
     def __call__(
         self, operands: Sequence[tf.Tensor], cotangents: Sequence[tf.Tensor]
     ) -> list[tf.Tensor | None]:
-        """The gradient of each argument, or None; operands and cotangents are flat."""
+        """The gradient of each argument, or None; operands and cotangents are flat.
+
+        Raises:
+          LoweringError: if JAX cannot differentiate the function, or we cannot lower the
+            derivative.
+        """
+        # TensorFlow's gradient of a complex value is the conjugate of JAX's.
+        active_cotangents = [_conjugate(cotangents[i]) for i in self._active_out]
+        try:
+            with jax_compat.under(self.settings):
+                pulled_back = self._converted(list(operands), active_cotangents)
+        except Exception as error:
+            reason = f"JAX cannot compute the gradient of {self.name}: {_described(error)}"
+            if isinstance(error, LoweringError):
+                reason = f"the gradient of {self.name} cannot be lowered: {error.reason}"
+            if not save_context.in_save_context():
+                raise LoweringError(reason) from error
+            # Saving asks for all gradients. Nobody may ever want this one.
+            pulled_back = failing([operands[i] for i in self._active], reason)
         gradients: list[tf.Tensor | None] = [None] * len(operands)
-        if self._active and self._active_out:
-            # TensorFlow's gradient of a complex value is the conjugate of JAX's.
-            active_cotangents = [_conjugate(cotangents[i]) for i in self._active_out]
-            pulled_back = self._converted(list(operands), active_cotangents)
-            for i, gradient in zip(self._active, pulled_back, strict=True):
-                gradients[i] = _conjugate(gradient)
+        for i, gradient in zip(self._active, pulled_back, strict=True):
+            gradients[i] = _conjugate(gradient)
         return gradients
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
+        if not self.has_specifications:
+            return self.convert(self._vjp, None)
         out_avals = [self.out_avals[i] for i in self._active_out]
-        shapes = ([_spec(aval) for aval in self.avals], [_spec(aval) for aval in out_avals])
-        return self.convert(self._vjp, polymorphic_shapes=shapes)
+        return self.convert(self._vjp, (list(map(_spec, self.avals)), list(map(_spec, out_avals))))
 
     def _vjp(self, operands: Sequence[jax.Array], cotangents: Sequence[jax.Array]) -> Any:
         def fun(*active_operands):
-            full = list(operands)
+            full = list(map(_as_given, operands, self.avals))
             for i, operand in zip(self._active, active_operands, strict=True):
                 full[i] = operand
             args, kwargs = jax.tree_util.tree_unflatten(self.in_tree, full)
@@ -77,38 +109,84 @@ class Vjp:
 
 def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     """`lower` with the TensorFlow gradient `vjp`."""
+    if vjp.is_zero:
+        return lower
+
+    # AutoGraph, which would rewrite what saving asks for, hides the types of errors.
+    @tf.autograph.experimental.do_not_convert
+    def gradient(tensors, *cotangents):
+        return vjp(tensors, cotangents)
 
     @tf.custom_gradient
     def fun_tf(*tensors):
-        return lower(*tensors), lambda *cotangents: vjp(tensors, cotangents)
+        return lower(*tensors), lambda *cotangents: gradient(tensors, *cotangents)
 
     def flat(*tensors):
-        # custom_gradient takes a list of one result apart.
+        graph = tf.compat.v1.get_default_graph()
+        if not tf.executing_eagerly() and graph.building_function:
+            # The gradient is to refer to tensors of this graph: inside of a branch in a loop,
+            # TensorFlow could not find those that come from outside.
+            tensors = tuple(graph.capture(x) for x in tensors)
         results = fun_tf(*tensors)
-        return list(results) if isinstance(results, list | tuple) else [results]
+        # custom_gradient takes a list of one result apart.
+        results = list(results) if isinstance(results, list | tuple) else [results]
+        if not tf.executing_eagerly():
+            free_gradient_with_graph(results[0].op)
+        return results
 
     return flat
 
 
-def prevent(results: Sequence[tf.Tensor], name: str) -> list[tf.Tensor]:
-    """Results of the conversion of `name` of which TensorFlow refuses to compute a gradient."""
+def prevent(results: Sequence[tf.Tensor], name: str, op_names: Sequence[str]) -> list[tf.Tensor]:
+    """Results of which TensorFlow refuses to compute a gradient.
+
+    Args:
+      results: results of a conversion.
+      name: the name of the function that was converted.
+      op_names: the names of ops of the results, or none at all.
+    """
     message = (
         f"The conversion of {name} was made with with_gradient=False, so that TensorFlow cannot "
         "differentiate it. Use with_gradient=True."
     )
-    return [tf.raw_ops.PreventGradient(input=y, message=message) for y in results]
+    return [
+        tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
+        for y, op_name in itertools.zip_longest(results, op_names)
+    ]
 
 
-def _differentiable(avals: Sequence[Any]) -> list[int]:
-    return [i for i, aval in enumerate(avals) if jnp.issubdtype(aval.dtype, jnp.inexact)]
+def failing(tensors: Sequence[tf.Tensor], reason: str) -> list[tf.Tensor]:
+    """Tensors like others, in a graph that fails with a reason when it runs.
+
+    XLA leaves out an assertion, but has no strings: it refuses to compile what is asserted. That
+    depends on an element of a tensor, so that it is not known before.
+    """
+    element = tf.cast(tf.reshape(tensors[0], [-1])[:1], tf.float32)
+    text = tf.strings.as_string(element, name=names.for_op(reason))
+    holds = tf.reduce_any(tf.strings.length(text) < 0)
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=holds, data=[reason])]):
+        return [tf.zeros_like(tensor) for tensor in tensors]
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _differentiable(values: Sequence[Any]) -> list[int]:
+    return [i for i, aval in enumerate(values) if jnp.issubdtype(aval.dtype, jnp.inexact)]
+
+
+def _as_given(operand: jax.Array, aval: Any) -> jax.Array:
+    """An operand as the function takes it: tensors hold keys as their words."""
+    if not avals.is_key(aval.dtype):
+        return operand
+    return jax.random.wrap_key_data(operand, impl=jax_compat.key_impl(aval.dtype))
 
 
 def _conjugate(x: tf.Tensor) -> tf.Tensor:
     return tf.math.conj(x) if x.dtype.is_complex else x
 
 
-def _spec(aval: Any) -> str | None:
-    """The shape specification of a shape with symbolic dimensions; None if it has none."""
-    if is_static(aval.shape):
-        return None
-    return f"({', '.join(str(dim) for dim in aval.shape)},)"
+def _spec(aval: Any) -> str:
+    """The shape specification of the tensor that holds a value."""
+    return f"({', '.join(map(str, avals.physical_shape(aval)))})"

@@ -1,21 +1,27 @@
-"""`polymorphic_shapes`: which dimensions of the arguments are symbolic, and their values."""
+"""`polymorphic_shapes`: which dimensions of the arguments are symbolic."""
 
-import operator
-from collections.abc import Callable, Sequence
+import functools
+import tokenize
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import tensorflow as tf
 
-from lowering import jax_compat
+from lowering.errors import ShapeError
+from lowering.frontend import containers
+from lowering.frontend.checks import Argument
+
+# The shape of a leaf, with None for sizes unknown to TensorFlow; None if its rank is unknown.
+StaticShape = tuple[int | None, ...] | None
 
 
 def symbolic_shapes(
     args: Sequence[Any],
     polymorphic_shapes: Any,
     constraints: Sequence[str],
-    leaf_shape: Callable[[Any], tuple[int | None, ...]],
-) -> list[tuple[Any, ...]]:
+    leaves: Sequence[tuple[str, StaticShape]],
+) -> tuple[tuple[Argument, ...], Any]:
     """The shape of each leaf of the positional arguments, with symbolic dimensions.
 
     Args:
@@ -23,40 +29,32 @@ def symbolic_shapes(
       polymorphic_shapes: a pytree prefix of `args` with shape specifications such as "(b, 28, _)",
         or None where the shape is that of the argument.
       constraints: constraints on the dimension variables, such as "b >= 4".
-      leaf_shape: the shape of a leaf, with None for dimensions unknown to TensorFlow.
+      leaves: the name and the static shape of each leaf of `args`, and of further arguments that
+        have no specification.
+
+    Returns:
+      The shapes, and JAX's scope of their variables, which is the same for the same
+      specifications.
 
     Raises:
-      ValueError: if a specification does not fit its argument, or is missing for a dimension that
-        TensorFlow does not know.
+      ValueError: if a specification is none, does not fit its argument, or is missing for a
+        dimension that TensorFlow does not know.
     """
     specs = _broadcast_prefix(polymorphic_shapes, tuple(args))
-    scope = jax.export.SymbolicScope(tuple(constraints))
-    shapes: list[tuple[Any, ...]] = []
-    for (path, leaf), spec in zip(
-        jax.tree_util.tree_leaves_with_path(tuple(args)), specs, strict=True
-    ):
-        like = leaf_shape(leaf)
-        name = f"args{jax.tree_util.keystr(path)}"
-        if spec is None:
-            if None in like:
-                raise ValueError(
-                    f"{name} has the unknown shape {tf.TensorShape(like)}; "
-                    "name its dimensions with polymorphic_shapes"
-                )
-            shapes.append(like)
-            continue
-        try:
-            shape = jax.export.symbolic_shape(spec, like=like, scope=scope)
-            if len(shape) != len(like):
-                raise ValueError(f"it has {len(like)} dimensions, not {len(shape)}")
-        except ValueError as error:
-            raise ValueError(f"polymorphic_shapes {spec!r} for {name}: {error}") from error
-        shapes.append(tuple(shape))
-    return shapes
+    specs += [None] * (len(leaves) - len(specs))
+    expanded = tuple(
+        _expanded(name, shape, spec) for (name, shape), spec in zip(leaves, specs, strict=True)
+    )
+    if isinstance(constraints, str):
+        raise ValueError(f"polymorphic_constraints is a sequence of strings, not {constraints!r}")
+    if not constraints and all(spec is None for _, _, spec in expanded):
+        return tuple(Argument(name, dims, None) for name, dims, _ in expanded), None
+    return _parsed(expanded, tuple(constraints))
 
 
 def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[str | None]:
     """The specification of each leaf of `args`."""
+    polymorphic_shapes = containers.plain(polymorphic_shapes)
     is_single = polymorphic_shapes is None or isinstance(polymorphic_shapes, str)
     prefix = polymorphic_shapes if is_single else tuple(polymorphic_shapes)
     specs: list[str | None] = []
@@ -73,92 +71,105 @@ def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[st
     return specs
 
 
-def dimension_values(
-    shapes: Sequence[tuple[Any, ...]], tensors: Sequence[tf.Tensor]
-) -> dict[str, tf.Tensor]:
-    """The value of each dimension variable, as an int32 scalar.
+def _expanded(
+    name: str, shape: StaticShape, spec: str | None
+) -> tuple[str, tuple[int | str, ...], str | None]:
+    """A name, its dimensions where "_" and "..." are replaced by sizes, and its specification."""
+    if spec is None:
+        if shape is None or None in shape:
+            known = "an unknown rank" if shape is None else f"the shape {tf.TensorShape(shape)}"
+            raise ValueError(
+                f"argument {name} has {known}; name its dimensions with polymorphic_shapes"
+            )
+        return name, tuple(size for size in shape if size is not None), None
+    try:
+        dims = _without_placeholders(spec, shape)
+    except ValueError as error:
+        raise ValueError(f"polymorphic_shapes {spec!r} for {name}: {error}") from error
+    if shape is not None and len(dims) != len(shape):
+        raise ShapeError.because(
+            f"{name} has {len(shape)} dimensions, not {len(dims)}; "
+            f"polymorphic_shapes {spec!r} for {name}"
+        )
+    return name, dims, spec
 
-    A dimension is solved for if it is linear in the only variable that is still unknown.
+
+def _without_placeholders(spec: Any, shape: StaticShape) -> tuple[int | str, ...]:
+    """The dimensions of a specification: sizes for placeholders, and text for all others.
+
+    They are as many as the specification asks for.
+    """
+    if not isinstance(spec, str):
+        raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
+    texts = _split(spec)
+    sizes = () if shape is None else shape
+    dims: list[int | str] = []
+    for axis, text in enumerate(texts):
+        if text not in ("_", "..."):
+            dims.append(text)
+            continue
+        if text == "..." and axis < len(texts) - 1:
+            raise ValueError("'...' has to be the last dimension")
+        if shape is None:
+            raise ValueError(f"{text!r} needs an argument of known rank")
+        found = sizes[axis : axis + 1 if text == "_" else None]
+        if None in found:
+            raise ValueError(f"{text!r} is for sizes that are known, unlike those of {sizes}")
+        dims += [size for size in found if size is not None]
+        if text == "_" and not found:
+            dims.append(text)  # The argument has too few dimensions.
+    return tuple(dims)
+
+
+def _split(spec: str) -> list[str]:
+    """The dimensions of a specification, which commas separate; some are in calls, as in max."""
+    spec = spec.strip()
+    while spec.startswith("(") and spec.endswith(")"):
+        spec = spec[1:-1].strip()
+    texts, depth = [""], 0
+    for char in spec:
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            texts.append("")
+        else:
+            texts[-1] += char
+    texts = [text.strip() for text in texts]
+    return texts if texts[-1] else texts[:-1]  # A comma may come last, and a scalar has none.
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(
+    expanded: tuple[tuple[str, tuple[int | str, ...], str | None], ...],
+    constraints: tuple[str, ...],
+) -> tuple[tuple[Argument, ...], Any]:
+    """The arguments with symbolic dimensions, and their scope.
+
+    JAX takes variables of two scopes for different ones. Cached, so that arguments of other sizes
+    have the same variables and need no other trace.
+    """
+    scope = jax.export.SymbolicScope(constraints)
+    arguments = []
+    for name, dims, spec in expanded:
+        try:
+            parsed = [d if isinstance(d, int) else _dimension(d, scope) for d in dims]
+        except ValueError as error:
+            raise ValueError(f"polymorphic_shapes {spec!r} for {name}: {error}") from error
+        arguments.append(Argument(name, tuple(parsed), spec))
+    return tuple(arguments), scope
+
+
+def _dimension(text: str, scope: Any) -> Any:
+    """One dimension, which JAX parses.
 
     Raises:
-      ValueError: if the variables cannot be solved for, or if known sizes contradict each other.
+      ValueError: if it is none, or is a negative size.
     """
-    dims = [
-        (dim, tensor, axis)
-        for shape, tensor in zip(shapes, tensors, strict=True)
-        for axis, dim in enumerate(shape)
-        if not isinstance(dim, int)
-    ]
-    # Plain variables first: they need no arithmetic.
-    dims.sort(key=lambda item: len(str(item[0])))
-    _check_sizes([(dim, tensor.shape[axis]) for dim, tensor, axis in dims])
-    values, unsolved = _solve_all(dims, lambda tensor, axis: tf.shape(tensor)[axis])
-    if unsolved:
-        raise ValueError(f"cannot solve for the dimension variables in {', '.join(unsolved)}")
-    return values
-
-
-def _check_sizes(sizes: Sequence[tuple[Any, int | None]]) -> None:
-    """Raises a ValueError if dimensions contradict each other, as far as sizes are known."""
-    known = [(dim, size) for dim, size in sizes if size is not None]
-    values, _ = _solve_all(known, lambda size: size)
-    for dim, size in known:
-        if jax_compat.dim_variables(dim) <= values.keys():
-            expected = jax_compat.evaluate_dim(dim, values, _INTEGER_OPERATIONS)
-            if expected != size:
-                where = ", ".join(f"{name} = {value}" for name, value in values.items())
-                raise ValueError(f"a dimension {dim} has size {size}, not {expected} ({where})")
-
-
-def _solve_all(
-    dims: Sequence[tuple[Any, ...]], size: Callable[..., Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """The values of variables, and the dimensions not solved.
-
-    `dims` are dimensions, each followed by the arguments for which `size` returns its size.
-    """
-    values: dict[str, Any] = {}
-    pending = list(dims)
-    while pending:
-        unsolved = []
-        for dim, *args in pending:
-            unknown = jax_compat.dim_variables(dim) - values.keys()
-            if not unknown:
-                continue
-            solved = _solve(dim, values, size, *args) if len(unknown) == 1 else None
-            if solved is None:
-                unsolved.append((dim, *args))
-            else:
-                values[next(iter(unknown))] = solved
-        if len(unsolved) == len(pending):
-            return values, [str(dim) for dim, *_ in unsolved]
-        pending = unsolved
-    return values, []
-
-
-_LINEAR_OPERATIONS = {"add": operator.add, "mul": operator.mul}
-_INTEGER_OPERATIONS: dict[str, Callable[..., Any]] = {
-    **_LINEAR_OPERATIONS,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": max,
-    "min": min,
-}
-
-
-def _solve(dim: Any, values: dict[str, Any], size: Callable[..., Any], *args: Any) -> Any:
-    """The value of the only unknown variable of `dim`, or None if `dim` is not linear in it."""
-    (name,) = jax_compat.dim_variables(dim) - values.keys()
-    if str(dim) == name:
-        return size(*args)
+    if not text:
+        raise ValueError("a dimension is missing between two commas")
     try:
-        at = [
-            jax_compat.evaluate_dim(dim, {**values, name: value}, _LINEAR_OPERATIONS)
-            for value in range(3)
-        ]
-    except KeyError:
-        return None  # Floor division, minimum and the like have no unique solution.
-    slope = at[1] - at[0]
-    if not isinstance(slope, int) or not slope or at[2] - at[1] != slope:
-        return None
-    return (size(*args) - at[0]) // slope
+        (dim,) = jax.export.symbolic_shape(text, scope=scope)
+    except (SyntaxError, tokenize.TokenError) as error:
+        raise ValueError(f"{text!r} is no dimension: {error}") from error
+    if isinstance(dim, int) and dim < 0:
+        raise ValueError(f"the size {dim} is negative")
+    return dim

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from lowering import avals, jax_compat
 from lowering.linalg import masked
 from lowering.linalg.scaling import hypot
 
@@ -80,7 +81,7 @@ def _factor_column(k, state):
 
 def geqrf(a: Array) -> tuple[Array, Array]:
     """Returns the QR decomposition of an m x n matrix: the packed matrix with R, and tau."""
-    steps = min(a.shape)
+    steps = jax_compat.min_dim(*a.shape)
     return lax.fori_loop(0, steps, _factor_column, (a, jnp.zeros(steps, a.dtype)))
 
 
@@ -91,7 +92,7 @@ def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
     entry in `jpvt` are moved to the front and stay there. The permutation counts from one.
     """
     m, n = a.shape
-    steps = min(m, n)
+    steps = jax_compat.min_dim(m, n)
     rows, columns = masked.positions(m), masked.positions(n)
     num_fixed = jnp.sum(jpvt != 0, dtype=jnp.int32)
 
@@ -144,7 +145,7 @@ def multiply(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) ->
 def hessenberg(a: Array) -> tuple[Array, Array]:
     """Reduces `a` to a similar Hessenberg matrix; returns it packed, and tau."""
     n = a.shape[0]
-    if n < 2:
+    if avals.is_at_most(n, 1):
         return a, jnp.zeros(max(n - 1, 0), a.dtype)
 
     def step(k, state):
@@ -165,8 +166,8 @@ def tridiagonal(a: Array, *, lower: bool) -> tuple[Array, Array, Array, Array]:
     """
     if not lower:
         # With rows and columns reversed, the upper triangle becomes the lower one.
-        a, d, e, taus = tridiagonal(a[::-1, ::-1], lower=True)
-        return a[::-1, ::-1], d[::-1], e[::-1], taus[::-1]
+        a, d, e, taus = tridiagonal(lax.rev(a, (0, 1)), lower=True)
+        return lax.rev(a, (0, 1)), lax.rev(d, (0,)), lax.rev(e, (0,)), lax.rev(taus, (0,))
     n = a.shape[0]
     positions = masked.positions(n)
     below = positions[:, None] >= positions[None, :]
@@ -182,7 +183,7 @@ def tridiagonal(a: Array, *, lower: bool) -> tuple[Array, Array, Array, Array]:
         return masked.set_column(a, k, packed), masked.set_element(taus, k, tau)
 
     taus = jnp.zeros(n - 1, a.dtype)
-    reduced, taus = lax.fori_loop(0, n - 1, step, (full, taus)) if n > 1 else (full, taus)
+    reduced, taus = (full, taus) if n == 1 else lax.fori_loop(0, n - 1, step, (full, taus))
     reduced = with_real_diagonal(reduced)
     d, e = jnp.real(masked.diagonal(reduced)), jnp.real(masked.diagonal(reduced, -1))
     return jnp.where(below, reduced, a), d, e, taus

@@ -10,12 +10,12 @@ Errors of eigenvalues, singular values, orthogonality and reconstruction are at 
 multiple of n eps, relative to the norm of the matrix.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
+from lowering import avals, jax_compat
 from lowering.linalg import masked
 from lowering.linalg.householder import matmul, with_real_diagonal
 from lowering.linalg.scaling import hypot, scaled, square
@@ -34,7 +34,8 @@ def eigh(a: Array) -> tuple[Array, Array]:
         return jnp.zeros(0, real), a
     a = jnp.where(masked.positions(n)[:, None] >= masked.positions(n), a, a.conj().T)
     scale, a = scaled(with_real_diagonal(a))
-    a, off_diagonal = _even(a), ~masked.on_diagonal(n + n % 2)
+    even = _even(n)
+    a, off_diagonal = masked.resized(a, even, even), ~masked.on_diagonal(even)
     tolerance = jnp.finfo(real).eps * jnp.sqrt(jnp.sum(square(a)))
 
     def is_unfinished(state):
@@ -44,11 +45,11 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
     def sweep(state):
         a, v, sweep = state
-        return *_repeat(len(a) - 1, _rotate_hermitian, a, v), sweep + 1
+        return *_repeat(even - 1, _rotate_hermitian, a, v), sweep + 1
 
-    state = (a, jnp.eye(len(a), dtype=a.dtype), jnp.zeros((), jnp.int32))
+    state = (a, jnp.eye(even, dtype=a.dtype), jnp.zeros((), jnp.int32))
     a, v, _ = lax.while_loop(is_unfinished, sweep, state)
-    w, v = jnp.real(masked.diagonal(a))[:n], v[:n, :n]
+    w, v = masked.resized(jnp.real(masked.diagonal(a)), n), masked.resized(v, n, n)
     order = jnp.argsort(w)
     nan = _nan_unless_finite(scale)
     return jnp.take(w, order) * scale + nan, jnp.take(v, order, axis=1) + nan
@@ -62,15 +63,36 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
     pivoting. All results are NaN if an element is not finite.
     """
     m, n = a.shape
-    if m < n:
+    if avals.is_at_most(m, n) and m != n:
         s, *vectors = svd(a.conj().T, full_matrices=full_matrices, compute_uv=compute_uv)
         return (s, *(x.conj().T for x in reversed(vectors)))
-    real = jnp.real(a).dtype
     scale, a = scaled(a)
     nan = _nan_unless_finite(scale)
-    q, r = lax.linalg.qr(a, full_matrices=full_matrices)
-    w = _even(r[:n].conj().T)
-    tolerance = jnp.finfo(real).eps * max(m, 8)
+    k = jax_compat.min_dim(m, n)
+    if avals.is_at_most(n, m):
+        q, r = lax.linalg.qr(a, full_matrices=full_matrices)
+        # The rows of R are what is rotated, so left and right change places.
+        s, right, left = _rotated(r[:n].conj().T, compute_uv=compute_uv, full_matrices=False)
+        left = jnp.concatenate([matmul(q[:, :n], left), q[:, n:]], axis=1)
+    else:
+        # Which of m and n is larger is known only when the program runs.
+        s, left, right = _rotated(a, compute_uv=compute_uv, full_matrices=full_matrices)
+    s = masked.resized(s, k) * scale + nan
+    if not compute_uv:
+        return (s,)
+    vh = masked.resized(right.conj().T, n if full_matrices else k, n)
+    return s, left + nan, vh + nan
+
+
+def _rotated(a: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
+    """Returns n singular values of an m x n matrix, descending, U, and all of V.
+
+    U has min(m, n) columns, or m if `full_matrices`. Without `compute_uv` U and V are no use.
+    """
+    m, n = a.shape
+    real, even = jnp.real(a).dtype, _even(n)
+    w = masked.resized(a, m, even)
+    tolerance = jnp.finfo(real).eps * jnp.asarray(jax_compat.max_dim(m, 8), real)
 
     def is_unfinished(state):
         *_, largest, sweep = state
@@ -79,25 +101,26 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
     def sweep(state):
         w, v, _, sweep = state
         none = jnp.zeros((), real)
-        return *_repeat(len(w) - 1, _rotate_columns, w, v, none), sweep + 1
+        return *_repeat(even - 1, _rotate_columns, w, v, none), sweep + 1
 
     # The rotations are accumulated in v only if vectors are wanted: else v has no rows.
-    v = jnp.eye(len(w) if compute_uv else 0, len(w), dtype=a.dtype)
+    v = jnp.eye(even if compute_uv else 0, even, dtype=a.dtype)
     state = (w, v, jnp.full((), jnp.inf, real), jnp.zeros((), jnp.int32))
     w, v, *_ = lax.while_loop(is_unfinished, sweep, state)
-    w, v = w[:n, :n], v[:n, :n]
+    w = masked.resized(w, m, n)
     s = jnp.sqrt(jnp.sum(square(w), axis=0))
     order = jnp.argsort(-s)
     s = jnp.take(s, order)
-    if not compute_uv:
-        return (s * scale + nan,)
     # The columns of w are orthogonal. QR completes them to a basis where they are zero.
-    w, v = jnp.take(w, order, axis=1), jnp.take(v, order, axis=1)
-    basis, diagonal = lax.linalg.qr(w / jnp.where(s > 0, s, 1))
-    diagonal = masked.diagonal(diagonal)
-    right = basis * jnp.where(s > 0, diagonal / jnp.where(s > 0, abs(diagonal), 1), 1)
-    left = jnp.concatenate([matmul(q[:, :n], v), q[:, n:]], axis=1)
-    return s * scale + nan, left + nan, right.conj().T + nan
+    k = jax_compat.min_dim(m, n)
+    w, v = jnp.take(w, order, axis=1), jnp.take(masked.resized(v, n, n), order, axis=1)
+    w, first = masked.resized(w, m, k), masked.resized(s, k)
+    basis, r = lax.linalg.qr(w / jnp.where(first > 0, first, 1), full_matrices=full_matrices)
+    diagonal = masked.diagonal(masked.resized(r, k, k))
+    sign = jnp.where(first > 0, diagonal / jnp.where(first > 0, abs(diagonal), 1), 1)
+    columns = basis.shape[1]
+    sign = jnp.where(masked.positions(columns) < k, masked.resized(sign, columns), 1)
+    return s, basis * sign, v
 
 
 def _nan_unless_finite(scale: Array) -> Array:
@@ -106,25 +129,22 @@ def _nan_unless_finite(scale: Array) -> Array:
 
 def _repeat(times: int, step: Callable[..., tuple[Array, ...]], *state: Array) -> tuple[Array, ...]:
     """Returns the state after `times` steps."""
-    return lax.scan(lambda state, _: (step(*state), None), state, length=times)[0]
+    return lax.fori_loop(0, times, lambda _, state: step(*state), state)
 
 
-def _even(a: Array) -> Array:
-    """Returns a square matrix of even size: adds a row and column of zeros if the size is odd."""
-    extra = len(a) % 2
-    return jnp.pad(a, ((0, extra), (0, extra)))
+def _even(n: int) -> int:
+    """Returns the even number that is `n` or follows it; n may be symbolic."""
+    return 2 * ((n + 1) // 2)
 
 
-def _next_pairs(n: int) -> np.ndarray:
+def _next_pairs(n: int) -> Array:
     """Returns the order of columns that makes i and i + n/2 the pairs of the next round.
 
     The pairs of all rounds are those of a round-robin tournament.
     """
-    half = n // 2
-    if half == 1:
-        return np.arange(2, dtype=np.int32)
-    top = [0, half, *range(1, half - 1)]
-    return np.array([*top, *range(half + 1, n), half - 1], np.int32)
+    half, i = n // 2, masked.positions(n)
+    order = jnp.where(i < half, i - 1, jnp.where(i < n - 1, i + 1, half - 1))
+    return jnp.where(i == 0, 0, jnp.where(i == 1, half, order))
 
 
 def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Array]:
@@ -143,17 +163,23 @@ def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Ar
     return t, c, c * t * phase
 
 
+def _halves(x: Array) -> Sequence[Array]:
+    """Returns the halves of the last axis."""
+    half = x.shape[-1] // 2
+    return lax.split(x, (half, x.shape[-1] - half), axis=x.ndim - 1)
+
+
 def _rotate(x: Array, c: Array, s: Array) -> Array:
     """Rotates the columns i and i + n/2 of x."""
-    p, q = jnp.split(x, 2, axis=1)
+    p, q = _halves(x)
     return jnp.concatenate([c * p - s.conj() * q, s * p + c * q], axis=1)
 
 
 def _rotate_hermitian(a: Array, v: Array) -> tuple[Array, Array]:
     """Does one round of two-sided rotations, and reorders columns for the next round."""
-    n = len(a)
+    n = a.shape[0]
     diagonal = jnp.real(masked.diagonal(a))
-    alpha, beta = jnp.split(diagonal, 2)
+    alpha, beta = _halves(diagonal)
     gamma = masked.diagonal(a[: n // 2, n // 2 :])
     t, c, s = _rotation(alpha, beta, gamma)
     a = _rotate(_rotate(a, c, s).conj().T, c, s)
@@ -172,8 +198,8 @@ def _rotate_columns(w: Array, v: Array, largest: Array) -> tuple[Array, Array, A
 
     `largest` becomes its maximum with the cosines of the angles between the rotated columns.
     """
-    n = len(w)
-    p, q = jnp.split(w, 2, axis=1)
+    n = w.shape[1]
+    p, q = _halves(w)
     alpha, beta = jnp.sum(square(p), axis=0), jnp.sum(square(q), axis=0)
     gamma = jnp.sum(p.conj() * q, axis=0)
     size = abs(gamma)

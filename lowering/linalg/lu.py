@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
+from lowering import avals, jax_compat
 from lowering.linalg import masked
 from lowering.linalg.householder import matmul
 from lowering.linalg.scaling import size
@@ -20,7 +21,10 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
     is left as it is. Pivot i is the row that is swapped with row i at step i.
     """
     m, n = a.shape
-    steps = min(m, n)
+    is_empty = m == 0 or n == 0
+    if not is_empty and not avals.is_static((m, n)):
+        return _panel(a)
+    steps = 0 if is_empty else min(m, n)
     order = lax.iota(jnp.int32, m)
     pivots = []
     for start in range(0, steps, _PANEL):
@@ -60,7 +64,7 @@ def _panel(a: Array) -> tuple[Array, Array, Array]:
         a = jnp.where(below & (columns == k), column[:, None], a)
         return a, masked.set_element(pivots, k, pivot), order
 
-    steps = min(m, n)
+    steps = jax_compat.min_dim(m, n)
     state = (a, jnp.zeros(steps, jnp.int32), lax.iota(jnp.int32, m))
     return lax.fori_loop(0, steps, eliminate, state)
 

@@ -44,6 +44,12 @@ def block(x: Array, k: Array) -> tuple[Array, Array, Array, Array]:
     return element(first, k), element(first, k + 1), element(second, k), element(second, k + 1)
 
 
+def resized(x: Array, *shape: int) -> Array:
+    """Returns x with zeros after the end of its dimensions, or cropped there, to a shape."""
+    config = [(0, new - old, 0) for new, old in zip(shape, x.shape, strict=True)]
+    return lax.pad(x, jnp.zeros((), x.dtype), config)
+
+
 def swap_elements(x: Array, i: Array, j: Array) -> Array:
     """Returns the vector x with elements i and j swapped."""
     return set_element(set_element(x, i, element(x, j)), j, element(x, i))

@@ -13,6 +13,7 @@ of n eps in norm. Matrices are not balanced first.
 import jax.numpy as jnp
 from jax import Array, lax
 
+from lowering import avals, jax_compat
 from lowering.linalg import householder, masked
 from lowering.linalg.householder import matmul
 from lowering.linalg.scaling import hypot, scaled, size, square
@@ -38,18 +39,19 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
     if compute_vectors:
         # The reflectors act on all coordinates but the first.
         z = jnp.eye(n, dtype=a.dtype)
-        if n > 1:
-            z = z.at[1:, 1:].set(householder.product(reflectors[1:, :-1], taus))
+        if not avals.is_at_most(n, 1):
+            product = householder.product(reflectors[1:, :-1], taus)
+            z = jnp.where(masked.positions(n) > 0, jnp.pad(product, ((1, 0), (1, 0))), z)
     else:
         z = jnp.zeros((0, n), a.dtype)
-    if n < 2:
+    if avals.is_at_most(n, 1):
         return t * scale, z
     width = 2 if is_complex else 3
     norm = jnp.max(jnp.sum(abs(t), axis=1))
 
     def is_unfinished(state):
         _, _, last, _, steps = state
-        return (last > 0) & (steps < _MAX_STEPS * max(n, 10))
+        return (last > 0) & (steps < _MAX_STEPS * jax_compat.max_dim(n, 10))
 
     def step(state):
         t, z, last, since, steps = state
@@ -227,7 +229,7 @@ def _triangular(t, z):
     """Returns the eigenvalues of a real Schur form, the complex Schur form and its vectors."""
     n = t.shape[0]
     dtype = jnp.result_type(t.dtype, jnp.complex64)
-    if n < 2:
+    if avals.is_at_most(n, 1):
         return masked.diagonal(t).astype(dtype), t.astype(dtype), z.astype(dtype)
     above, below = masked.diagonal(t, 1), masked.diagonal(t, -1)
     gap = jnp.sqrt(abs(above)) * jnp.sqrt(abs(below))

@@ -3,22 +3,31 @@
 A lowered program repeats the same shapes, axes and scalars hundreds of times; a node for each
 would double the size of the graph. Small constants are told apart by value, large ones by
 identity.
+
+Those of a graph are freed with it. Eagerly, the last 4096 small ones are kept (16 MB at most), and
+a large one for as long as the array that it was made of.
 """
 
+import contextlib
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from lowering.ops import memo, modes
+from lowering.ops.bounded import Bounded
 from lowering.targets import Mode
 
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
 
-_eager_small: dict[Any, tf.Tensor] = {}
+# The key of the scope that constants are made in, among what is remembered of a graph.
+_SCOPE = "scope of constants"
+
+_eager_small = Bounded(_EAGER_ENTRIES)
 _eager_large: dict[int, tf.Tensor] = {}
 
 
@@ -35,14 +44,47 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
     by_value = array.nbytes <= _BY_VALUE_BYTES
     key = (array.dtype, array.shape, array.tobytes()) if by_value else id(value)
     if modes.current() is Mode.EAGER:
-        return _eager_by_value(key, array) if by_value else _eager_by_identity(value, array)
-    return memo.once(("constant", key), lambda: _outside_of_scopes(array), value)
+        if by_value:
+            return _eager_small.get(key, lambda: tf.constant(array))
+        return _eager_by_identity(value, array)
+    scope = memo.of_graph().get(_SCOPE, "")
+    return memo.once(("constant", scope, key), lambda: _outside(array, scope), value)
 
 
-def _outside_of_scopes(array: np.ndarray) -> tf.Tensor:
-    """A constant outside of all control flow and scopes, so that every later user can reach it."""
-    with tf.control_dependencies(None), tf.name_scope(""):
-        return tf.constant(array)
+@contextlib.contextmanager
+def within_scope() -> Iterator[None]:
+    """A context in which the constants of a graph are made in the scope that is entered now.
+
+    They are not made in scopes that are entered later, as ops of several of those share them.
+    """
+    if modes.current() is Mode.EAGER:
+        yield
+        return
+    memory = memo.of_graph()
+    before = memory.get(_SCOPE, "")
+    memory[_SCOPE] = tf.compat.v1.get_default_graph().get_name_scope()
+    try:
+        yield
+    finally:
+        memory[_SCOPE] = before
+
+
+def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
+    """A constant outside of all control flow, so that every later user can reach it."""
+    with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
+        if not _loses_signs(array):
+            return tf.constant(array)
+        return tf.bitcast(tf.constant(array.view(f"int{8 * array.itemsize}")), array.dtype)
+
+
+def _loses_signs(array: np.ndarray) -> bool:
+    """Whether TensorFlow's optimizer would make 0 of the elements of a constant in a graph.
+
+    It leaves out the elements of a large constant that are all the same, if they are equal to 0, as
+    -0 is. It keeps the bits as integers, and does not look through a bitcast.
+    """
+    is_real = tf.as_dtype(array.dtype).is_floating and array.size > 1
+    return is_real and not array.any() and bool(np.signbit(array).all())
 
 
 def integers(values: Any) -> tf.Tensor:
@@ -50,14 +92,6 @@ def integers(values: Any) -> tf.Tensor:
     array = np.asarray(values, np.int64)
     fits = not array.size or np.abs(array).max() <= np.iinfo(np.int32).max
     return constant(array, np.int32 if fits else np.int64)
-
-
-def _eager_by_value(key: Any, array: np.ndarray) -> tf.Tensor:
-    if key not in _eager_small:
-        while len(_eager_small) >= _EAGER_ENTRIES:
-            _eager_small.pop(next(iter(_eager_small)))
-        _eager_small[key] = tf.constant(array)
-    return _eager_small[key]
 
 
 def _eager_by_identity(value: Any, array: np.ndarray) -> tf.Tensor:

@@ -87,8 +87,9 @@ _CARRIER = {
 def to_tf(dtype: Any) -> tf.DType:
     """The dtype of tensors that hold values of a JAX dtype in a program.
 
-    `float0`, the dtype of gradients of integers, is held as int32 zeros, PRNG keys as the uint32
-    words of their data, and numbers of eight bits or fewer in a wider dtype; see `formats.narrow`.
+    `float0`, the dtype of gradients of integers, is held as False, as in the programs that JAX
+    compiles, PRNG keys as the uint32 words of their data, and numbers of eight bits or fewer in a
+    wider dtype; see `formats.narrow`.
 
     Raises:
       TypeError: if there is none.
@@ -104,7 +105,7 @@ def to_tf_argument(dtype: Any) -> tf.DType:
       TypeError: if TensorFlow has no such dtype.
     """
     if dtype == FLOAT0:
-        return tf.int32
+        return tf.bool
     if avals.is_key(dtype):
         return tf.uint32
     if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):

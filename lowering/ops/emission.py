@@ -7,14 +7,14 @@ bits under another dtype of the same width.
 
 import functools
 import inspect
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels, memo, modes
+from lowering.ops import dtypes, kernels, memo, modes, selection
 from lowering.targets import Mode
 
 
@@ -47,6 +47,8 @@ def _typed_inputs(op: str) -> tuple[bool, ...]:
 
 
 def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    if op == "SelectV2":
+        return selection.select(*operands)
     return getattr(tf.raw_ops, op)(**dict(zip(_input_names(op), operands, strict=True)), **attrs)
 
 
@@ -85,6 +87,35 @@ def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return result
 
 
+_SUBSTITUTES: dict[str, Callable[..., Any]] = {}
+
+Fun = TypeVar("Fun", bound=Callable[..., Any])
+
+
+def substitute(op: str) -> Callable[[Fun], Fun]:
+    """Registers a function of the operands of an op as what takes its place; see `substitutes`."""
+
+    def decorate(fun):
+        _SUBSTITUTES[op] = fun
+        return fun
+
+    return decorate
+
+
+def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """An op that has a kernel for no dtype.
+
+    For a consumer another op takes its place if there is one. Else the op is left to the converter,
+    which may know it in this form.
+    """
+    if kernels.are_of_tensorflow():
+        dtype = _first(operands).dtype
+        raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
+    if op in _SUBSTITUTES:
+        return _SUBSTITUTES[op](*operands, **attrs)
+    return _call(op, operands, attrs)
+
+
 def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
     """Runs an arithmetic op, in the narrowest dtype that has a kernel.
 
@@ -103,7 +134,7 @@ def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
     while compute is not None and not kernels.supports(op, compute, attr):
         compute = dtypes.wider(compute)
     if compute is None:
-        raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
+        return _without_kernel(op, operands, attrs)
     if compute == dtype:
         return _call(op, operands, attrs)
     return _call_in(compute, cast, op, operands, attrs)
@@ -120,5 +151,5 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
         return _call(op, operands, attrs)
     carrier = dtypes.carrier(dtype)
     if carrier is None or not kernels.supports(op, carrier, attr):
-        raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name}")
+        return _without_kernel(op, operands, attrs)
     return _call_in(carrier, bitcast, op, operands, attrs)

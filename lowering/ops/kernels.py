@@ -1,12 +1,23 @@
-"""Which dtypes the TensorFlow kernels of an op accept on the CPU.
+"""Which dtypes the kernels of an op accept: those of TensorFlow on the CPU, or of a consumer.
 
-TensorFlow's own registry answers, so that a rule widens exactly where a kernel is missing.
+TensorFlow's own registry answers, so that a rule widens exactly where a kernel is missing. What a
+consumer of graphs runs stands in its table.
 """
 
+import contextlib
+import contextvars
 import functools
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 from tensorflow.python.framework import kernels as tf_kernels
+
+from lowering.targets import Target, tables
+
+# What the consumer of the ops that are made now takes; None for TensorFlow.
+_TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvars.ContextVar(
+    "table", default=None
+)
 
 # Dtypes that an op's XLA kernel refuses, or its CPU kernel although it is registered for them.
 _NO_SCAN = frozenset(
@@ -34,9 +45,31 @@ def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
     return frozenset(dtypes)
 
 
-@functools.cache
+@contextlib.contextmanager
+def lowering_for(target: Target) -> Iterator[None]:
+    """A context in which ops are made for a target."""
+    token = _TABLE.set(tables.table(target.name) or None)
+    try:
+        yield
+    finally:
+        _TABLE.reset(token)
+
+
+def are_of_tensorflow() -> bool:
+    """Whether TensorFlow's own kernels run the ops that are made now."""
+    return _TABLE.get() is None
+
+
 def supports(op: str, dtype: tf.DType, attr: str = "T") -> bool:
     """Whether `op` runs with type attribute `attr` set to `dtype`, in every mode."""
+    table = _TABLE.get()
+    if table is not None:
+        return dtype.name in table.get(op, ()) if attr else op in table
+    return _tensorflow_supports(op, dtype, attr)
+
+
+@functools.cache
+def _tensorflow_supports(op: str, dtype: tf.DType, attr: str) -> bool:
     if dtype in _LACKS.get(op, ()):
         return False
     dtypes = _cpu_dtypes(op, attr)

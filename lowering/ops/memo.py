@@ -9,12 +9,16 @@ import tensorflow as tf
 _ATTRIBUTE = "_lowering_memo"
 
 
-def of_graph() -> dict[Any, Any]:
-    """What is remembered of the graph that ops are added to now."""
-    graph = tf.compat.v1.get_default_graph()
+def of(graph: tf.Graph) -> dict[Any, Any]:
+    """What is remembered of a graph."""
     if not hasattr(graph, _ATTRIBUTE):
         setattr(graph, _ATTRIBUTE, {})
     return getattr(graph, _ATTRIBUTE)
+
+
+def of_graph() -> dict[Any, Any]:
+    """What is remembered of the graph that ops are added to now."""
+    return of(tf.compat.v1.get_default_graph())
 
 
 def once(key: Any, make: Callable[[], Any], *kept: Any) -> Any:

@@ -65,8 +65,21 @@ def smallest(value: Value) -> Value:
     return _distinct(value) if isinstance(value, np.ndarray) else value
 
 
+def known_again(value: Value) -> Value:
+    """A small constant of a graph as the array that it was made of; any other value as it is.
+
+    A known number that is broadcast to a symbolic shape is such a constant.
+    """
+    if is_known(value) or not tf.is_symbolic_tensor(value):
+        return value
+    made: Any = value
+    if made.op.type != "Const" or made.shape.num_elements() * made.dtype.size > _SMALL_BYTES:
+        return value
+    return np.asarray(tf.get_static_value(made))
+
+
 def tensor(value: Value, dtype: Any = None) -> tf.Tensor:
-    """A value as a tensor: keys and narrow numbers as they are held, float0 as int32 zeros.
+    """A value as a tensor: keys and narrow numbers as they are held, float0 as False.
 
     Args:
       value: any value.
@@ -78,7 +91,7 @@ def tensor(value: Value, dtype: Any = None) -> tf.Tensor:
     if dtype is None:
         return constant(value)
     if dtype == dtypes.FLOAT0:
-        return constant(np.zeros(value.shape, np.int32))
+        return constant(np.zeros(value.shape, np.bool_))
     return constant(held(value, dtype), dtypes.to_tf(dtype))
 
 

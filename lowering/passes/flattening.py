@@ -29,7 +29,7 @@ _SMALL_LENGTH = jax.export.symbolic_shape(LENGTH, constraints=[f"{LENGTH} <= {SM
 _LARGE_LENGTH = jax.export.symbolic_shape(LENGTH, constraints=[f"{LENGTH} >= {SMALL + 1}"])
 
 # Calls a flattened program. Its parameters are the program as it was, and the flattened one.
-_FLAT_CALL = jex_core.Primitive("flat_call")
+_FLAT_CALL = registry.new_primitive("flat_call")
 _FLAT_CALL.multiple_results = True
 
 _BITS = "random_bits"

@@ -16,20 +16,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering import registry
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.patterns import Group, Pattern, Uses
 from lowering.passes.rewriting import replace_equations
 
 
-def _primitive(name: str) -> jex_core.Primitive:
+def primitive_like_operand(name: str) -> jex_core.Primitive:
     """A primitive of our own, with one result like its first operand."""
-    primitive = jex_core.Primitive(name)
+    primitive = registry.new_primitive(name)
     primitive.def_abstract_eval(lambda x, *_, **__: x)
     return primitive
 
 
-_BATCH_NORM = _primitive("batch_norm")
-_SOFTMAX = _primitive("softmax")
+_BATCH_NORM = primitive_like_operand("batch_norm")
+_SOFTMAX = primitive_like_operand("softmax")
 
 _MATRIX = jax.ShapeDtypeStruct((2, 3), np.float32)
 _IMAGES = jax.ShapeDtypeStruct((2, 3, 4, 5), np.float32)

@@ -1,7 +1,7 @@
 """Questions about jaxprs that several passes ask."""
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import jax.extend.core as jex_core
@@ -12,7 +12,12 @@ Jaxpr: TypeAlias = jex_core.ClosedJaxpr | jex_core.Jaxpr
 
 def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:
     """The jaxprs among the parameters of an equation."""
-    pending = list(eqn.params.values())
+    return jaxprs_among(eqn.params.values())
+
+
+def jaxprs_among(values: Iterable[Any]) -> Iterator[Jaxpr]:
+    """The jaxprs among values, and in those that are tuples or lists."""
+    pending = list(values)
     while pending:
         value = pending.pop(0)
         if isinstance(value, jex_core.ClosedJaxpr | jex_core.Jaxpr):

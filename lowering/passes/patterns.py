@@ -17,6 +17,7 @@ import numpy as np
 
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.literals import convert_literals
 from lowering.passes.rewriting import Rewriter
 from lowering.passes.trace import trace_ours
 from lowering.registry import Trait, has_trait
@@ -32,12 +33,16 @@ class Pattern:
       args: shapes and dtypes that the example can be traced with. Those of the arguments in a
         program may be others, of any rank; scalars may be literals.
       when: whether the replacement serves for arguments of these shapes and dtypes.
+      literals: the positions of arguments that have to be literals.
+      when_literals: whether the replacement serves for literals of these values.
     """
 
     example: Callable[..., Any]
     replacement: Callable[..., Any]
     args: tuple[jax.ShapeDtypeStruct, ...]
     when: Callable[..., bool] = lambda *args: True
+    literals: tuple[int, ...] = ()
+    when_literals: Callable[..., bool] = lambda *values: True
 
     @functools.cached_property
     def root(self) -> str:
@@ -103,7 +108,10 @@ def _matches(pattern, eqn, uses):
         # The example has parameters that depend on shapes. Traced with the arguments that have been
         # found, it must be the same to the last parameter.
         structs = _structs(found[0])
-        if pattern.when(*structs):
+        literals = [found[0][i] for i in pattern.literals]
+        if not all(isinstance(atom, jex_core.Literal) for atom in literals):
+            continue
+        if pattern.when(*structs) and pattern.when_literals(*(atom.val for atom in literals)):
             try:
                 exact = _traced(pattern.example, structs)
             except (TypeError, ValueError):  # These arguments do not fit together.
@@ -228,7 +236,7 @@ class Group:
 @functools.lru_cache(maxsize=1024)
 def _traced(fun: Callable[..., Any], args: tuple[jax.ShapeDtypeStruct, ...]) -> Jaxpr:
     jaxpr, _ = trace_ours(fun, args)
-    return inline_calls(jaxpr, frozenset())
+    return convert_literals(inline_calls(jaxpr, frozenset()))
 
 
 def _structs(atoms: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:

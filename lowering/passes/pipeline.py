@@ -1,16 +1,20 @@
 """The passes in their order: from the jaxpr that JAX traces to the jaxpr that is lowered."""
 
-import functools
-
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
+from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion import PATTERNS, SEARCHES, mark_operands
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import inline_calls, outlined
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, count_calls
+from lowering.passes.literals import convert_literals
+from lowering.passes.natural import NATURAL_PATTERNS, NATURAL_SEARCHES
 from lowering.passes.patterns import fuse
+from lowering.passes.plain import plain
+from lowering.passes.references import without_references
+from lowering.passes.remembering import PerJaxpr
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import Mode
 
@@ -19,15 +23,22 @@ def whole_program(jaxpr: jex_core.ClosedJaxpr) -> tuple[jex_core.ClosedJaxpr, fr
     """What is done once to a traced function and all jaxprs in it.
 
     Returns:
-      The jaxpr without dead code, and the identities of the jaxprs that become functions.
+      The jaxpr, without references and dead code, plain, and in primitives that have rules where
+      possible; and the identities of the jaxprs that become functions.
     """
+    jaxpr = without_references(jaxpr)
     jaxpr = jax_compat.eliminate_dead_code(jaxpr)
+    jaxpr = expand(jaxpr)
+    jaxpr = plain(jaxpr)
     return jaxpr, outlined(jaxpr)
 
 
-@functools.lru_cache(maxsize=1024)
-def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int]) -> Jaxpr:
+def optimized(
+    jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], is_natural: bool = False
+) -> Jaxpr:
     """What is done to each jaxpr before its equations are lowered: a program, a body, a branch.
+
+    It is done once, and remembered for as long as the jaxpr lives.
 
     Args:
       jaxpr: a jaxpr. Those among the parameters of its equations stay as they are; they are
@@ -35,10 +46,29 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int]) -> Jaxpr:
       mode: how TensorFlow executes the ops that the jaxpr becomes.
       functions: the identities of the jaxprs of which calls stay calls, to be functions of the
         graph.
+      is_natural: whether NaN and the signs of zeros may be what they are in other programs.
 
     Returns:
       A jaxpr with the same results, of the same primitives and of those that passes introduce.
     """
+    # Jaxprs of this package outlive programs, and have nothing to do with the functions of these.
+    functions = functions & _called(jaxpr) if functions else functions
+    return _optimized(jaxpr, mode, functions, is_natural)
+
+
+def forget() -> None:
+    """Forgets what has been optimized, so that passes that have changed are run."""
+    _optimized.clear()
+
+
+@PerJaxpr
+def _called(jaxpr: Jaxpr) -> frozenset[int]:
+    """The identities of all jaxprs that a jaxpr calls."""
+    return frozenset(count_calls(jaxpr))
+
+
+@PerJaxpr
+def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], is_natural: bool) -> Jaxpr:
     in_graph = mode is not Mode.EAGER
     if in_graph:
         jaxpr = flatten_calls(jaxpr)
@@ -47,5 +77,8 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int]) -> Jaxpr:
     jaxpr = unroll_short_scans(jaxpr)
     jaxpr = contract_ahead(jaxpr, mode)
     jaxpr = widen_steps(jaxpr, mode)
+    jaxpr = convert_literals(jaxpr)
+    if is_natural:
+        jaxpr = fuse(jaxpr, NATURAL_PATTERNS, NATURAL_SEARCHES)
     jaxpr = fuse(jaxpr, PATTERNS, SEARCHES)
     return mark_operands(jaxpr)

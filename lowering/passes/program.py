@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 
+from lowering import jax_compat
 from lowering.passes import pipeline
 
 
@@ -34,7 +35,8 @@ def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeS
       avals: shape, dtype and weak type of each leaf; dimensions may be symbolic.
     """
     args, kwargs = jax.tree_util.tree_unflatten(in_tree, avals)
-    # A fresh function, so that JAX's caches hold it no longer than we do.
-    traced = jax.jit(lambda *a, **k: fun(*a, **k)).trace(*args, **kwargs)
+    with jax_compat.under({"jax_disable_jit": False}):  # It would run calls, loops and branches.
+        # A fresh function, so that JAX's caches hold it no longer than we do.
+        traced = jax.jit(lambda *a, **k: fun(*a, **k)).trace(*args, **kwargs)
     jaxpr, outlined = pipeline.whole_program(traced.jaxpr)
     return Program(jaxpr, traced.out_tree, outlined)

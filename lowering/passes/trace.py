@@ -8,6 +8,8 @@ import jax
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
+from lowering.passes.expansion import expand
+from lowering.passes.plain import plain
 
 
 def trace_ours(
@@ -15,7 +17,7 @@ def trace_ours(
     avals: Sequence[jax.ShapeDtypeStruct],
     params: Iterable[tuple[str, Any]] = (),
 ) -> tuple[jex_core.ClosedJaxpr, bool]:
-    """Traces a function of this package, with 64-bit types enabled.
+    """Traces a function of this package, under settings of JAX that are ours, not the user's.
 
     Args:
       fun: a function of arrays and of keyword parameters.
@@ -25,11 +27,12 @@ def trace_ours(
     Returns:
       The closed jaxpr, without dead code, and whether `fun` has a single result, not a sequence.
     """
-    with jax_compat.enable_x64():
+    with jax_compat.our_settings():
         traced = jax.jit(lambda *operands: fun(*operands, **dict(params))).trace(*avals)
-    is_single = jax.tree_util.treedef_is_leaf(traced.out_tree)
-    return jax_compat.eliminate_dead_code(traced.jaxpr), is_single
+        jaxpr = expand(jax_compat.eliminate_dead_code(traced.jaxpr))
+    return plain(jaxpr), jax.tree_util.treedef_is_leaf(traced.out_tree)
 
 
-# For functions that are the same objects at each call, and arguments that are hashable.
-trace_ours_once = functools.lru_cache(maxsize=4096)(trace_ours)
+# For functions that are the same objects at each call, and arguments that are hashable. What is
+# traced here has no constants of the user; with those, `Memory.decompositions` keeps it.
+trace_ours_once = functools.lru_cache(maxsize=1024)(trace_ours)

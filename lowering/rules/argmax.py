@@ -1,17 +1,21 @@
 """The position of the greatest or least element along an axis."""
 
+import numpy as np
 import tensorflow as tf
 
 from lowering.formats import narrow
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import rule
-from lowering.targets import XLA
+from lowering.targets import PORTABLE, XLA
+
+# The highest rank that the kernels of ArgMax and ArgMin take.
+_MAX_RANK = 7
 
 
 @rule("argmax", "argmin")
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""
-    if x.dtype.is_floating:
+    if x.dtype.is_floating or len(ctx.in_avals[0].shape) > _MAX_RANK:
         return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     index = emit(op, x, integers(axes[0]), output_type=tf.int64)
@@ -24,6 +28,14 @@ def argmax_xla(ctx, x, **params):
     return (argmax if x.dtype == tf.bool else _first_extremum)(ctx, x, **params)
 
 
+@rule("argmax", "argmin", target=PORTABLE, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER))
+def argmax_natural(ctx, x, *, axes, index_dtype, **_):
+    op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
+    output = np.int32 if np.dtype(index_dtype).itemsize <= 4 else np.int64
+    index = emit(op, x, integers(axes[0]), output_type=dtypes.to_tf(output))
+    return cast(index, dtypes.to_tf(index_dtype))
+
+
 @rule("argmax", "argmin", dtypes=dtypes.NARROW)
 def argmax_narrow(ctx, x, **_):
     return narrow.from_infinity(ctx, x)
@@ -34,6 +46,8 @@ def _first_extremum(ctx, x, *, axes, index_dtype, **_):
     (axis,) = axes
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         x = cast(x, tf.float32)  # The same order, and several times faster.
+    elif x.dtype == tf.bool:
+        x = cast(x, tf.uint8)
     op = "Max" if ctx.eqn.primitive.name == "argmax" else "Min"
     extremum = emit(op, x, integers(axes), keep_dims=True)
     size = ctx.size(ctx.in_avals[0].shape[axis])

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
@@ -11,16 +12,34 @@ from lowering.ops import cast, constant, dtypes, emit, extrema
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
+from lowering.targets import PORTABLE, Mode
 from lowering.tensors import complex_division
 
 register_ops({"add": "AddV2", "mul": "Mul"}, modular=True, traits=Trait.MONOID)
-register_ops({"add_any": "AddV2", "sub": "Sub"}, modular=True)
+register_ops({"add_any": "AddV2"}, modular=True)
 register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
 _EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
 rule("max", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.maximum(x, y))
 rule("min", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.minimum(x, y))
+
+
+register_ops({"min": "Minimum"}, target=PORTABLE, dtypes=dtypes.FLOAT)
+register_ops({"floor_divide": "FloorDiv", "floor_mod": "FloorMod"}, target=PORTABLE)
+
+
+@rule("max", target=PORTABLE, dtypes=dtypes.FLOAT, keep_constants=True)
+def max_natural(ctx, x, y):
+    """The maximum with zero is a rectifier."""
+    for operand, other in ((x, y), (y, x)):
+        if (
+            isinstance(other, np.ndarray)
+            and not other.any()
+            and not isinstance(operand, np.ndarray)
+        ):
+            return emit("Relu", operand)
+    return emit("Maximum", tensor(x), tensor(y))
 
 
 @decomposition("max", dtypes=dtypes.COMPLEX)
@@ -38,9 +57,43 @@ def _less_complex(x, y):
     return (real_x < real_y) | (real_x == real_y) & (lax.imag(x) < lax.imag(y))
 
 
-@rule("div", traits=Trait.ELEMENTWISE)
+@rule("sub", keep_constants=True, traits=Trait.ELEMENTWISE)
+def sub(ctx, x, y):
+    """In a graph, TensorFlow's optimizer makes -y of 0 - y, which is -0 and not 0 where y is 0."""
+    if _is_known(ctx, x, 0) and jnp.issubdtype(x.dtype, jnp.floating):
+        zero, y = constant(0, x.dtype), tensor(y)
+        return emit("SelectV2", emit("Equal", y, zero), zero, emit("Neg", y))
+    return emit("Sub", tensor(x), tensor(y), modular=True)
+
+
+@rule("sub", target=PORTABLE, dtypes=dtypes.FLOAT, keep_constants=True)
+def sub_natural(ctx, x, y):
+    if _is_known(ctx, x, 0):
+        return emit("Neg", tensor(y))
+    return emit("Sub", tensor(x), tensor(y))
+
+
+register_ops({"div": "RealDiv"}, target=PORTABLE, dtypes=dtypes.FLOAT)
+
+
+def _is_known(ctx, x, number):
+    """Whether an operand in a graph is known to be the same number everywhere."""
+    return ctx.mode is Mode.GRAPH and isinstance(x, np.ndarray) and bool(np.all(x == number))
+
+
+@rule("div", keep_constants=True, traits=Trait.ELEMENTWISE)
 def div(ctx, x, y):
-    return complex_division.divide(ctx, x, y) if x.dtype.is_complex else emit("RealDiv", x, y)
+    """In a graph, 1 / y is -1 / -y, of which TensorFlow's optimizer makes no Reciprocal.
+
+    The float32 kernel of that op loses half of the digits where y is larger than 9e31.
+    """
+    is_reciprocal = x.dtype == np.float32 and _is_known(ctx, x, 1)
+    x, y = tensor(x), tensor(y)
+    if x.dtype.is_complex:
+        return complex_division.divide(ctx, x, y)
+    if is_reciprocal:
+        x, y = constant(-1, x.dtype), emit("Neg", y)
+    return emit("RealDiv", x, y)
 
 
 @rule("div", dtypes=dtypes.INTEGER, keep_constants=True)
@@ -108,9 +161,31 @@ def complex_(ctx, real, imag):
     return emit("Complex", real, imag, Tout=dtypes.to_tf(ctx.out_aval.dtype))
 
 
-@rule("pow", traits=Trait.ELEMENTWISE)
+def _root(x):
+    """The power of 1/2, which differs from the square root in -0 and negative infinity."""
+    is_outside = (x < 0) & (x != -jnp.inf)
+    return jnp.where(is_outside, jnp.asarray(jnp.nan, x.dtype), lax.sqrt(lax.abs(x)))
+
+
+# TensorFlow's optimizer replaces powers with these known exponents by ops that differ.
+_KNOWN_POWERS = {
+    0: jnp.ones_like,
+    -1: lambda x: jnp.ones((), x.dtype) / x,
+    0.5: _root,
+    -0.5: lambda x: jnp.ones((), x.dtype) / _root(x),
+}
+
+
+@rule("pow", keep_constants=True, traits=Trait.ELEMENTWISE)
 def pow_(ctx, x, y):
-    return emit("Pow", x, cast(y, x.dtype))
+    for exponent, power in _KNOWN_POWERS.items():
+        if _is_known(ctx, y, exponent):
+            return ctx.lower(power, x, avals=ctx.in_avals[:1])
+    x = tensor(x)
+    dtype = x.dtype
+    if dtype == tf.bfloat16:  # Its kernel gives NaN for the power of NaN to 0.
+        x = cast(x, tf.float32)
+    return cast(emit("Pow", x, cast(tensor(y), x.dtype)), dtype)
 
 
 @decomposition("pow", dtypes=dtypes.COMPLEX)

@@ -1,9 +1,13 @@
 """Calls back into Python."""
 
+import functools
+from collections.abc import Sequence
+
+import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
-from lowering import jax_compat
+from lowering import avals, jax_compat
 from lowering.ops import dtypes
 from lowering.registry import Trait, rule
 from lowering.targets import Mode
@@ -14,7 +18,8 @@ from lowering.targets import Mode
 def callback(ctx, *operands, **_):
     """When the graph runs, JAX runs the equation, in the process that lowered it.
 
-    All but pure callbacks are stateful ops, which a `tf.function` runs in program order.
+    The ops are stateful, which a `tf.function` runs in program order. TensorFlow's optimizer runs
+    stateless ops on constants, even in a branch that is never taken because its callback raises.
     """
     if ctx.mode is Mode.COMPILED:
         ctx.unsupported(
@@ -22,19 +27,36 @@ def callback(ctx, *operands, **_):
             "Run it without jit_compile, or remove the callback",
         )
 
-    def run(*arrays: np.ndarray) -> list[np.ndarray]:
-        values = [
-            x.astype(aval.dtype) if dtypes.is_narrow(aval.dtype) else x
-            for x, aval in zip(arrays, ctx.in_avals, strict=True)
-        ]
-        results = jax_compat.evaluate(ctx.eqn, values)
-        return [np.asarray(x, dtypes.held(x.dtype)) for x in results]
-
+    # Symbolic shapes are known only then.
+    shapes = {
+        i: ctx.shape(aval.shape)
+        for i, aval in enumerate(ctx.out_avals)
+        if not avals.is_static(aval.shape)
+    }
+    # TensorFlow never forgets what a graph calls: it must not hold what lowers the program.
+    run = functools.partial(_run, ctx.eqn, tuple(shapes))
     results = tf.numpy_function(
         run,
-        operands,
+        [*operands, *shapes.values()],
         [dtypes.to_tf(aval.dtype) for aval in ctx.out_avals],
-        stateful=ctx.eqn.primitive.name != "pure_callback",
     )
     # One result comes without a list.
     return tf.nest.flatten(results) if ctx.out_avals else []
+
+
+def _run(eqn: jex_core.JaxprEqn, symbolic: Sequence[int], *arrays: np.ndarray) -> list[np.ndarray]:
+    """Runs an equation on arrays as they are held; returns its results as they are held.
+
+    Args:
+      eqn: the equation.
+      symbolic: the positions of its results of symbolic shape.
+      *arrays: its operands, then the shapes of these results.
+    """
+    operands, shapes = arrays[: len(eqn.invars)], arrays[len(eqn.invars) :]
+    values = [
+        x.astype(var.aval.dtype) if dtypes.is_narrow(var.aval.dtype) else x
+        for x, var in zip(operands, eqn.invars, strict=True)
+    ]
+    known = dict(zip(symbolic, map(tuple, shapes), strict=True))
+    results = jax_compat.evaluate(eqn, values, known)
+    return [np.asarray(x, dtypes.held(x.dtype)) for x in results]

@@ -9,7 +9,7 @@ from lowering.registry import Trait, call, decomposition
 # The primitives by the parameter that holds their jaxpr. The other parameters are not needed: JAX
 # has applied custom derivatives already, and there is nothing to partition on one device.
 _JAXPR_PARAMS = {
-    "jaxpr": ("jit", "remat2", "checkpoint", "cudnn_fusion"),
+    "jaxpr": ("jit", "remat2", "checkpoint", "cudnn_fusion", "expansion"),
     "call_jaxpr": (
         "call",
         "closed_call",

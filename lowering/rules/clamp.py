@@ -1,16 +1,28 @@
 """Clamp."""
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from lowering.ops import dtypes, extrema
+from lowering.ops import constant, dtypes, emit, extrema
+from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
+from lowering.targets import PORTABLE
 
 
 @rule("clamp", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.SELECTS)
 def clamp(ctx, low, x, high):
     """NaN in any operand gives NaN; low > high gives high."""
     return extrema.minimum(extrema.maximum(x, low), high)
+
+
+@rule("clamp", target=PORTABLE, dtypes=dtypes.FLOAT, keep_constants=True)
+def clamp_natural(ctx, low, x, high):
+    """ClipByValue takes scalars, and gives the lower one where they are not in order."""
+    x = tensor(x)
+    if all(isinstance(y, np.ndarray) and y.ndim == 0 for y in (low, high)) and low <= high:
+        return emit("ClipByValue", x, constant(low), constant(high))
+    return emit("Minimum", emit("Maximum", x, tensor(low)), tensor(high))
 
 
 @decomposition("clamp", dtypes=dtypes.BOOL)

@@ -1,8 +1,10 @@
 """Convolutions of any rank, layout, stride, padding, dilation and grouping."""
 
 import dataclasses
+import functools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
@@ -12,6 +14,7 @@ from lowering import avals
 from lowering.arrays.convolutions import convolve
 from lowering.arrays.windows import Window, windows
 from lowering.context import Context
+from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, rule
@@ -35,6 +38,10 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
     kernel = _kernel(ctx, axes)
     if kernel is None:
         return ctx.lower(_decomposed, lhs, rhs, avals=ctx.in_avals, **params)
+    if kernel in (_conv2d, _depthwise_conv2d, _conv3d):
+        sizes = _sizes(ctx.in_avals[0].shape, params["dimension_numbers"].lhs_spec)
+        if _room(sizes, axes) != [(0, 0)] * len(sizes):
+            return ctx.lower(_with_room, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
     operands = cast(lhs, tf.float32), cast(rhs, tf.float32)
     return cast(kernel(ctx, *operands, axes, params["dimension_numbers"]), lhs.dtype)
 
@@ -54,6 +61,36 @@ def _axes(
     return windows(sizes, window_strides, padding, lhs_dilation, rhs_dilation)
 
 
+def _sizes(shape, spec):
+    """The batch and the sizes of the spatial axes."""
+    return [shape[spec[0]], *(shape[axis] for axis in spec[2:])]
+
+
+def _room(sizes, axes):
+    """How much padding batch and spatial axes may lack for a result that is not empty.
+
+    With oneDNN, a convolution in a graph gives its input where its result would be empty, and where
+    a window is longer than the image by more than its stride it is an error.
+    """
+    batch = (0, 0) if avals.is_at_least(sizes[0], 1) else (0, max_dim(sizes[0], 1) - sizes[0])
+    roomy = [window.with_room(dim) for window, dim in zip(axes, sizes[1:], strict=True)]
+    return [batch, *((0, new.high - old.high) for new, old in zip(roomy, axes, strict=True))]
+
+
+def _with_room(lhs, rhs, *, dimension_numbers, **params):
+    """A convolution of images with room for one window, of which only what is wanted is kept."""
+    params["dimension_numbers"] = dimension_numbers
+    wanted = jax.eval_shape(functools.partial(lax.conv_general_dilated_p.bind, **params), lhs, rhs)
+    spec = dimension_numbers.lhs_spec
+    room = _room(_sizes(lhs.shape, spec), _axes(rhs.shape, **params))
+    config = [(0, 0, 0)] * lhs.ndim
+    for axis, (low, high) in zip((spec[0], *spec[2:]), room, strict=True):
+        config[axis] = (low, high, 0)
+    lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), config)
+    out = lax.conv_general_dilated_p.bind(lhs, rhs, **params)
+    return lax.slice(out, [0] * out.ndim, wanted.shape)
+
+
 def _kernel(ctx, axes):
     """The function that emits a TensorFlow kernel for this convolution, or None."""
     params, numbers = ctx.eqn.params, ctx.eqn.params["dimension_numbers"]
@@ -61,22 +98,24 @@ def _kernel(ctx, axes):
     amounts = [amount for window in axes for amount in (window.low, window.high)]
     if not (lhs.dtype == rhs.dtype == out.dtype and lhs.dtype in _KERNEL_DTYPES):
         return None
-    if params["batch_group_count"] > 1 or len(axes) not in (1, 2, 3):
+    if params["batch_group_count"] != 1 or len(axes) not in (1, 2, 3):
         return None
-    if not avals.is_static(amounts) or any(0 in aval.shape for aval in (lhs, rhs, out)):
+    if any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
-    is_grouped = params["feature_group_count"] > 1
+    is_grouped = params["feature_group_count"] != 1
     if any(window.base_dilation > 1 for window in axes):
         lhs_sizes = [lhs.shape[axis] for axis in numbers.lhs_spec[2:]]
-        fits = not is_grouped and _is_gradient_of_input(axes, lhs_sizes)
+        known = avals.is_static((*amounts, *(window.size for window in axes)))
+        fits = not is_grouped and known and _is_gradient_of_input(axes, lhs_sizes)
         return _conv2d_backprop_input if fits else None
     if not is_grouped and _is_gradient_of_filter(lhs, out, axes, numbers):
         return _conv2d_backprop_filter
-    if min(amounts) < 0:
+    if any(isinstance(amount, int) and amount < 0 for amount in amounts):
         return None
     if len(axes) == 3:
         has_dilation = any(window.dilation > 1 for window in axes)
-        return None if is_grouped or has_dilation or ctx.target.name == XLA.name else _conv3d
+        is_slow = ctx.target.name == XLA.name and avals.is_static([w.size for w in axes])
+        return None if is_grouped or has_dilation or is_slow else _conv3d
     is_depthwise = is_grouped and rhs.shape[numbers.rhs_spec[1]] == 1
     is_plain = all((w.stride, w.dilation) == (axes[0].stride, 1) for w in axes)
     return _depthwise_conv2d if is_depthwise and is_plain else _conv2d
@@ -111,58 +150,77 @@ def _planar(axes):
     return axes if len(axes) == 2 else [Window(1), *axes]
 
 
-def _planar_op(op, x, weights, axes):
+def _planar_op(op, x, weights, axes, sizes):
     """Runs an op for two spatial axes; a single axis gets another before it."""
     if len(axes) == 1:
         x, weights = move("ExpandDims", x, integers(1)), move("ExpandDims", weights, integers(0))
-    y = op(input=x, filter=weights, **_attributes(axes))
+        sizes = [1, *sizes]
+    y = op(input=x, filter=weights, **_attributes(axes, sizes))
     return move("Squeeze", y, axis=[1]) if len(axes) == 1 else y
 
 
-def _attributes(axes):
-    """Strides, padding and dilations as attributes of TensorFlow's convolutions."""
+def _attributes(axes, sizes):
+    """Strides, padding and dilations as attributes of convolutions of images of these sizes."""
     axes = _planar(axes)
+    padding = _padding(axes, sizes)
     amounts = [amount for window in axes for amount in (window.low, window.high)]
     return {
         "strides": [1, *(window.stride for window in axes), 1],
-        "padding": "EXPLICIT" if any(amounts) else "VALID",
-        "explicit_paddings": [0, 0, *amounts, 0, 0] if any(amounts) else [],
+        "padding": padding,
+        "explicit_paddings": [0, 0, *amounts, 0, 0] if padding == "EXPLICIT" else [],
         "dilations": [1, *(window.dilation for window in axes), 1],
     }
+
+
+def _padding(axes, sizes):
+    """What TensorFlow calls the padding of images of these sizes."""
+    amounts = [(window.low, window.high) for window in axes]
+    if not any(amount for pair in amounts for amount in pair):
+        return "VALID"
+    extents, strides = [w.extent for w in axes], [w.stride for w in axes]
+    is_same = amounts == lax.padtype_to_pads(sizes, extents, strides, "SAME")
+    return "SAME" if is_same else "EXPLICIT"
 
 
 @_with_features_last
 def _conv2d(ctx, x, weights, axes, shape, out_shape):
     """The shapes tell TensorFlow how many groups there are."""
-    return _planar_op(tf.raw_ops.Conv2D, x, weights, axes)
+    if not avals.is_static([amount for window in axes for amount in (window.low, window.high)]):
+        x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
+    return _planar_op(tf.raw_ops.Conv2D, x, weights, axes, shape[1:-1])
 
 
 @_with_features_last
 def _depthwise_conv2d(ctx, x, weights, axes, shape, out_shape):
     """Each group has one feature."""
+    x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     sizes, features = [window.size for window in axes], shape[-1]
     weights = movement.reshape(ctx, weights, (*sizes, features, out_shape[-1] // features))
-    return _planar_op(tf.raw_ops.DepthwiseConv2dNative, x, weights, axes)
+    return _planar_op(tf.raw_ops.DepthwiseConv2dNative, x, weights, axes, shape[1:-1])
 
 
 @_with_features_last
 def _conv3d(ctx, x, weights, axes, shape, out_shape):
-    is_same = all(_is_same(window, dim) for window, dim in zip(axes, shape[1:-1], strict=True))
-    if not is_same:
-        paddings = [(0, 0), *((window.low, window.high) for window in axes), (0, 0)]
-        padded = [shape[0], *(w.padded(d) for w, d in zip(axes, shape[1:-1])), shape[-1]]
-        x = movement.pad(ctx, x, shape, constant(0, x.dtype), paddings, padded)
+    x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     strides = [1, *(window.stride for window in axes), 1]
-    padding = "SAME" if is_same else "VALID"
+    padding = _padding(axes, shape[1:-1])
     return tf.raw_ops.Conv3D(input=x, filter=weights, strides=strides, padding=padding)
 
 
-def _is_same(window, dim):
-    """Whether the padding is what TensorFlow calls SAME."""
-    if not isinstance(dim, int):
-        return False
-    amount = max((-(-dim // window.stride) - 1) * window.stride + window.extent - dim, 0)
-    return (window.low, window.high) == (amount // 2, amount - amount // 2)
+def _without_explicit_padding(ctx, x, axes, shape):
+    """Images, windows and shape, padded before the op where its padding would be EXPLICIT.
+
+    TensorFlow's optimizer joins a depthwise convolution with what comes after it, loses its
+    explicit padding and ends the process. Conv3D knows no such padding, and no op a symbolic one.
+    """
+    if _padding(axes, shape[1:-1]) != "EXPLICIT":
+        return x, axes, shape
+    config = ((0, 0, 0), *((window.low, window.high, 0) for window in axes), (0, 0, 0))
+    padded = [shape[0], *(w.padded(d) for w, d in zip(axes, shape[1:-1])), shape[-1]]
+    operands = [jax.ShapeDtypeStruct(s, x.dtype.as_numpy_dtype) for s in (tuple(shape), ())]
+    zero = constant(0, x.dtype)
+    x = ctx.lower(lax.pad, x, zero, avals=operands, padding_config=config)
+    return x, [dataclasses.replace(window, low=0, high=0) for window in axes], padded
 
 
 def _arranged(ctx, x, order, new_axis):
@@ -210,7 +268,10 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, numbers):
         Window(w.size, w.base_dilation, w.size - 1 - w.low, w.size - 1 - w.high) for w in inner
     ]
     y = tf.raw_ops.Conv2DBackpropInput(
-        input_sizes=ctx.shape(shape), filter=weights, out_backprop=gradient, **_attributes(forward)
+        input_sizes=ctx.shape(shape),
+        filter=weights,
+        out_backprop=gradient,
+        **_attributes(forward, counts),
     )
     outer = [(w.low - i.low, w.high - i.high) for w, i in zip(axes, inner, strict=True)]
     y = movement.pad(ctx, y, shape, constant(0, y.dtype), [(0, 0), *outer, (0, 0)], out_shape)
@@ -219,10 +280,10 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, numbers):
 
 def _is_gradient_of_filter(lhs, out, axes, numbers):
     """Whether this is a convolution's gradient by its filter: windows larger than the result."""
-    if len(axes) > 2 or not avals.is_static((*lhs.shape, *out.shape)):
-        return False
     inputs = [lhs.shape[axis] for axis in numbers.lhs_spec[2:]]
     filters = [out.shape[axis] for axis in numbers.out_spec[2:]]
+    if len(axes) > 2 or not avals.is_static((*inputs, *filters, *(w.size for w in axes))):
+        return False
     forward = _forward(axes, filters)
     return (
         math.prod(window.size for window in axes) > math.prod(filters)
@@ -243,13 +304,15 @@ def _conv2d_backprop_filter(ctx, lhs, rhs, axes, numbers):
     lhs_spec, rhs_spec, out_spec = numbers
     x = _arranged(ctx, lhs, (lhs_spec[1], *lhs_spec[2:], lhs_spec[0]), 1)
     gradient = _arranged(ctx, rhs, (rhs_spec[1], *rhs_spec[2:], rhs_spec[0]), 1)
+    inputs = [ctx.in_avals[0].shape[axis] for axis in lhs_spec[2:]]
+    inputs = [1, *inputs] if len(axes) == 1 else inputs
     order = (*out_spec[2:], out_spec[0], out_spec[1])
     shape = [ctx.out_aval.shape[axis] for axis in order]
     y = tf.raw_ops.Conv2DBackpropFilter(
         input=x,
-        filter_sizes=integers([1, *shape] if len(axes) == 1 else shape),
+        filter_sizes=ctx.shape([1, *shape] if len(axes) == 1 else shape),
         out_backprop=gradient,
-        **_attributes(_forward(axes, shape[:-2])),
+        **_attributes(_forward(axes, shape[:-2]), inputs),
     )
     return _restored(ctx, y, order, 0)
 

@@ -40,6 +40,8 @@ def cumprod_complex(x, *, axis, reverse, **_):
 def cumlogsumexp(x, *, axis, reverse, **_):
     """Low precision is accumulated in float32 and rounded once each."""
     wide = x.astype(np.float32) if x.dtype in dtypes.LOW_PRECISION else x
+    if x.dtype in dtypes.COMPLEX:  # The imaginary part is between -pi and pi, also of one element.
+        wide = jnp.logaddexp(wide, np.array(-np.inf, x.dtype))
     result = computations.scan(jnp.logaddexp, wide, -np.inf, axis, reverse)
     return result.astype(x.dtype)
 

@@ -4,7 +4,6 @@ import functools
 
 import tensorflow as tf
 
-from lowering import avals
 from lowering.linalg import jacobi
 from lowering.linalg.batching import on_batches
 from lowering.registry import rule
@@ -27,8 +26,6 @@ def eigh(ctx, x, *, lower, **_):
         w, v = tf.raw_ops.SelfAdjointEigV2(input=x, compute_v=True)
         return [nan_unless(finite, v), nan_unless(finite, tf.math.real(w))]
 
-    if not avals.is_static(ctx.in_avals[0].shape[-2:]):
-        return op_by_op(x)
     return ctx.by_mode(op_by_op, functools.partial(ctx.lower, _eigh, avals=ctx.in_avals), x)
 
 

@@ -45,8 +45,6 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     batch = iter(ctx.in_avals[1].shape[:-1])
     expanded = [1 if i in numbers.offset_dims else next(batch) for i in range(len(result))]
     is_inside = movement.reshape(ctx, tensor(is_inside), expanded)
-    if len(result) > movement.MAX_RANK:
-        is_inside = movement.broadcast(ctx, is_inside, result)
     value = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, windows, value)
 
@@ -71,6 +69,8 @@ def _is_identity(index, shape, numbers, sizes):
     # The index along an axis is always zero if windows are as large as the axis.
     cut = [axis for axis, dim in enumerate(shape) if sizes[axis] != dim]
     if len(cut) != 1 or sizes[cut[0]] != 1 or cut[0] not in numbers.start_index_map:
+        return False
+    if not isinstance(shape[cut[0]], int):
         return False
     starts = index[..., numbers.start_index_map.index(cut[0])].ravel()
     return np.array_equal(starts, np.arange(shape[cut[0]]))

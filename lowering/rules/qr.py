@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 
+from lowering import jax_compat
 from lowering.linalg import householder, scaling
 from lowering.linalg.batching import on_batches
 from lowering.registry import decomposition, rule
@@ -35,12 +36,12 @@ def qr(ctx, x, *, pivoting, full_matrices, **_):
 
 def _pivoted_qr(x, *, full_matrices):
     *batch, m, n = x.shape
-    k = m if full_matrices else min(m, n)
+    k = m if full_matrices else jax_compat.min_dim(m, n)
     jpvt = jnp.zeros((*batch, n), np.int32)
     if m == 0 or n == 0:
         q = jnp.broadcast_to(jnp.eye(m, k, dtype=x.dtype), (*batch, m, k))
         return q, jnp.zeros((*batch, k, n), x.dtype), jpvt
     a, jpvt, taus = _geqp3(x, jpvt)
-    padding = [(0, 0)] * (len(batch) + 1) + [(0, max(k - n, 0))]
+    padding = [(0, 0)] * (len(batch) + 1) + [(0, jax_compat.max_dim(k - n, 0))]
     q = _product(jnp.pad(a, padding)[..., :k], taus)
     return q, jnp.triu(a)[..., :k, :], jpvt - 1

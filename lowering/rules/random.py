@@ -111,8 +111,6 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
     state = key if key.dtype == tf.uint64 else tf.bitcast(tf.reshape(key, [2, 2]), tf.uint64)
     wide = np.dtype(np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32)
     if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY:
-        if not avals.is_static(shape):
-            ctx.unsupported("the order of its bits depends on which dimensions are even")
         bits, used = ctx.lower(_threefry_bits, state, shape=tuple(shape), dtype=wide)
     else:
         bits, used = _philox_bits(ctx, state, shape, wide)
@@ -139,6 +137,8 @@ def _philox_bits(ctx, state, shape, dtype):
 
 def _threefry_bits(state, *, shape, dtype):
     """Random bits, and by how much the counter advances."""
+    if dtype != np.uint64 and not avals.is_static(shape):
+        return _symbolic_threefry_bits(state, shape)
     key_low, key_high = _halves(state[0])
     if dtype == np.uint64:
         low, high = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], shape)))
@@ -153,6 +153,26 @@ def _threefry_bits(state, *, shape, dtype):
     bits = lax.reshape(jnp.stack(pair, axis + 1), padded)
     bits = bits[tuple(slice(d) for d in shape)] if shape else bits[0]
     return bits, jnp.full((), math.prod(halved), np.uint64)
+
+
+def _symbolic_threefry_bits(state, shape):
+    """32 random bits for each element, each half of what its counter makes.
+
+    Which dimension is split is known only when the program runs.
+    """
+    sizes = jnp.stack([jnp.asarray(dim, np.int64) for dim in shape])
+    is_even = sizes % 2 == 0
+    axis = jnp.where(jnp.any(is_even), jnp.argmax(is_even), jnp.argmax(sizes))
+    steps = jnp.where(jnp.arange(len(shape)) == axis, 2, 1)
+    halved = (sizes + steps - 1) // steps
+    counter, half = jnp.zeros(shape, np.int64), jnp.zeros(shape, np.int64)
+    for i in range(len(shape)):
+        position = lax.broadcasted_iota(np.int64, shape, i)
+        counter = counter * halved[i] + position // steps[i]
+        half = half + position % steps[i]
+    counter = state[1] + counter.astype(np.uint64)
+    first, second = threefry2x32_p.bind(*_halves(state[0]), *_halves(counter))
+    return jnp.where(half == 0, first, second), jnp.prod(halved).astype(np.uint64)
 
 
 def _counters(first, shape):

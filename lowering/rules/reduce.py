@@ -1,9 +1,13 @@
 """Reductions by an arbitrary computation on scalars."""
 
 import functools
+import math
 
+import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from lowering import avals
 from lowering.arrays import computations
 from lowering.registry import decomposition
 
@@ -28,12 +32,15 @@ def reduce(*operands_and_inits, jaxpr, dimensions, **_):
     """
     count = len(operands_and_inits) // 2
     operands, inits = operands_and_inits[:count], operands_and_inits[count:]
-    if all(operands[0].shape[axis] == 1 for axis in dimensions):
-        return [lax.squeeze(x, dimensions) for x in operands]
+    sizes = [operands[0].shape[axis] for axis in dimensions]
     monoid = computations.monoid(jaxpr)
     if monoid is None:
         combine = functools.partial(computations.elementwise, jaxpr)
         return computations.tree_reduce(combine, operands, inits, dimensions)
     op, reduce_all = _MONOIDS[monoid]
     result = reduce_all(operands[0], dimensions)
-    return [op(lax.full_like(result, inits[0]), result)]
+    with_init = op(lax.full_like(result, inits[0]), result)
+    if avals.is_static(sizes):
+        return [result if math.prod(sizes) == 1 else with_init]
+    is_single = jnp.asarray(math.prod(sizes), np.int64) == 1
+    return [lax.select_n(is_single, with_init, result)]

@@ -3,6 +3,7 @@
 import functools
 import math
 
+import jax
 import jax.extend.core as jex_core
 import jax.numpy as jnp
 import ml_dtypes
@@ -10,13 +11,61 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays import computations
-from lowering.arrays.windows import fold, windows
+from lowering.arrays.limits import highest, lowest
+from lowering.arrays.windows import Window, fold, windows
 from lowering.ops import bitcast, cast, constant, dtypes, emit
 from lowering.registry import decomposition, rule
-from lowering.targets import Mode
+from lowering.targets import CONSUMERS, PORTABLE, Mode
 from lowering.tensors import movement, ordering
 from lowering.tensors.pooling import pool
+
+
+def _symbolic(combine, init, reduce_all):
+    """A decomposition for windows of symbolic size, which no pooling op takes.
+
+    `init` makes the neutral element of `combine` in a dtype; `reduce_all` reduces whole axes.
+    """
+
+    def decompose(x, **window):
+        axes = windows(**window)
+        is_known = [avals.is_static((w.size, w.stride, w.dilation)) for w in axes]
+        known = [w if known else Window(1) for w, known in zip(axes, is_known, strict=True)]
+        x = _reduce_window(x, init(x.dtype), combine, known)
+        whole = [i for i, w in enumerate(axes) if not is_known[i] and w.is_whole(x.shape[i])]
+        if whole:
+            x = lax.expand_dims(reduce_all(x, whole), whole)
+        rest = [
+            Window(1) if known or i in whole else w
+            for i, (w, known) in enumerate(zip(axes, is_known, strict=True))
+        ]
+        if len(whole) + sum(is_known) == len(axes):
+            return x
+        inits = [jnp.full((), init(x.dtype), x.dtype)]
+        return fold([x], inits, lambda old, new: [combine(*old, *new)], rest)[0]
+
+    return decompose
+
+
+def _reduce_window(x, init, combine, axes):
+    sizes, strides, paddings, base_dilations, dilations = zip(
+        *((w.size, w.stride, (w.low, w.high), w.base_dilation, w.dilation) for w in axes),
+        strict=True,
+    )
+    init = np.array(init, x.dtype)
+    return lax.reduce_window(x, init, combine, sizes, strides, paddings, base_dilations, dilations)
+
+
+_symbolic_max = _symbolic(lax.max, lowest, lax.reduce_max)
+_symbolic_min = _symbolic(lax.min, highest, lax.reduce_min)
+_symbolic_sum = _symbolic(lax.add, lambda dtype: 0, lax.reduce_sum)
+
+
+def _is_symbolic(window):
+    """Whether there is more than padding that TensorFlow's pooling ops take as ints only."""
+    parameters = (values for name, values in window.items() if name != "padding")
+    return not all(map(avals.is_static, parameters))
 
 
 @rule("reduce_window_max")
@@ -25,6 +74,8 @@ def reduce_window_max(ctx, x, *, of_rectifier=False, **window):
 
     Numbers of a rectifier have no sign, so their bits are in their order, NaN last.
     """
+    if _is_symbolic(window):
+        return ctx.lower(_symbolic_max, x, avals=ctx.in_avals, **window)
     if 0 in ctx.out_aval.shape:
         return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)
     if of_rectifier:
@@ -43,10 +94,82 @@ def reduce_window_max(ctx, x, *, of_rectifier=False, **window):
 @rule("reduce_window_min")
 def reduce_window_min(ctx, x, **window):
     """The maximum in reversed order. NaN in a window gives NaN, and -0 is below 0."""
+    if _is_symbolic(window):
+        return ctx.lower(_symbolic_min, x, avals=ctx.in_avals, **window)
     if 0 in ctx.out_aval.shape:
         return reduce_window_max(ctx, x, **window)
     reverse = "LogicalNot" if x.dtype == tf.bool else "Neg" if x.dtype.is_floating else "Invert"
     return emit(reverse, reduce_window_max(ctx, emit(reverse, x), **window))
+
+
+@rule("reduce_window_max", target=PORTABLE, dtypes=dtypes.FLOAT)
+def reduce_window_max_natural(ctx, x, *, of_rectifier=False, **window):
+    return _natural(ctx, "MaxPool", x, -np.inf, reduce_window_max, window)
+
+
+def _by_shifts(combine, init):
+    """A decomposition into elementwise ops, for consumers whose pooling ops take floats only."""
+
+    def decompose(x, *, of_rectifier=False, **window):
+        inits = [jnp.full((), init(x.dtype), x.dtype)]
+        return fold([x], inits, lambda old, new: [combine(*old, *new)], windows(**window))[0]
+
+    return decompose
+
+
+for _consumer in CONSUMERS:
+    for _name, _combine, _init in (
+        ("reduce_window_max", lax.max, lowest),
+        ("reduce_window_min", lax.min, highest),
+        ("reduce_window_sum", lax.add, lambda dtype: 0),
+    ):
+        _dtypes = dtypes.INTEGER if "sum" in _name else (*dtypes.INTEGER, *dtypes.BOOL)
+        decomposition(_name, target=_consumer, dtypes=_dtypes)(_by_shifts(_combine, _init))
+
+
+@rule("reduce_window_min", target=PORTABLE, dtypes=dtypes.FLOAT)
+def reduce_window_min_natural(ctx, x, **window):
+    return emit("Neg", reduce_window_max_natural(ctx, emit("Neg", x), **window))
+
+
+@rule("reduce_window_mean", target=PORTABLE)
+def reduce_window_mean(ctx, x, **window):
+    """A sum over windows, divided by their size; see `passes.natural`."""
+    return _natural(ctx, "AvgPool", x, 0, _divided_sum, window)
+
+
+def _divided_sum(ctx, x, **window):
+    total = reduce_window_sum(ctx, x, **window)
+    return emit("RealDiv", total, constant(math.prod(window["window_dimensions"]), x.dtype))
+
+
+def _natural(ctx, op, x, fill, otherwise, window):
+    """Windows reduced by a pooling op; it pads images itself where it can."""
+    if _is_symbolic(window) or 0 in ctx.out_aval.shape:
+        return otherwise(ctx, x, **window)
+    shape, axes = ctx.in_avals[0].shape, windows(**window)
+    padding = _padding_of_images(shape, axes)
+    if padding == "VALID" or (padding == "SAME" and op == "MaxPool"):
+        rows, columns = axes[1:3]
+        sizes, strides = (1, rows.size, columns.size, 1), (1, rows.stride, columns.stride, 1)
+        return emit(op, x, ksize=sizes, strides=strides, padding=padding)
+    kernel = functools.partial(_pool, op)
+    return pool(ctx, x, shape, axes, constant(fill, x.dtype), kernel)
+
+
+def _padding_of_images(shape, axes):
+    """The padding of a pooling op that slides over rows and columns; None if there is none."""
+    if len(axes) != 4 or axes[0] != Window(1) or axes[3] != Window(1):
+        return None
+    pairs = [(w.low, w.high) for w in axes[1:3]]
+    if any((w.base_dilation, w.dilation) != (1, 1) for w in axes[1:3]):
+        return None
+    if pairs == [(0, 0)] * 2:
+        return "VALID"
+    sizes, strides = zip(*((w.size, w.stride) for w in axes[1:3]), strict=True)
+    if not avals.is_static(shape[1:3]):
+        return None
+    return "SAME" if pairs == lax.padtype_to_pads(shape[1:3], sizes, strides, "SAME") else None
 
 
 def _keys(x):
@@ -94,6 +217,10 @@ decomposition("reduce_window_min", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.
 @rule("reduce_window_sum")
 def reduce_window_sum(ctx, x, **window):
     """Sums of low precision are accumulated in float32 and rounded once."""
+    if _is_symbolic(window):
+        wide = cast(x, tf.float32) if x.dtype in (tf.float16, tf.bfloat16) else x
+        aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, wide.dtype.as_numpy_dtype)
+        return cast(ctx.lower(_symbolic_sum, wide, avals=[aval], **window), x.dtype)
     axes = windows(**window)
     if 0 in ctx.out_aval.shape:
         return movement.broadcast(ctx, constant(0, x.dtype), ctx.out_aval.shape)

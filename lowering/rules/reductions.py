@@ -8,6 +8,7 @@ from lowering.arrays.computations import tree_reduce
 from lowering.formats import narrow, rounding
 from lowering.ops import cast, dtypes, emit, integers
 from lowering.registry import decomposition, rule
+from lowering.targets import PORTABLE
 
 
 @rule("reduce_sum", "reduce_prod")
@@ -40,6 +41,12 @@ def reduce_max(ctx, x, *, axes, **_):
     signs = emit("Sum", emit("Sign", x), integers(axes))
     result = emit("SelectV2", emit("IsNan", signs), signs, emit(op, x, integers(axes)))
     return cast(result, dtype)
+
+
+@rule("reduce_max", "reduce_min", target=PORTABLE, dtypes=dtypes.FLOAT)
+def reduce_max_natural(ctx, x, *, axes, **_):
+    op = "Max" if ctx.eqn.primitive.name == "reduce_max" else "Min"
+    return emit(op, x, integers(axes)) if axes else x
 
 
 @rule("reduce_max", "reduce_min", dtypes=dtypes.NARROW)

@@ -32,3 +32,10 @@ refuse(
 )
 
 refuse("ffi_call", reason="it calls native code, by an interface that TensorFlow does not have")
+
+refuse(
+    "get",
+    "swap",
+    "addupdate",
+    reason="it is on a reference from outside of the function; pass in the value, and return it",
+)

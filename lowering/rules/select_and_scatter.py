@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering import avals
 from lowering.arrays import computations
 from lowering.arrays.limits import highest, lowest
-from lowering.arrays.windows import fold, windows
+from lowering.arrays.windows import fold, unravel, windows
 from lowering.registry import decomposition
 
 
@@ -36,17 +37,44 @@ def select_and_scatter_add(source, operand, *, select_prim, padding, **window):
     axes = windows(padding=[(0, 0)] * len(padding), **window)
     selected = _selected(padded, select_prim.bind, axes)
     # Windows are not empty and have no padding of their own, so that all positions are valid.
-    add_at = lax.scatter_max if source.dtype == np.bool_ else lax.scatter_add
-    sums = add_at(
-        jnp.zeros(math.prod(padded.shape), source.dtype),
-        lax.reshape(selected, (math.prod(source.shape), 1)),
-        lax.reshape(source, (math.prod(source.shape),)),
+    add_at = _add_at if avals.is_static(padded.shape) else _add_at_symbolic
+    sums = add_at(jnp.zeros(padded.shape, source.dtype), selected, source)
+    starts = [low for low, _ in padding]
+    limits = [low + dim for low, dim in zip(starts, operand.shape, strict=True)]
+    return lax.slice(sums, starts, limits)
+
+
+def _add_at(x, positions, values):
+    """`x` with values added at positions in row-major order."""
+    sums = _scatter(values.dtype)(
+        lax.reshape(x, (math.prod(x.shape),)),
+        lax.reshape(positions, (math.prod(values.shape), 1)),
+        lax.reshape(values, (math.prod(values.shape),)),
         lax.ScatterDimensionNumbers((), (0,), (0,)),
         mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     )
-    starts = [low for low, _ in padding]
-    limits = [low + dim for low, dim in zip(starts, operand.shape, strict=True)]
-    return lax.slice(lax.reshape(sums, padded.shape), starts, limits)
+    return lax.reshape(sums, x.shape)
+
+
+def _add_at_symbolic(x, positions, values):
+    """The same without a reshape, as JAX cannot tell that a product of sizes is not negative."""
+    index = []
+    for dim in reversed(x.shape):
+        size = jnp.asarray(dim, np.int32)
+        index.append(lax.rem(positions, size))
+        positions = lax.div(positions, size)
+    axes = tuple(range(x.ndim))
+    return _scatter(values.dtype)(
+        x,
+        jnp.stack(index[::-1], -1),
+        values,
+        lax.ScatterDimensionNumbers((), axes, axes),
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+
+
+def _scatter(dtype):
+    return lax.scatter_max if dtype == np.bool_ else lax.scatter_add
 
 
 @decomposition("select_and_scatter")
@@ -69,9 +97,12 @@ def select_and_scatter(
     selected = _selected(operand, select, axes)
     out = jnp.broadcast_to(init_value, operand.shape)
     positions = _positions(operand.shape)
+    sizes = [window.size for window in axes]
+    if not avals.is_static(sizes):
+        return _scatter_symbolic(combine, selected, source, out, axes)
     # At one offset each window has another element. The later a window is in row-major order, the
     # earlier is the offset at which it has a given element.
-    for offsets in itertools.product(*(reversed(range(window.size)) for window in axes)):
+    for offsets in itertools.product(*(reversed(range(size)) for size in sizes)):
         config = []
         for offset, window, dim, count in zip(offsets, axes, operand.shape, source.shape):
             low = offset - window.low
@@ -80,6 +111,30 @@ def select_and_scatter(
         chosen = lax.pad(selected, jnp.int32(-1), config) == positions
         out = jnp.where(chosen, combine(out, updates), out)
     return out
+
+
+def _scatter_symbolic(combine, selected, source, out, axes):
+    """The same in a loop over the elements of a window, whose size is symbolic.
+
+    What all offsets need is in one array; at each offset it is another block of it.
+    """
+    positions, sizes = _positions(out.shape), [window.size for window in axes]
+    config = []
+    for window, dim, count in zip(axes, out.shape, source.shape, strict=True):
+        low = window.size - 1 - window.low
+        span = (count - 1) * window.stride + 1
+        config.append((low, dim + window.size - 1 - low - span, window.stride - 1))
+    updates = lax.pad(source, jnp.zeros((), source.dtype), config)
+    chosen = lax.pad(selected, jnp.int32(-1), config)
+
+    def step(i, out):
+        # The last element of the windows comes first, and is where the block begins at zero.
+        starts = unravel(i, sizes)
+        block, places = (lax.dynamic_slice(x, starts, out.shape) for x in (updates, chosen))
+        return jnp.where(places == positions, combine(out, block), out)
+
+    total = jnp.asarray(math.prod(sizes), np.int32)
+    return lax.fori_loop(np.int32(0), total, step, out)
 
 
 def _on_arrays(jaxpr, consts, rank):
@@ -103,4 +158,10 @@ def _selected(operand, select, axes):
 
 def _positions(shape):
     """The position of each element of an array in row-major order."""
-    return lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
+    if avals.is_static(shape):
+        return lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
+    positions = jnp.zeros(shape, np.int32)
+    for axis, dim in enumerate(shape):
+        positions *= jnp.asarray(dim, np.int32)
+        positions += lax.broadcasted_iota(np.int32, shape, axis)
+    return positions

@@ -21,23 +21,23 @@ from jax import lax
 
 from lowering import avals, jax_compat, registry
 from lowering.errors import UnsupportedError
+from lowering.passes.remembering import PerJaxpr
 from lowering.registry import Trait, has_trait, rule
 from lowering.targets import TF
 
 
 @rule("shard_map", keep_constants=True, held=True)
-def shard_map(ctx, *operands, **params):
+def shard_map(ctx, *operands, jaxpr, **params):
     """All shards are computed by the one device that runs the graph."""
     structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.in_avals)
-    return ctx.call(_trace(structs, tuple(sorted(params.items()))), *operands)
+    return ctx.call(_trace(jaxpr, structs, tuple(sorted(params.items()))), *operands)
 
 
-@functools.lru_cache(maxsize=1024)
-def _trace(structs, params):
-    no_mesh = jax.sharding.AbstractMesh((), ())
-    with jax_compat.enable_x64(), jax.sharding.use_abstract_mesh(no_mesh):
-        jaxpr = jax.make_jaxpr(on_one_device(**dict(params)))(*structs)
-    return jax_compat.eliminate_dead_code(jaxpr)
+@PerJaxpr
+def _trace(jaxpr, structs, params):
+    with jax_compat.our_settings():
+        traced = jax.make_jaxpr(on_one_device(jaxpr=jaxpr, **dict(params)))(*structs)
+    return jax_compat.eliminate_dead_code(traced)
 
 
 _COLLECTIVES: dict[str, Callable[..., Any]] = {}

@@ -2,6 +2,7 @@
 
 from lowering.ops import emit, integers
 from lowering.registry import rule
+from lowering.targets import PORTABLE
 
 
 @rule("softmax")
@@ -13,3 +14,8 @@ def softmax(ctx, x):
     last = integers([-1])
     exp = emit("Exp", emit("Sub", x, emit("Max", x, last, keep_dims=True)))
     return emit("RealDiv", exp, emit("Sum", exp, last, keep_dims=True))
+
+
+@rule("softmax", target=PORTABLE)
+def softmax_natural(ctx, x):
+    return emit("Softmax", x)

@@ -7,7 +7,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from lowering.formats import narrow
 from lowering.ops import cast, constant, dtypes, emit, move
 from lowering.registry import rule
-from lowering.targets import XLA
+from lowering.targets import PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
 
@@ -19,10 +19,24 @@ def sort(ctx, *operands, dimension, num_keys, **_):
     fit into 64 bits are packed into one. If several remain, a stable sort by each of them, from the
     least significant one on, sorts by all.
     """
+    return _along_last(ctx, operands, dimension, num_keys, _sort_last)
+
+
+@rule(
+    "sort",
+    target=PORTABLE,
+    dtypes=(*dtypes.FLOAT, *dtypes.COMPLEX, *dtypes.INTEGER, *dtypes.BOOL),
+)
+def sort_natural(ctx, *operands, dimension, num_keys, **_):
+    """Numbers are their own keys; subnormals are told from zeros."""
+    return _along_last(ctx, operands, dimension, num_keys, _sort_last_natural)
+
+
+def _along_last(ctx, operands, dimension, num_keys, sort_last):
     size = ctx.size(ctx.in_avals[0].shape[dimension])
     order = [i for i in range(operands[0].shape.rank) if i != dimension] + [dimension]
     moved = [movement.transpose(ctx, x, order) for x in operands]
-    results = _sort_last(moved, num_keys, size)
+    results = sort_last(moved, num_keys, size)
     return [movement.transpose(ctx, y, np.argsort(order).tolist()) for y in results]
 
 
@@ -46,10 +60,23 @@ def _sort_last(operands, num_keys, size):
         # The elements can be made from the sorted keys.
         descending, _ = ordering.top_k(emit("Invert", keys[0]), size)
         return [cast(emit("Invert", descending), dtype)]
+    return _sorted_by([emit("Invert", key) for key in keys], operands, size)
+
+
+def _sort_last_natural(operands, num_keys, size):
+    keys = [key for x in operands[:num_keys] for key in ordering.natural_keys(x)]
+    dtype = operands[0].dtype
+    if len(operands) == 1 and len(keys) == 1 and dtype != tf.uint64:
+        descending, _ = ordering.top_k(ordering.reverse(keys[0]), size)
+        return [cast(ordering.reverse(descending), dtype)]
+    return _sorted_by([ordering.reverse(key) for key in keys], operands, size)
+
+
+def _sorted_by(keys, operands, size):
+    """Sorts stably by keys in descending order, the first of them the most significant."""
     permutation = None
     for key in reversed(keys):
-        complement = emit("Invert", key if permutation is None else _take(key, permutation))
-        _, found = ordering.top_k(complement, size)
+        _, found = ordering.top_k(key if permutation is None else _take(key, permutation), size)
         permutation = found if permutation is None else _take(permutation, found)
     return [_take(x, permutation) for x in operands]
 

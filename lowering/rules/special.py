@@ -1,93 +1,82 @@
 """Special functions."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.ops import emit, extrema
+from lowering import jax_compat
+from lowering.arrays import floats, gamma, precise, zeta
+from lowering.ops import cast, constant, emit, extrema, kernels
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
+from lowering.targets import CONSUMERS, Mode
 
 register_ops(
     {
         "erf": "Erf",
         "erfc": "Erfc",
-        "lgamma": "Lgamma",
-        "digamma": "Digamma",
         "bessel_i0e": "BesselI0e",
-        "bessel_i1e": "BesselI1e",
     }
 )
 
 
-def _with_edges(primitive, op):
-    """Registers an op whose results are not JAX's outside of its domain and at infinity.
+def _has_doubles(ctx):
+    """Whether float64 costs little: not where XLA or another consumer runs the ops."""
+    return ctx.mode is not Mode.COMPILED and kernels.are_of_tensorflow()
 
-    The decorated function, in JAX, takes the operands and the op's result, which it corrects.
+
+def _precisely(ctx, *operands, fun):
+    """The exponential of a difference of logarithms, which loses the digits of large ones."""
+    fun = fun if not _has_doubles(ctx) else precise.outside_of_loops(fun)
+    return ctx.lower(floats.at_least_float32(fun), *operands, avals=ctx.in_avals)
+
+
+# TensorFlow's kernels stop after fewer steps, and JAX's versions differ at infinity.
+for _name, _fun in jax_compat.SPECIAL_FUNCTIONS.items():
+    decomposition(_name)(floats.at_least_float32(_fun))
+    if _name.startswith("igamma"):
+        rule(_name, dtypes=(np.float32, np.float64))(functools.partial(_precisely, fun=_fun))
+
+for _fun in (zeta.zeta, zeta.polygamma):
+    decomposition(_fun.__name__, traits=Trait.ELEMENTWISE)(floats.at_least_float32(_fun))
+
+
+@rule("lgamma", traits=Trait.ELEMENTWISE)
+def lgamma(ctx, x):
+    """TensorFlow's kernel for float32 is off by up to 2 units in the last place."""
+    is_widened = x.dtype == np.float32 and _has_doubles(ctx)
+    return cast(emit("Lgamma", cast(x, np.float64) if is_widened else x), x.dtype)
+
+
+@rule("digamma", traits=Trait.ELEMENTWISE)
+def digamma(ctx, x):
+    """Terms of magnitude 1 cancel near the zeros: TensorFlow's kernel adds them in float64.
+
+    For float64 itself the kernel is not precise enough.
     """
-
-    def decorate(edges):
-        @rule(primitive)
-        def lower(ctx, *operands):
-            avals = (*ctx.in_avals, ctx.out_aval)
-            return ctx.lower(edges, *operands, emit(op, *operands), avals=avals)
-
-        return edges
-
-    return decorate
-
-
-def _where(*choices):
-    """`_where(condition, value, condition, value, ..., otherwise)`: the first that holds."""
-    *pairs, result = choices
-    for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
-        result = lax.select(condition, jnp.full(result.shape, value, result.dtype), result)
-    return result
+    if x.dtype == np.float64 and _has_doubles(ctx):
+        value = ctx.lower(precise.digamma, x, avals=ctx.in_avals)
+    else:
+        is_widened = x.dtype == np.float32 and _has_doubles(ctx)
+        value = cast(emit("Digamma", cast(x, np.float64) if is_widened else x), x.dtype)
+    if np.isnan(jax_compat.DIGAMMA_AT_ZERO):
+        return value
+    is_zero = emit("Equal", x, constant(0, x.dtype))
+    return emit("SelectV2", is_zero, constant(jax_compat.DIGAMMA_AT_ZERO, x.dtype), value)
 
 
-@_with_edges("igamma", "Igamma")
-def igamma(a, x, value):
-    """As in JAX, a = 0 gives NaN for x < 1, and the limit, which is 1, for other x."""
-    outside = (x < 0) | (a < 0) | (a == 0) & (x < 1) | (x != x) | (a != a)
-    one = (a == 0) | (x == jnp.inf)
-    return _where(outside, jnp.nan, one, 1, (x == 0) | (a == jnp.inf), 0, value)
+for _consumer in CONSUMERS:
+    decomposition("lgamma", target=_consumer)(floats.at_least_float32(gamma.lgamma))
+    decomposition("digamma", target=_consumer)(floats.at_least_float32(precise.digamma))
 
 
-@_with_edges("igammac", "Igammac")
-def igammac(a, x, value):
-    outside = (x < 0) | (a < 0) | (a == 0) & (x == 0) | (x != x) | (a != a)
-    zero = (a == 0) | (x == jnp.inf)
-    return _where(outside, jnp.nan, zero, 0, (x == 0) | (a == jnp.inf), 1, value)
-
-
-@_with_edges("igamma_grad_a", "IgammaGradA")
-def igamma_grad_a(a, x, value):
-    outside = (x < 0) | (a <= 0) | (x != x) | (a != a)
-    infinite = (a == jnp.inf) | (x == jnp.inf)
-    return _where(outside, jnp.nan, x == 0, 0, infinite, jnp.nan, value)
-
-
-@_with_edges("regularized_incomplete_beta", "Betainc")
-def regularized_incomplete_beta(a, b, x, value):
-    """The distribution is all at zero if a is zero or b infinite, at one in the opposite case."""
-    at_zero, at_one = (a == 0) | (b == jnp.inf), (b == 0) | (a == jnp.inf)
-    outside = (a < 0) | (b < 0) | (x < 0) | (x > 1) | (a != a) | (b != b) | (x != x)
-    one = at_zero & (x != 0) | at_one & (x == 1)
-    return _where(outside | at_zero & at_one, jnp.nan, one, 1, at_zero | at_one, 0, value)
-
-
-@_with_edges("zeta", "Zeta")
-def zeta(x, q, value):
-    is_even = (x == 2 * lax.floor(x / 2)) & (x != -jnp.inf)
-    is_pole = (x < 1) & is_even & (q <= 0) & (q == lax.floor(q))
-    nan = (x == jnp.inf) | (q == jnp.inf) & (x > 1) | (x != x) | (q != q)
-    return _where(x == 1, jnp.inf, nan, jnp.nan, is_pole, jnp.inf, value)
-
-
-@_with_edges("polygamma", "Polygamma")
-def polygamma(order, x, value):
-    infinite = (order == jnp.inf) | (x == jnp.inf) & (order > 0)
-    return _where(infinite, jnp.nan, value)
+@rule("bessel_i1e", traits=Trait.ELEMENTWISE)
+def bessel_i1e(ctx, x):
+    """TensorFlow's kernel gives zero for negative zero, which is its own result."""
+    zero = emit("Equal", x, constant(0, x.dtype))
+    return emit("SelectV2", zero, x, emit("BesselI1e", x))
 
 
 @rule("erf", dtypes=(np.float64,))

@@ -5,7 +5,6 @@ import functools
 import jax.numpy as jnp
 import tensorflow as tf
 
-from lowering import avals
 from lowering.linalg import jacobi
 from lowering.linalg.batching import on_batches
 from lowering.registry import rule
@@ -34,8 +33,6 @@ def svd(ctx, x, *, full_matrices, compute_uv, **_):
             results += [u, tf.linalg.matrix_transpose(v, conjugate=True)]
         return [nan_unless(finite, result) for result in results]
 
-    if not avals.is_static((m, n)):
-        return op_by_op(x)
     compiled = functools.partial(ctx.lower, _svd, avals=ctx.in_avals, **params)
     return ctx.by_mode(op_by_op, compiled, x)
 

@@ -4,9 +4,9 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.formats import narrow
-from lowering.ops import cast, constant, dtypes, emit, move
+from lowering.ops import cast, constant, dtypes, move
 from lowering.registry import Trait, rule
-from lowering.targets import XLA
+from lowering.targets import PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
 # Besides floats, the dtypes whose values are exact in float32.
@@ -40,6 +40,13 @@ def top_k_xla(ctx, x, *, k, axis=-1, **params):
     return tf.cond(ordering.has_unusual(x), as_integers, as_floats)
 
 
+@rule("top_k", target=PORTABLE, dtypes=dtypes.FLOAT)
+def top_k_natural(ctx, x, *, k, axis=-1, **_):
+    (keys,) = ordering.natural_keys(_swap(ctx, x, axis))
+    values, positions = ordering.top_k(keys, ctx.size(k))
+    return [_swap(ctx, cast(values, x.dtype), axis), _swap(ctx, positions, axis)]
+
+
 @rule("top_k", dtypes=dtypes.NARROW)
 def top_k_narrow(ctx, x, **_):
     return narrow.run_on_order(ctx, x)
@@ -50,9 +57,10 @@ def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     """The exact result, as in JAX on the CPU; equal elements keep their order."""
     axis = reduction_dimension % x.shape.rank
     moved = _swap(ctx, x, axis)
-    (key,) = ordering.sort_keys(moved)
+    keys = ordering.natural_keys if ctx.target.is_natural else ordering.sort_keys
+    (key,) = keys(moved)
     if not is_max_k:
-        key = emit("Invert", key)
+        key = ordering.reverse(key)
     _, positions = ordering.top_k(key, ctx.size(ctx.out_avals[0].shape[axis]))
     last = x.shape.rank - 1
     values = move("GatherV2", moved, positions, constant(last, tf.int32), batch_dims=last)

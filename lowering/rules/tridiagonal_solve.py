@@ -20,14 +20,15 @@ def tridiagonal_solve(ctx, dl, d, du, b, *, perturb_singular):
         # For a singular complex system the op gives zeros. A right-hand side of ones tells these
         # from a solution: it has no solution that is zero.
         is_tested = b.dtype.is_complex and not perturb_singular
-        rhs = tf.concat([b, tf.ones_like(d)[..., tf.newaxis]], -1) if is_tested else b
+        rhs = tf.concat([b, tf.expand_dims(tf.ones_like(d), -1)], -1) if is_tested else b
         x = tf.raw_ops.TridiagonalSolve(
             diagonals=tf.stack([du, d, dl], axis=-2), rhs=rhs, perturb_singular=perturb_singular
         )
         if not is_tested:
             return x
-        succeeded = tf.reduce_any(x[..., -1:] != 0, axis=-2, keepdims=True)
-        return nan_unless(succeeded, x[..., :-1])
+        x, of_ones = tf.split(x, [-1, 1], axis=-1)
+        succeeded = tf.reduce_any(of_ones != 0, axis=-2, keepdims=True)
+        return nan_unless(succeeded, x)
 
     compiled = functools.partial(
         ctx.lower, _solve, avals=ctx.in_avals, perturb_singular=perturb_singular

@@ -9,19 +9,20 @@ from jax import lax
 from lowering.arrays import complex_math
 from lowering.ops import constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
+from lowering.targets import PORTABLE, TF
 
 
-def register_ops(ops, *, modular=False, dtypes=None, traits=Trait.NONE):
+def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
     """Registers rules of elementwise primitives that are one TensorFlow op each.
 
     Args:
       ops: the op of each primitive, by name.
       modular: as for `emit`.
-      dtypes: as for `rule`.
+      target, dtypes: as for `rule`.
       traits: of the primitives, besides being elementwise.
     """
     for primitive, op in ops.items():
-        rule(primitive, dtypes=dtypes, traits=Trait.ELEMENTWISE | traits)(
+        rule(primitive, target=target, dtypes=dtypes, traits=Trait.ELEMENTWISE | traits)(
             lambda ctx, *operands, op=op, **_: emit(op, *operands, modular=modular)
         )
 
@@ -45,6 +46,9 @@ def sign(ctx, x):
         return result
     zero = constant(0, x.dtype)
     return emit("SelectV2", emit("Equal", x, zero), emit("Mul", x, zero), result)
+
+
+register_ops({"sign": "Sign"}, target=PORTABLE, dtypes=dtypes.FLOAT)
 
 
 @rule("sign", dtypes=dtypes.UNSIGNED)
@@ -113,6 +117,7 @@ for _fun in (
     complex_math.log,
     complex_math.log1p,
     complex_math.sqrt,
+    complex_math.square,
     complex_math.rsqrt,
     complex_math.sin,
     complex_math.cos,

@@ -2,6 +2,10 @@
 
 A target inherits the rules of its parent and overrides only those that its consumer needs or
 rewards. `tf` is the base: plain TensorFlow ops that any TensorFlow runtime executes.
+
+The numerics of a target are exact or natural. Exact graphs compute what `jax.jit` computes, NaN and
+the signs of zeros included, whatever ops that takes. Natural graphs have the op that a person would
+have written; their results are the same where no NaN is involved, but for the signs of zeros.
 """
 
 import dataclasses
@@ -16,17 +20,30 @@ class Target:
       parent: the name of the target whose rules this one inherits, or None for the base.
       has_tensorflow_kernels: whether TensorFlow's own kernels run what is not compiled; see
         `lowering.ops.tuning`.
+      is_natural: whether its numerics are natural.
     """
 
     name: str
     parent: str | None = None
     has_tensorflow_kernels: bool = True
+    is_natural: bool = False
+
+
+def _natural(name: str, parent: str) -> Target:
+    return Target(name, parent, has_tensorflow_kernels=False, is_natural=True)
 
 
 TF = Target("tf")
 XLA = Target("xla", parent="tf")
+PORTABLE = _natural("portable", parent="tf")
+TFLITE = _natural("tflite", parent="portable")
+ONNX = _natural("onnx", parent="portable")
+TFJS = _natural("tfjs", parent="portable")
 
-TARGETS = {target.name: target for target in (TF, XLA)}
+# The targets whose graphs something other than TensorFlow runs.
+CONSUMERS = (TFLITE.name, ONNX.name, TFJS.name)
+
+TARGETS = {target.name: target for target in (TF, XLA, PORTABLE, TFLITE, ONNX, TFJS)}
 
 
 def resolve(enable_xla: bool, target: str | Target | None) -> Target:

@@ -5,18 +5,32 @@ operands are zero, infinite or finite. TensorFlow's kernels compute only the for
 is made here, but only if there is a NaN at all.
 """
 
+import math
+
 import numpy as np
 import tensorflow as tf
 
 from lowering.context import Context
 from lowering.ops import bitcast, emit, functions, modes
 from lowering.targets import Mode
+from lowering.tensors import movement
 
 
 def divide(ctx: Context, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """`x / y` of complex tensors, which broadcast."""
-    if ctx.mode is Mode.COMPILED:
+    if ctx.mode is Mode.COMPILED or ctx.target.is_natural:
         return _textbook(x, y)
+    shape = ctx.out_aval.shape
+    if len(shape) <= movement.MAX_RANK:
+        return _call(x, y)
+    # The function knows no shapes, which selections among so many axes need.
+    size = [math.prod(shape)]
+    full = [movement.broadcast(ctx, z, shape) if z.shape.rank else z for z in (x, y)]
+    flat = [movement.reshape(ctx, z, size) if z.shape.rank else z for z in full]
+    return movement.reshape(ctx, _call(*flat), shape)
+
+
+def _call(x, y):
     quotient = functions.call(_divide, x, y)
     quotient.set_shape(tf.broadcast_static_shape(x.shape, y.shape))
     return quotient

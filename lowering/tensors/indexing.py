@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, integers
+from lowering.ops import cast, constant, emit, integers
 from lowering.ops.values import tensor
 from lowering.tensors import movement
 from lowering.tensors.movement import Dim, Shape
@@ -75,7 +75,7 @@ def clamp(ctx: Context, index: Index, last: Dim) -> Index:
     last = movement.scalar(last, dtype)
     if dtype.is_unsigned:
         return cast(tf.raw_ops.Minimum(x=index, y=last), tf.int32)
-    return tf.raw_ops.ClipByValue(t=index, clip_value_min=constant(0, dtype), clip_value_max=last)
+    return emit("ClipByValue", index, constant(0, dtype), last)
 
 
 def signed(index: Index) -> Index:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import constant, dtypes, integers
+from lowering.ops import constant, dtypes, integers, move
 from lowering.ops.values import Value, tensor
 from lowering.tensors import movement
 
@@ -242,7 +242,7 @@ def _select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Where `which` holds `x`, else `y`, whose leading dimensions are those of `which`."""
     for _ in range(x.shape.rank - which.shape.rank):
         which = tf.raw_ops.ExpandDims(input=which, axis=integers(-1))
-    return tf.raw_ops.SelectV2(condition=which, t=x, e=y)
+    return move("SelectV2", which, x, y)
 
 
 def _static_shape(aval: Any) -> tf.TensorShape:

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from lowering.ops import constant, emit
+
 
 def where_finite(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Which matrices are finite, as a bool [..., 1, 1], and `x` with zeros for the others."""
@@ -9,7 +11,7 @@ def where_finite(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     if x.dtype.is_complex:
         finite = finite & tf.math.is_finite(tf.math.imag(x))
     finite = tf.reduce_all(finite, axis=[-2, -1], keepdims=True)
-    return finite, tf.where(finite, x, tf.zeros([], x.dtype))
+    return finite, emit("SelectV2", finite, x, constant(0, x.dtype))
 
 
 def nan_unless(succeeded: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -17,4 +19,4 @@ def nan_unless(succeeded: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     if x.shape.rank < succeeded.shape.rank:
         succeeded = tf.squeeze(succeeded, -1)
     nan = complex(float("nan"), float("nan")) if x.dtype.is_complex else float("nan")
-    return tf.where(succeeded, x, tf.constant(nan, x.dtype))
+    return emit("SelectV2", succeeded, x, constant(nan, x.dtype))

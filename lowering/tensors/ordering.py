@@ -35,6 +35,29 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
     return [emit("SelectV2", _exceeds_infinity(absolute, x.dtype), last, key)]
 
 
+def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
+    """Numbers in the order in which JAX sorts `x`, if there is no NaN: `x` itself, or its parts.
+
+    They are float32, float64 or integers of at least 32 bits, which consumers can sort.
+    """
+    if x.dtype.is_complex:
+        return [tf.math.real(x), tf.math.imag(x)]
+    if x.dtype == tf.bool:
+        return [cast(x, tf.int32)]
+    if x.dtype.is_floating:
+        return [cast(x, tf.float32) if x.dtype.size < 4 else x]
+    if x.dtype == tf.uint64:
+        return [_signed(x)]
+    if x.dtype == tf.uint32:
+        return [cast(x, tf.int64)]
+    return [cast(x, tf.int32) if x.dtype.size < 4 else x]
+
+
+def reverse(key: tf.Tensor) -> tf.Tensor:
+    """Keys in the reversed order; twice, it changes nothing."""
+    return emit("Neg" if key.dtype.is_floating else "Invert", key)
+
+
 def pack(keys: list[tf.Tensor]) -> list[tf.Tensor]:
     """Fewer integer keys of the same lexicographic order: up to 64 bits are packed into one.
 

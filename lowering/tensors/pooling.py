@@ -28,6 +28,12 @@ def pool(
     kernel: Kernel,
 ) -> tf.Tensor:
     """Reduces windows that are not empty, one for each axis; `fill` is neutral in the reduction."""
+    # An axis of symbolic size may have room for no window, which TensorFlow's ops refuse.
+    roomy = [window.with_room(dim) for window, dim in zip(axes, shape, strict=True)]
+    if any(new is not old for new, old in zip(roomy, axes, strict=True)):
+        pooled = pool(ctx, x, shape, roomy, fill, kernel)
+        made, counts = _counts(roomy, shape), _counts(axes, shape)
+        return movement.slice_(ctx, pooled, made, [0] * len(counts), counts)
     x, shape = _padded(ctx, x, shape, axes, fill)
     axis = 0
     while axis < len(axes):
@@ -42,6 +48,10 @@ def pool(
             x, shape = _pool_axes(ctx, x, shape, axis, [axes[axis], *pair], kernel)
             axis += 1 + len(pair)
     return x
+
+
+def _counts(axes, shape):
+    return [window.count(dim) for window, dim in zip(axes, shape, strict=True)]
 
 
 def _is_trivial(window):

@@ -18,7 +18,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, move
+from lowering.ops import cast, constant, emit, integers, move
 from lowering.tensors import indexing, ordering
 
 Update = Callable[[jax.Array, jax.Array], jax.Array]
@@ -47,8 +47,42 @@ class Rows:
 
 
 def _by_kernel(op, ctx, rows, combine=None):
-    policy = "" if rows.all_inside else "IGNORE"
-    return emit(op, rows.operand, rows.index, rows.updates, bad_indices_policy=policy)
+    if not ctx.target.is_natural:
+        policy = "" if rows.all_inside else "IGNORE"
+        return emit(op, rows.operand, rows.index, rows.updates, bad_indices_policy=policy)
+    if rows.all_inside:
+        return emit(op, rows.operand, rows.index, rows.updates)
+    return _with_room(op, ctx, rows)
+
+
+def _with_room(op, ctx, rows):
+    """Updates of which some are outside, for consumers that ignore none.
+
+    They go to a row of their own behind all others, which is removed.
+    """
+    rank, indexed = rows.operand.shape.rank, rows.index.shape[-1]
+    shape = tf.shape(rows.operand)
+    known = rows.operand.shape.as_list()
+    sizes = [shape[i] if dim is None else dim for i, dim in enumerate(known)]
+    limits = sizes[:indexed]
+    if all(isinstance(limit, int) for limit in limits):
+        last = constant(limits, rows.index.dtype)
+    else:
+        last = cast(shape[:indexed], rows.index.dtype)
+    inside = emit("LogicalAnd", rows.index >= 0, rows.index < last)
+    inside = emit("All", inside, integers([-1]), keep_dims=True)
+    behind = [ctx.size(rows.count)] + [0] * (indexed - 1)
+    behind = tf.stack([cast(tf.convert_to_tensor(x), rows.index.dtype) for x in behind])
+    index = emit("SelectV2", inside, rows.index, behind)
+    room = [1, *sizes[1:]]
+    is_known = all(isinstance(size, int) for size in room)
+    row_shape = integers(room) if is_known else tf.stack(room)
+    row = tf.raw_ops.Fill(dims=row_shape, value=constant(0, rows.operand.dtype))
+    padded = move("ConcatV2", [rows.operand, row], constant(0, np.int32))
+    updated = emit(op, padded, index, rows.updates)
+    begin = integers([0] * rank)
+    size = integers(known) if None not in known else shape
+    return move("Slice", updated, begin, size)
 
 
 replace = functools.partial(_by_kernel, "TensorScatterUpdate")

@@ -73,3 +73,20 @@ def test_folded_results_belong_to_their_operands():
         return x * 2
 
     assert convert(lambda: (double(1.0), double(2.0), double(1.0)))() == (2.0, 4.0, 2.0)
+
+
+def test_a_loop_on_known_values_where_a_body_has_symbolic_sizes():
+    def body(total, row):
+        table = lax.scan(lambda a, b: (a + b, a * b), np.float32(0), np.ones(200, np.float32))[1]
+        return total + row.sum() * table[:3].sum() + x_size(row), row
+
+    def x_size(row):
+        return jnp.float32(row.shape[0])
+
+    def fun(x):
+        return lax.scan(body, np.float32(0), x)[0]
+
+    converted = convert(fun, polymorphic_shapes="(n, m)")
+    graph = tf.function(converted, [tf.TensorSpec([None, None])], autograph=False)
+    x = np.ones((5, 2), np.float32)
+    np.testing.assert_allclose(graph(x), jax.jit(fun)(x), rtol=1e-6)

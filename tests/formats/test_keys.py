@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import lowering
@@ -29,3 +30,15 @@ def test_physical_shapes():
     aval = jax.typeof(jax.random.split(jax.random.key(0, impl="rbg"), (2, 3)))
     assert avals.physical_shape(aval) == (2, 3, 4)
     assert avals.physical_aval(aval).dtype == np.uint32
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_known_keys_are_broadcast(impl):
+    def of_known(x):
+        keys = jnp.broadcast_to(jax.random.key(7, impl=impl), (3, 2))
+        return jax.random.key_data(keys), x
+
+    expected = jax.jit(of_known)(1.0)
+    converted = lowering.convert(of_known)
+    for run in (converted, tf.function(converted, autograph=False)):
+        np.testing.assert_array_equal(run(1.0)[0], expected[0])

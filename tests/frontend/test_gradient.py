@@ -157,3 +157,17 @@ def test_with_gradient_false():
         y = fun_tf(x)
     with pytest.raises(LookupError, match="with_gradient=False"):
         tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_gradient_of_a_function_of_keys(shape):
+    def fun(key, x):
+        keys = jax.random.split(key) if not key.shape else key
+        return x * jax.random.normal(keys[0])
+
+    keys = jax.random.split(jax.random.key(3), shape) if shape else jax.random.key(3)
+    fun_tf, x = convert(fun), tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = fun_tf(keys, x)
+    assert_same(tape.gradient(y, x), np.asarray(jax.grad(fun, 1)(keys, np.float32(2))))

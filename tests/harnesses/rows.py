@@ -2,9 +2,16 @@
 
 from harnesses.cell import Verdict
 from harnesses.database import Row
+from harnesses.variants import PLAIN
 
 
 def row(harness: str, verdict: Verdict, **values) -> Row:
     fields = {name: "" for name in Row.__dataclass_fields__}
-    fields |= {"harness": harness, "primitive": "sin", "error": 0.0, "seconds": 0.1}
+    fields |= {
+        "variant": PLAIN,
+        "harness": harness,
+        "primitive": "sin",
+        "error": 0.0,
+        "seconds": 0.1,
+    }
     return Row(**{**fields, "verdict": str(verdict), **values})

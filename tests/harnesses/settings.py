@@ -17,6 +17,7 @@ import numpy as np
 from harnesses import sweep
 from harnesses.cell import Verdict
 from harnesses.harness import Harness
+from harnesses.selection import Selection
 
 
 def _in_worker(x):
@@ -54,7 +55,7 @@ def main(database: str, start: str) -> None:
         multiprocessing.get_all_start_methods = lambda: ["spawn"]
     sweep._TASKS_PER_WORKER = 1
     before = _settings()
-    selection = sweep.Selection(modes=["eager"], targets=["tf"])
+    selection = Selection(modes=["eager"], targets=["tf"])
     report = sweep.sweep(selection, pathlib.Path(database), catalogue=catalogue, workers=1)
     assert _settings() == before
     assert [row.verdict for row in report.rows] == [Verdict.EQUAL] * 2, report.rows

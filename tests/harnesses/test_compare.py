@@ -34,3 +34,75 @@ def test_a_looser_limitation_is_strict(actual, outcome, verdict, monkeypatch):
     values = ([NAN], actual, [NAN])
     result = cell.judge(harness, Cell(harness.name, "eager", "tf"), outcome, values=values)
     assert result.verdict == verdict
+
+
+def test_signed_tells_zeros_apart():
+    comparer = compare.signed(compare.close(ulps=8))
+    x = np.float32([0.0, -0.0, 1.0])
+    assert comparer([x], [x.copy()], []).equal
+    comparison = comparer([x], [np.float32([0.0, 0.0, 1.0])], [])
+    assert not comparison.equal and comparison.error == np.inf
+    assert "result 0 at [1]" in comparison.message
+
+
+def test_signed_looks_at_zeros_only():
+    comparer = compare.signed(compare.close(ulps=0, atol=1.0))
+    # One of the two is no zero, and both are NaN: the other comparer decides.
+    zeros, others = np.float32([-0.0, 0.5, np.nan]), np.float32([0.5, -0.0, -np.nan])
+    assert comparer([zeros], [others], []).equal
+    assert not comparer([zeros], [others + np.float32(2)], []).equal
+    integers = np.int32([0, 1])
+    assert comparer([integers], [integers.copy()], []).equal
+    assert not comparer([integers], [integers + 1], []).equal
+
+
+@pytest.mark.parametrize("wrong", [complex(-0.0, 0.0), complex(0.0, -0.0)])
+def test_signed_looks_at_both_parts_of_complex_zeros(wrong):
+    comparer = compare.signed(compare.close())
+    zero = np.zeros(2, np.complex64)
+    assert comparer([zero], [zero.copy()], []).equal
+    assert not comparer([zero], [np.array([0, wrong], np.complex64)], []).equal
+
+
+def test_signed_looks_at_all_results():
+    zero = np.zeros(1)
+    assert not compare.signed(compare.close())([zero, zero], [zero, -zero], []).equal
+
+
+_EPS = float(np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "term", "equal"),
+    [
+        (1.0, 1 + 8 * _EPS, 0.0, True),
+        (1.0, 1 + 9 * _EPS, 0.0, False),
+        # What is left of terms of 1000 may be off by their errors, not by more.
+        (1.0, 1 + 7000 * _EPS, 1000.0, True),
+        (1.0, 1 + 9000 * _EPS, 1000.0, False),
+        (1.0, -1.0, 1e7, True),
+        # Terms that overflow leave any number, but no NaN.
+        (1.0, 1e30, np.inf, True),
+        (np.inf, 1.0, np.inf, True),
+        (1.0, np.nan, np.inf, False),
+        (np.nan, 1.0, np.inf, False),
+        (np.nan, np.nan, 1.0, True),
+        (np.inf, np.inf, 1.0, True),
+        (np.inf, -np.inf, 1.0, False),
+        (np.inf, 1.0, 1.0, False),
+        (0.0, 1e-38, 0.0, True),
+        (0.0, 1e-37, 0.0, False),
+    ],
+)
+def test_close_in_terms(expected, actual, term, equal):
+    comparer = compare.close_in_terms(lambda args: args[0], ulps=8)
+    results = [np.float32([x, 1]) for x in (expected, actual)]
+    comparison = comparer(results[:1], results[1:], [np.array([term, 1.0])])
+    assert comparison.equal == equal
+    assert (comparison.error <= 1) == equal
+    assert bool(comparison.message) != equal
+
+
+def test_close_in_terms_takes_empty_arrays():
+    empty = np.zeros(0, np.float32)
+    assert compare.close_in_terms(lambda args: args[0])([empty], [empty], [empty]).equal

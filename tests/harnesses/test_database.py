@@ -1,10 +1,12 @@
 """A database holds the latest sweep of each selection and versions."""
 
+import sqlite3
+
 import pytest
 
 from harnesses.cell import Verdict
 from harnesses.database import Database, Versions
-from harnesses.sweep import Selection
+from harnesses.selection import Selection
 from tests.harnesses.rows import row
 
 VERSIONS = Versions("1", "1", "2", "3", "3.11")
@@ -19,17 +21,18 @@ def database(tmp_path):
 
 def test_only_an_unfinished_sweep_of_the_same_sources_is_continued(database):
     selection = Selection().as_data()
-    first = database.begin(VERSIONS, selection, "sources", fresh=False)
+    first, _ = database.begin(VERSIONS, selection, "sources", fresh=False)
     database.record(first, [row("sin_1", Verdict.EQUAL)])
-    assert database.begin(VERSIONS, selection, "sources", fresh=False) == first
+    assert database.begin(VERSIONS, selection, "sources", fresh=False) == (first, 0)
     assert [r.harness for r in database.rows(first)] == ["sin_1"]
 
-    changed = database.begin(VERSIONS, selection, "other sources", fresh=False)
+    changed, _ = database.begin(VERSIONS, selection, "other sources", fresh=False)
     assert database.rows(changed) == []
     database.record(changed, [row("sin_1", Verdict.EQUAL)])
-    assert database.rows(database.begin(VERSIONS, selection, "other sources", fresh=True)) == []
+    again, _ = database.begin(VERSIONS, selection, "other sources", fresh=True)
+    assert database.rows(again) == []
 
-    last = database.begin(VERSIONS, selection, "other sources", fresh=False)
+    last, _ = database.begin(VERSIONS, selection, "other sources", fresh=False)
     database.finish(last)
     assert database.finished(selection) == [(last, VERSIONS)]
     database.begin(VERSIONS, selection, "other sources", fresh=False)
@@ -40,7 +43,7 @@ def test_sweeps_of_other_versions_are_kept(database):
     selection = Selection().as_data()
     other = Versions("9", "9", "2", "3", "3.12")
     for versions in (VERSIONS, other):
-        sweep_id = database.begin(versions, selection, "sources", fresh=False)
+        sweep_id, _ = database.begin(versions, selection, "sources", fresh=False)
         database.record(sweep_id, [row(f"sin_{versions.jax}", Verdict.EQUAL)])
         database.finish(sweep_id)
     found = {
@@ -50,3 +53,26 @@ def test_sweeps_of_other_versions_are_kept(database):
         VERSIONS: ["sin_1"],
         other: ["sin_9"],
     }
+
+
+def test_the_turn_is_the_number_of_sweeps_that_were_finished(database):
+    selection = Selection().as_data()
+    turns = []
+    for finishes in (True, False, True, True):
+        sweep_id, turn = database.begin(VERSIONS, selection, "sources", fresh=True)
+        turns.append(turn)
+        if finishes:
+            database.finish(sweep_id)
+    assert turns == [0, 1, 1, 2]
+
+
+def test_a_file_of_another_version_is_refused_and_left_as_it_was(tmp_path):
+    path = tmp_path / "sweep.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE results (harness TEXT)")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(sqlite3.DatabaseError, match="version 0 of the tables, not 1"):
+        Database(path)
+    assert path.read_bytes() == before

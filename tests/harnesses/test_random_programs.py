@@ -1,5 +1,10 @@
-"""Random programs compute what JAX computes, in every mode and on every target."""
+"""Random programs compute what JAX computes, in every mode and on every target.
 
+Half of the programs are run as they are. The others are mapped, differentiated, the body of a scan,
+of symbolic size, or run under settings of JAX.
+"""
+
+import dataclasses
 import multiprocessing
 import os
 
@@ -10,9 +15,12 @@ import numpy as np
 import pebble
 import pytest
 from hypothesis import strategies as st
+from jax import lax
 
 from harnesses import cell, compare, programs
+from harnesses.cell import Verdict
 from harnesses.harness import Harness
+from harnesses.variants import PLAIN, VARIANTS
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
@@ -21,9 +29,18 @@ _PER_PROCESS = 100
 
 # A bound of the rounding errors of up to 40 equations, in units of a dtype's epsilon.
 _ULPS = 300
+_DERIVATIVE = compare.close_to_largest(ulps=_ULPS)
 
 _number = st.integers(0, 1023)
 _instructions = st.lists(st.tuples(_number, _number, _number, _number), min_size=10, max_size=40)
+
+
+_SCAN = "scan"
+_OTHERS = [_SCAN, *(name for name in VARIANTS if name != PLAIN)]
+_kinds = st.integers(0, 2 * len(_OTHERS) - 1).map(lambda i: ([PLAIN] * len(_OTHERS) + _OTHERS)[i])
+
+# Programs that are differentiated are smooth, and lose some more bits.
+_DERIVATIVES = ("jvp", "vjp", "gradient")
 
 
 def _close(expected, actual, args):
@@ -50,14 +67,31 @@ def _run(part, count):
     settings = hypothesis.settings(
         max_examples=count, deadline=None, print_blob=True, database=None
     )
-    test = hypothesis.given(_instructions, st.integers(0, 1000))(_check)
+    test = hypothesis.given(_instructions, st.integers(0, 1000), _kinds)(_check)
     with jax.enable_x64(True):
         hypothesis.seed(part)(settings(test))()
 
 
-def _check(instructions, seed):
-    fun, args = programs.program(instructions), programs.inputs(seed, 4)
+def _check(instructions, seed, kind):
+    args = programs.inputs(seed, 4)
+    fun = programs.program(instructions, smooth=kind in _DERIVATIVES)
     hypothesis.assume(jax.eval_shape(fun, *args))
-    harness = Harness("random_program", "", fun, tuple(args), _close)
-    for result in cell.run(harness, cell.cells_of(harness)):
-        assert result.verdict == cell.Verdict.EQUAL, result
+    # The first dimension of the inputs that have the same one.
+    sizes = [x.shape[0] if x.ndim else 0 for x in args]
+    symbolic = ["b, ..." if size and size == max(sizes) else None for size in sizes]
+    harness = Harness(
+        "random_program", "", fun, tuple(args), _close, symbolic=symbolic, derivatives=_DERIVATIVE
+    )
+    if kind == _SCAN:
+        harness = _scanned(harness)
+    variant = PLAIN if kind == _SCAN else kind
+    for result in cell.run(harness, cell.cells_of(harness, variant=variant)):
+        assert result.verdict in (Verdict.EQUAL, Verdict.NO_VARIANT), (kind, result)
+
+
+def _scanned(harness):
+    """A harness whose program is the body of a scan over three inputs."""
+    args = tuple(np.stack([x, x[::-1] if x.ndim else x, x]) for x in harness.args)
+    return dataclasses.replace(
+        harness, fun=lambda *xs: lax.map(lambda x: harness.fun(*x), xs), args=args
+    )

@@ -1,9 +1,13 @@
 """Filters select cells, or say why they select nothing."""
 
+import collections
+
 import pytest
 
+from harnesses.cell import MODES, SWEPT
 from harnesses.harness import Harness
-from harnesses.sweep import Selection, SelectionError
+from harnesses.selection import Selection, SelectionError
+from harnesses.variants import PLAIN
 from tools import sweep
 
 HARNESSES = {
@@ -22,6 +26,44 @@ def test_selection():
     selected = selection.cells(HARNESSES)
     assert list(selected) == ["sin_float32"]
     assert {cell.mode for cell in selected["sin_float32"]} == {"graph"}
+
+
+def test_two_modes_on_a_target_each():
+    seen = set()
+    for turn in map(str, range(100)):
+        for of_harness in Selection().cells(HARNESSES, turn).values():
+            plain = [c for c in of_harness if c.variant == PLAIN]
+            assert len({c.mode for c in plain}) == len({c.target for c in plain}) == len(plain) == 2
+            seen.update(plain)
+    assert len(seen) == len(HARNESSES) * len(MODES) * len(SWEPT)
+
+
+def test_half_of_the_harnesses_of_each_primitive_and_dtype():
+    harnesses = {
+        h.name: h
+        for h in (
+            Harness("sin", f"{d} {i}", None, dtype=d) for i in range(4) for d in ("int8", "bool")
+        )
+    } | HARNESSES
+    seen = set()
+    for turn in map(str, range(20)):
+        cells = Selection(per_harness="half").cells(harnesses, turn)
+        plain = {n for n, of in cells.items() if any(c.variant == PLAIN for c in of)}
+        assert len(plain) == 2 + 2 + len(HARNESSES)
+        assert set(HARNESSES) <= plain
+        seen |= plain
+    assert seen == set(harnesses)
+
+
+def test_one_mode_on_one_target_differs_from_turn_to_turn():
+    seen = set()
+    for turn in map(str, range(100)):
+        for of_harness in Selection(per_harness="one").cells(HARNESSES, turn).values():
+            (plain,) = [c for c in of_harness if c.variant == PLAIN]
+            seen.add(plain)
+            by_variant = collections.Counter(c.variant for c in of_harness)
+            assert set(by_variant.values()) == {1}
+    assert len(seen) == len(HARNESSES) * len(MODES) * len(SWEPT)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +88,19 @@ def test_exit_code_of_a_filter_that_selects_nothing(tmp_path, capfd):
     argv = ["--primitive=sinn", "--database", str(tmp_path / "sweep.sqlite")]
     assert sweep.main(argv, catalogue=lambda: HARNESSES) == 2
     assert "did you mean sin?" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [([], "two"), (["--primitive=sin"], "all"), (["--dtype=int8", "--per-harness=one"], "one")],
+)
+def test_a_sweep_of_what_is_selected_runs_all_of_it(argv, expected, tmp_path, monkeypatch):
+    selected = []
+
+    def record(selection, *args, **kwargs):
+        selected.append(selection.per_harness)
+        raise SelectionError("enough")
+
+    monkeypatch.setattr(sweep, "sweep", record)
+    sweep.main([*argv, "--database", str(tmp_path / "sweep.sqlite")], catalogue=lambda: HARNESSES)
+    assert selected == [expected]

@@ -10,7 +10,7 @@ from lowering.ops import dtypes
 def test_dtypes_round_trip():
     for dtype in (*dtypes.BOOL, *dtypes.INTEGER, *dtypes.FLOAT, *dtypes.COMPLEX):
         assert dtypes.to_tf(np.dtype(dtype)).as_numpy_dtype == dtype
-    assert dtypes.to_tf(dtypes.FLOAT0) == tf.int32
+    assert dtypes.to_tf(dtypes.FLOAT0) == tf.bool
     assert dtypes.to_tf(jax.random.key(0).dtype) == tf.uint32
 
 

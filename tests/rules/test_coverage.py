@@ -50,7 +50,7 @@ def test_nothing_is_both_lowered_and_refused():
 
 
 def test_lowered_primitives_have_harnesses():
-    with jax_compat.enable_x64():
+    with jax.enable_x64(True):
         tried = {harness.primitive for harness in all_harnesses().values()}
     lowered = jax_primitives() & registry.primitives()
     assert not sorted(lowered - tried - WITHOUT_HARNESS.keys())

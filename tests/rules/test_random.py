@@ -87,7 +87,7 @@ def test_bits_of_a_symbolic_shape(compiled):
         return jax.random.uniform(jax.random.wrap_key_data(words), x.shape)
 
     converted = tf.function(
-        lowering.convert(fun, target="tf", polymorphic_shapes=[None, "(b, 3)"]),
+        lowering.convert(fun, target="tf", polymorphic_shapes=[None, "(b - 1, 3)"]),
         autograph=False,
         jit_compile=compiled,
         input_signature=[tf.TensorSpec((2,), tf.uint32), tf.TensorSpec((None, 3), tf.float32)],

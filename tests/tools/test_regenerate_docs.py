@@ -1,5 +1,6 @@
 """Documents are generated from harnesses, limitations and evidence, and checked for changes."""
 
+import dataclasses
 import pathlib
 import shutil
 
@@ -8,12 +9,28 @@ import pytest
 from harnesses import evidence
 from harnesses.database import Database, Row, Versions
 from harnesses.evidence import Evidence
-from harnesses.sweep import Selection, versions
+from harnesses.selection import Selection
+from harnesses.sweep import versions
+from harnesses.variants import PLAIN
 from limitations import Limitation
 from tools import regenerate_docs
 
 ROWS = [
-    Row(f"sin_{dtype}", "sin", dtype, mode, target, "cpu", outcome, verdict, 0.0, "", why, 0.1)
+    Row(
+        f"sin_{dtype}",
+        "sin",
+        dtype,
+        mode,
+        target,
+        "cpu",
+        PLAIN,
+        outcome,
+        verdict,
+        0.0,
+        "",
+        why,
+        0.1,
+    )
     for dtype, outcome, verdict, why in (
         ("float32", "equal", "equal", ""),
         ("int8", "lowering error", "limited", "There is no sine of integers."),
@@ -61,7 +78,7 @@ def harnesses(monkeypatch) -> dict[str, object]:
 def database(path: pathlib.Path, rows: list[Row], selection: Selection | None = None) -> str:
     with_sweep = Database(path)
     data = (selection or Selection()).as_data()
-    sweep = with_sweep.begin(versions(), data, "sources", fresh=False)
+    sweep, _ = with_sweep.begin(versions(), data, "sources", fresh=False)
     with_sweep.record(sweep, rows)
     with_sweep.finish(sweep)
     with_sweep.close()
@@ -96,6 +113,21 @@ def test_import_of_a_sweep(g3doc, harnesses, limitations):
     before = {path.name: path.read_bytes() for path in g3doc.glob("*.*")}
     assert regenerate_docs.main(argv) == 0
     assert {path.name: path.read_bytes() for path in g3doc.glob("*.*")} == before
+
+
+def test_variants_are_counted_where_jax_has_them(g3doc, harnesses, limitations):
+    variants = [
+        dataclasses.replace(ROWS[0], variant="vmap"),
+        dataclasses.replace(
+            ROWS[0], variant="jvp", outcome="JAX itself cannot", verdict="no variant"
+        ),
+    ]
+    path = database(g3doc / "sweep.sqlite", [*ROWS, *variants])
+    assert regenerate_docs.main(["--database", path]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    (swept,) = evidence.read(g3doc / "evidence.json").values()
+    assert swept.variants == {"vmap": 1}
+    assert swept.count("sin") == len(ROWS)
 
 
 def test_evidence_of_other_versions_is_kept(g3doc, harnesses, limitations):
@@ -140,7 +172,7 @@ def test_a_red_sweep_is_not_imported(g3doc, limitations, capsys):
 def test_a_sweep_of_some_cells_is_not_imported(g3doc, capsys):
     path = database(g3doc / "sweep.sqlite", ROWS, Selection(primitives=("sin",)))
     assert regenerate_docs.main(["--database", path]) == 1
-    assert "no complete sweep of everything" in capsys.readouterr().err
+    assert "no complete sweep of all harnesses" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

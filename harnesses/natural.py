@@ -1,0 +1,66 @@
+"""Harnesses as natural targets are held to them: without NaN, and whatever the signs of zeros."""
+
+import dataclasses
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from harnesses import compare
+from harnesses.harness import Harness
+
+
+class _Natural(Harness):
+    """A harness whose arguments have a number in place of each NaN."""
+
+    def make_args(self, sample: int = 0) -> list[Any]:
+        return list(map(_without_nan, super().make_args(sample)))
+
+
+def natural(harness: Harness) -> Harness:
+    """The harness with arguments without NaN.
+
+    The results may have anything where JAX has NaN, and zeros of either sign.
+    """
+    fields = {field.name: getattr(harness, field.name) for field in dataclasses.fields(harness)}
+    derivatives = harness.derivatives and _compared(harness.derivatives)
+    return _Natural(
+        **{**fields, "comparer": _compared(harness.comparer), "derivatives": derivatives}
+    )
+
+
+def _without_nan(x: Any) -> Any:
+    if not isinstance(x, np.ndarray | np.generic) or not _may_be_nan(x.dtype):
+        return x
+    return np.where(np.isnan(x), np.ones((), x.dtype), x).astype(x.dtype)
+
+
+def _may_be_nan(dtype: np.dtype) -> bool:
+    if dtype.kind in "fc":
+        return True
+    return dtype.kind == "V" and dtype.name in dir(ml_dtypes) and "float" in dtype.name
+
+
+def _compared(comparer: compare.Comparer) -> compare.Comparer:
+    """A comparer that ignores elements that are NaN in JAX, and the signs of zeros."""
+
+    def compare_natural(expected, actual, args):
+        return comparer(
+            [_plain(e, e) for e in expected],
+            [_plain(a, e) for e, a in zip(expected, actual, strict=True)],
+            args,
+        )
+
+    return compare_natural
+
+
+def _plain(x: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """`x` with zeros in place of -0, and what is NaN in the expected array as it is there."""
+    if not _may_be_nan(x.dtype):
+        return x
+    if x.dtype.kind == "c":
+        # Adding a positive zero to a part makes it positive, and changes nothing else.
+        x = x + x.dtype.type(0)
+    else:
+        x = np.where(x == 0, np.zeros((), x.dtype), x).astype(x.dtype)
+    return np.where(np.isnan(expected), expected, x).astype(x.dtype)

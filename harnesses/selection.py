@@ -1,0 +1,184 @@
+"""Selections: which cells a sweep runs."""
+
+import collections
+import dataclasses
+import difflib
+import fnmatch
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from harnesses import cell
+from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Cell
+from harnesses.harness import Harness
+from harnesses.variants import PLAIN, SETTINGS, VARIANTS
+from lowering.targets import TARGETS
+
+
+class SelectionError(ValueError):
+    """A filter selects nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Which cells a sweep runs.
+
+    Attributes:
+      primitives: names of primitives, or patterns such as "reduce_*".
+      dtypes: names of dtypes, or patterns such as "float*".
+      modes: names of modes.
+      targets: names of targets.
+      devices: names of devices.
+      variants: names of variants, or patterns.
+      share: which of the variants that match: all, none but the plain harnesses, or a part; see
+        `_variants`.
+      per_harness: in which of the modes and on which of the targets each harness is run: in "all"
+        of them, in "two" modes on a target each, in "one" mode on one target, or "half" of the
+        harnesses of each primitive and dtype in one. Which they are differs from turn to turn;
+        besides, cells that a limitation covers are always run. A part of the variants has at most
+        each mode on one target.
+    """
+
+    primitives: Sequence[str] = ("*",)
+    dtypes: Sequence[str] = ("*",)
+    modes: Sequence[str] = ALL_MODES
+    targets: Sequence[str] = SWEPT
+    devices: Sequence[str] = ("cpu",)
+    variants: Sequence[str] = ("*",)
+    share: str = "part"
+    per_harness: str = "two"
+
+    def as_data(self) -> dict[str, Any]:
+        """The selection as JSON data; the same whatever the order of the filters."""
+        fields = dataclasses.asdict(self).items()
+        return {key: x if isinstance(x, str) else sorted(set(x)) for key, x in fields}
+
+    def cells(self, catalogue: Mapping[str, Harness], turn: str = "") -> dict[str, list[Cell]]:
+        """The selected cells by the name of their harness.
+
+        Args:
+          catalogue: the harnesses by name.
+          turn: which part is taken, of variants or of the cells of a harness.
+
+        Raises:
+          SelectionError: if a filter selects nothing, or TensorFlow lacks a device.
+        """
+        modes = _select(self.modes, ALL_MODES, "mode")
+        targets = _select(self.targets, TARGETS, "target")
+        devices = _select(self.devices, DEVICES, "device")
+        for device in devices:
+            if not tf.config.list_physical_devices(device.upper()):
+                raise SelectionError(f"TensorFlow finds no device {device!r} on this machine")
+        primitives = _select(
+            self.primitives, sorted({h.primitive for h in catalogue.values()}), "primitive"
+        )
+        harnesses = [h for h in catalogue.values() if h.primitive in primitives]
+        dtypes = _select(self.dtypes, sorted({h.dtype_name for h in harnesses}), "dtype")
+        harnesses = [h for h in harnesses if h.dtype_name in dtypes]
+        variants = _select(self.variants, VARIANTS, "variant")
+        taken = _variants(harnesses, turn, self.share)
+
+        half = _half(harnesses, turn) if self.per_harness == "half" else {}
+
+        def cells_of(harness, variant):
+            cells = cell.cells_of(harness, modes, targets, devices, variant)
+            if self.per_harness == "all" and (variant == PLAIN or self.share == "all"):
+                return cells
+            drawn = _drawn(turn, variant, harness.name)
+            has = list(dict.fromkeys(c.mode for c in cells))
+            count = {"all": len(has), "two": 2}.get(self.per_harness, 1)
+            if variant == PLAIN and half and harness.name not in half:
+                count = 0
+            first = drawn // len(targets) % max(len(has), 1)
+            # Neighbours are on different targets.
+            run_in = [*has[first:], *has[:first]][:count]
+            on = {mode: targets[(drawn + i) % len(targets)] for i, mode in enumerate(run_in)}
+            return [
+                c for c in cells if on.get(c.mode) == c.target or cell.find_limitation(harness, c)
+            ]
+
+        return {
+            harness.name: [
+                c
+                for variant in variants
+                if variant == PLAIN or (harness.name, variant) in taken
+                for c in cells_of(harness, variant)
+            ]
+            for harness in harnesses
+        }
+
+
+def _variants(harnesses: Sequence[Harness], turn: str, share: str) -> set[tuple[str, str]]:
+    """The variants of harnesses that are run, as pairs of harness and variant.
+
+    All of them are the variants that transform harnesses, and for each primitive and dtype a
+    harness under each of the settings of JAX. A part of them has, for each primitive and for each
+    dtype, a harness in each variant that transforms it, and for each primitive a harness under one
+    of the settings; each of these on one target. Which they are differs from turn to turn.
+    """
+    if share == "none":
+        return set()
+    transforms = [v for v in VARIANTS if v != PLAIN and v not in SETTINGS]
+    taken = set()
+
+    def take(members: Sequence[Harness], variants: Iterable[str]) -> None:
+        """Takes one of the harnesses for each variant."""
+        for variant in variants:
+            for harness in sorted(members, key=lambda h: _drawn(turn, variant, h.name)):
+                if VARIANTS[variant].applies(harness):
+                    taken.add((harness.name, variant))
+                    break
+
+    if share == "all":
+        for harness in harnesses:
+            take([harness], transforms)
+        for _, members in _grouped(harnesses, lambda h: (h.primitive, h.dtype_name)):
+            take(members, SETTINGS)
+    else:
+        for primitive, members in _grouped(harnesses, lambda h: h.primitive):
+            take(members, [*transforms, min(SETTINGS, key=lambda v: _drawn(turn, primitive, v))])
+        for _, members in _grouped(harnesses, lambda h: h.dtype_name):
+            take(members, transforms)
+    return taken
+
+
+def _half(harnesses: Sequence[Harness], turn: str) -> set[str]:
+    """The names of half of the harnesses of each primitive and dtype, and of at least one."""
+    taken = set()
+    for _, members in _grouped(harnesses, lambda h: (h.primitive, h.dtype_name)):
+        members.sort(key=lambda h: _drawn(turn, h.name))
+        taken |= {h.name for h in members[: (len(members) + 1) // 2]}
+    return taken
+
+
+def _grouped(
+    harnesses: Iterable[Harness], key: Callable[[Harness], Any]
+) -> Iterable[tuple[Any, list[Harness]]]:
+    groups = collections.defaultdict(list)
+    for harness in harnesses:
+        groups[key(harness)].append(harness)
+    return groups.items()
+
+
+def _drawn(*key: str) -> int:
+    """A number that looks random, and is the same for the same key."""
+    return zlib.crc32(" ".join(key).encode())
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _select(patterns: Iterable[str], known: Iterable[str], what: str) -> list[str]:
+    """The known names that a pattern matches; each pattern must match one."""
+    known = list(known)
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            similar = difflib.get_close_matches(pattern, known)
+            hint = (
+                f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(known)}"
+            )
+            raise SelectionError(f"no harness has the {what} {pattern!r}; {hint}")
+    return [name for name in known if matches(name, patterns)]

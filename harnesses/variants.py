@@ -1,0 +1,413 @@
+"""Variants of harnesses: the same case mapped, differentiated, of symbolic size, or under settings.
+
+A variant of a harness is a program that JAX makes of it, or its program as it is under settings of
+JAX that users have. JAX may be unable to make it: to map, differentiate or trace it.
+"""
+
+import dataclasses
+import functools
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, mul
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+
+import lowering
+from harnesses import compare
+from harnesses.arguments import INEXACT
+from harnesses.harness import Harness
+from lowering import jax_compat
+
+# The harness as it is.
+PLAIN = "plain"
+
+# The sizes of batches and of symbolic dimensions; the first is that for which a program is lowered
+# where its shapes are static.
+SIZES = (3, 1, 2)
+
+# The sizes of many axes over which a harness is mapped.
+MANY_AXES = (2, 1, 1, 2, 1, 1, 1, 1)
+
+
+def _convert_without_gradient(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return lowering.convert(fun, with_gradient=False, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A program, and how it is run and compared.
+
+    Attributes:
+      fun: the JAX function that is lowered.
+      runs: the arguments of each run; they differ only in sizes.
+      comparer: how the results of a run are compared.
+      reference: the JAX function that gives the expected results; `fun` by default.
+      shapes: the `polymorphic_shapes` of `fun`.
+      settings: settings of JAX, by name.
+      convert: `(fun, **options)` that makes the TensorFlow function.
+    """
+
+    fun: Callable[..., Any]
+    runs: Sequence[Sequence[Any]]
+    comparer: compare.Comparer
+    reference: Callable[..., Any] | None = None
+    shapes: Sequence[str | None] | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    convert: Callable[..., Callable[..., Any]] = _convert_without_gradient
+
+    def lowered(self, target: str) -> Callable[..., Any]:
+        """The TensorFlow function for a target."""
+        return self.convert(self.fun, target=target, polymorphic_shapes=self.shapes)
+
+    def trace(self) -> None:
+        """Raises an error if JAX cannot trace the program with its symbolic shapes."""
+        if self.shapes is not None:
+            scope = jax.export.SymbolicScope()
+            fun, arrays = on_arrays(self.fun, self.runs[0])
+            specs = [
+                spec for spec, arg in zip(self.shapes, self.runs[0], strict=True) if is_array(arg)
+            ]
+            jax.jit(fun).trace(
+                *(_struct(x, spec, scope) for x, spec in zip(arrays, specs, strict=True))
+            )
+
+
+class NoVariantError(Exception):
+    """A harness has no such variant."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A kind of variant.
+
+    Attributes:
+      trial: makes the program of a harness; raises a `NoVariantError`, or any error of JAX.
+      modes: the modes in which it is run.
+      applies: whether a harness may have it, as far as its arguments tell.
+    """
+
+    trial: Callable[[Harness], Trial]
+    modes: Sequence[str]
+    applies: Callable[[Harness], bool]
+
+
+def is_array(x: Any) -> bool:
+    """Whether an argument is an array that TensorFlow can be given."""
+    return isinstance(x, np.ndarray | np.generic)
+
+
+def on_arrays(
+    fun: Callable[..., Any], args: Sequence[Any]
+) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """A function of the arrays among its arguments alone, and these."""
+    others = {i: arg for i, arg in enumerate(args) if not is_array(arg)}
+    return lambda *arrays: fun(*_merge(others, arrays)), [x for x in args if is_array(x)]
+
+
+def _merge(others: Mapping[int, Any], arrays: Sequence[Any]) -> list[Any]:
+    """All arguments: `others` by position, and between them the arrays."""
+    rest = iter(arrays)
+    return [others[i] if i in others else next(rest) for i in range(len(others) + len(arrays))]
+
+
+def _struct(x: np.ndarray, spec: str | None, scope: Any) -> jax.ShapeDtypeStruct:
+    shape = x.shape if spec is None else jax.export.symbolic_shape(spec, like=x.shape, scope=scope)
+    return jax.ShapeDtypeStruct(shape, x.dtype)
+
+
+def _plain(harness: Harness) -> Trial:
+    return Trial(harness.fun, [harness.make_args()], harness.comparer)
+
+
+def _under(harness: Harness, settings: Mapping[str, Any]) -> Trial:
+    """A harness under settings of JAX, where 64-bit types may become narrower ones.
+
+    TensorFlow, which converts tensors of arguments, makes zeros of what is subnormal in float32.
+    """
+    narrower = compare.close_to_largest(ulps=64)
+
+    def compare_any_width(expected, actual, args):
+        comparison = harness.comparer(expected, actual, args)
+        return comparison if comparison.equal else narrower(expected, actual, args)
+
+    args = harness.make_args()
+    if settings.get("jax_enable_x64", True):
+        return Trial(harness.fun, [args], harness.comparer, settings=settings)
+    normal = list(map(_without_float32_subnormals, args))
+    return Trial(harness.fun, [normal], compare_any_width, settings=settings)
+
+
+def _without_float32_subnormals(x: Any) -> Any:
+    """An argument whose float64 numbers are zero where they are subnormal in float32."""
+    if not is_array(x) or x.dtype not in (np.float64, np.complex128):
+        return x
+    parts = np.ascontiguousarray(x).view(np.float64)
+    flushed = np.where(np.abs(parts) < np.finfo(np.float32).tiny, np.copysign(0, parts), parts)
+    return flushed.view(x.dtype).reshape(x.shape)
+
+
+def arrays_of(results: Any) -> list[np.ndarray]:
+    """The leaves of JAX's results as arrays."""
+    return list(map(array_of, jax.tree.leaves(results)))
+
+
+def array_of(x: Any) -> np.ndarray:
+    """A value of JAX as `convert` gives it: keys as their words, float0 as False."""
+    if not hasattr(x, "dtype"):
+        return np.asarray(x)
+    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(x))
+    if x.dtype == jax.dtypes.float0:
+        return np.zeros(x.shape, np.bool_)
+    return np.asarray(x)
+
+
+def _batch(
+    harness: Harness, size: int = SIZES[0]
+) -> tuple[Callable[..., Any], list[np.ndarray], compare.Comparer]:
+    """A harness mapped over a batch of its arrays: function, arguments, comparer.
+
+    What JAX computes for an element alone is as right as what it computes for it in a batch: which
+    of two zeros is the minimum of a window depends on how XLA vectorizes an array of that shape.
+    """
+    fun, _ = on_arrays(harness.fun, harness.make_args())
+    alone = jax.jit(fun)
+    samples = [on_arrays(harness.fun, harness.make_args(i))[1] for i in range(size)]
+
+    def compare_elements(expected, actual, args):
+        comparisons = []
+        for i in range(len(args[0])):
+            e, a, x = ([x[i] for x in values] for values in (expected, actual, args))
+            comparison = harness.comparer(e, a, x)
+            if not comparison.equal:
+                comparison = harness.comparer(arrays_of(alone(*x)), a, x)
+            comparisons.append(comparison)
+        return min(comparisons, key=lambda c: (c.equal, -c.error))
+
+    return jax.vmap(fun), list(map(np.stack, zip(*samples, strict=True))), compare_elements
+
+
+def _vmap(harness: Harness) -> Trial:
+    fun, args, comparer = _batch(harness)
+    return Trial(fun, [args], comparer)
+
+
+def _many_axes(harness: Harness) -> Trial:
+    """A harness mapped over so many axes that few ops of TensorFlow take as many."""
+    size, count = math.prod(MANY_AXES), len(MANY_AXES)
+    fun, args, comparer = _batch(harness, size)
+    mapped = functools.reduce(lambda f, _: jax.vmap(f), range(count - 1), fun)
+
+    def compare_elements(*values):
+        return comparer(*([x.reshape(size, *x.shape[count:]) for x in v] for v in values))
+
+    return Trial(mapped, [[x.reshape(*MANY_AXES, *x.shape[1:]) for x in args]], compare_elements)
+
+
+def _symbolic_batch(harness: Harness) -> Trial:
+    fun, args, comparer = _batch(harness)
+    runs = [[arg[:size] for arg in args] for size in SIZES]
+    return Trial(fun, runs, comparer, shapes=["b, ..."] * len(args))
+
+
+def _symbolic_axes(harness: Harness) -> Trial:
+    args = harness.make_args()
+    shapes = harness.shapes(args)
+
+    def resized(size):
+        return [
+            arg if spec is None else _resized(arg, spec, size)
+            for arg, spec in zip(args, shapes, strict=True)
+        ]
+
+    return Trial(harness.fun, list(map(resized, SIZES)), harness.comparer, shapes=shapes)
+
+
+def _resized(x: np.ndarray, spec: str, size: int) -> np.ndarray:
+    """An array whose dimension variables have a size; its elements are repeated as needed."""
+    for axis, dim in enumerate(jax.export.symbolic_shape(spec, like=x.shape)):
+        variables = {name: size for name in jax_compat.dim_variables(dim)}
+        if variables:
+            length = jax_compat.evaluate_dim(dim, variables, {"add": add, "mul": mul})
+            x = np.take(x, np.arange(length) % x.shape[axis], axis)
+    return x
+
+
+@dataclasses.dataclass(frozen=True)
+class _Active:
+    """What can be differentiated in a harness.
+
+    Attributes:
+      args: the arguments.
+      inputs: the positions of those by which it can be differentiated.
+      fun: the function from these to the results that have a derivative.
+      comparer: how derivatives are compared.
+    """
+
+    args: Sequence[Any]
+    inputs: Sequence[int]
+    fun: Callable[..., Any]
+    comparer: compare.Comparer
+
+    @classmethod
+    def of(cls, harness: Harness) -> "_Active":
+        args = harness.make_args()
+        fun_of_arrays, arrays = on_arrays(harness.fun, args)
+        results = jax.tree.leaves(jax.eval_shape(fun_of_arrays, *arrays))
+        outputs = [i for i, x in enumerate(results) if _is_inexact(x)]
+        comparer = harness.derivatives
+        if not outputs or comparer is None:
+            raise NoVariantError("no result has a derivative")
+
+        def of(inputs):
+            others = {i: arg for i, arg in enumerate(args) if i not in inputs}
+
+            def fun(*active):
+                leaves = jax.tree.leaves(harness.fun(*_merge(others, active)))
+                return [leaves[i] for i in outputs]
+
+            active = cls(args, inputs, fun, comparer)
+            jax.eval_shape(_tangents_of(fun, len(inputs)), *active.primals * 2)
+            return active
+
+        inputs = [i for i, arg in enumerate(args) if _is_inexact(arg)]
+        try:
+            return of(inputs)
+        except (ValueError, NotImplementedError):
+            # JAX has the derivatives of some primitives by their last operand alone.
+            if len(inputs) == 1:
+                raise
+            return of(inputs[-1:])
+
+    @property
+    def primals(self) -> list[Any]:
+        return [self.args[i] for i in self.inputs]
+
+    def cotangents(self, harness: Harness) -> list[np.ndarray]:
+        return _directions(harness, jax.eval_shape(self.fun, *self.primals))
+
+
+def _is_inexact(x: Any) -> bool:
+    return hasattr(x, "dtype") and x.dtype in map(np.dtype, INEXACT)
+
+
+def _directions(harness: Harness, like: Sequence[Any]) -> list[np.ndarray]:
+    """Arrays of the shapes and dtypes of others.
+
+    They are not the numbers of the arguments, along which many derivatives are zero.
+    """
+    rng = np.random.default_rng(zlib.crc32(f"direction {harness.name}".encode()))
+    # Formats of a few bits round each sum of other numbers than these, in the compiler's order.
+    has_few_bits = harness.dtype_name.startswith(("float4", "float6", "float8"))
+
+    def direction(x):
+        values = rng.choice([-1.0, 1.0], x.shape) if has_few_bits else rng.uniform(-1, 1, x.shape)
+        if np.dtype(x.dtype).kind == "c":
+            values = values + 1j * rng.uniform(-1, 1, x.shape)
+        return np.asarray(values).astype(x.dtype)
+
+    return [direction(x) for x in like]
+
+
+def _jvp(harness: Harness) -> Trial:
+    active = _Active.of(harness)
+    count = len(active.inputs)
+    fun = _tangents_of(active.fun, count)
+    return Trial(fun, [[*active.primals, *_directions(harness, active.primals)]], active.comparer)
+
+
+def _tangents_of(fun, count):
+    return lambda *args: jax.jvp(fun, args[:count], args[count:])[1]
+
+
+def _vjp(harness: Harness) -> Trial:
+    active = _Active.of(harness)
+    fun = _pullback_of(active.fun, len(active.inputs))
+    return Trial(fun, [[*active.primals, *active.cotangents(harness)]], active.comparer)
+
+
+def _pullback_of(fun, count):
+    return lambda *args: jax.vjp(fun, *args[:count])[1](list(args[count:]))
+
+
+def _gradient(harness: Harness) -> Trial:
+    """TensorFlow's gradient of the conversion; of complex values it is the conjugate of JAX's."""
+    active = _Active.of(harness)
+    count = len(active.inputs)
+    pull_back = _pullback_of(active.fun, count)
+
+    def reference(*args):
+        conjugated = map(jnp.conj, args[count:])
+        return [jnp.conj(x) for x in pull_back(*args[:count], *conjugated)]
+
+    def convert(fun, **options):
+        converted = lowering.convert(fun, **options)
+
+        def gradients(*args):
+            primals, cotangents = list(args[:count]), list(args[count:])
+            with tf.GradientTape() as tape:
+                tape.watch(primals)
+                results = converted(*primals)
+            return tape.gradient(results, primals, cotangents, unconnected_gradients="zero")
+
+        return gradients
+
+    args = [*active.primals, *active.cotangents(harness)]
+    return Trial(active.fun, [args], active.comparer, reference=reference, convert=convert)
+
+
+# Settings of JAX under which users run their programs, by the name of the variant.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "rank promotion raises": {"jax_numpy_rank_promotion": "raise"},
+    "dtype promotion is strict": {"jax_numpy_dtype_promotion": "strict"},
+    "JAX checks": {"jax_enable_checks": True},
+    "NaN raises": {"jax_debug_nans": True},
+    "highest matmul precision": {"jax_default_matmul_precision": "highest"},
+    "rbg keys": {"jax_default_prng_impl": "rbg"},
+    "sequential threefry": {"jax_threefry_partitionable": False},
+    "32 bits": {"jax_enable_x64": False},
+    "without jit": {"jax_disable_jit": True},
+}
+
+
+def _has_arrays(harness: Harness) -> bool:
+    return any(map(is_array, harness.make_args()))
+
+
+def _has_derivatives(harness: Harness) -> bool:
+    return harness.derivatives is not None and any(map(_is_inexact, harness.make_args()))
+
+
+def _keeps(setting: str, harness: Harness) -> bool:
+    """Whether JAX computes what a harness says under a setting.
+
+    Without 64-bit types, the results of E8M0 are float32, and XLA leaves the rounding to E8M0 out.
+    """
+    return (setting, harness.dtype_name) != ("32 bits", "float8_e8m0fnu")
+
+
+VARIANTS: Mapping[str, Variant] = {
+    PLAIN: Variant(_plain, ("eager", "graph", "compiled"), lambda harness: True),
+    "vmap": Variant(_vmap, ("graph",), _has_arrays),
+    "many axes": Variant(_many_axes, ("graph",), _has_arrays),
+    "symbolic batch": Variant(_symbolic_batch, ("graph", "compiled"), _has_arrays),
+    "symbolic axes": Variant(
+        _symbolic_axes, ("graph", "compiled"), lambda h: any(h.shapes(h.make_args()))
+    ),
+    "jvp": Variant(_jvp, ("graph",), _has_derivatives),
+    "vjp": Variant(_vjp, ("graph",), _has_derivatives),
+    "gradient": Variant(_gradient, ("graph",), _has_derivatives),
+    **{
+        name: Variant(
+            functools.partial(_under, settings=settings),
+            ("graph",),
+            functools.partial(_keeps, name),
+        )
+        for name, settings in SETTINGS.items()
+    },
+}

@@ -1,0 +1,20 @@
+"""Exports JAX functions to the formats of other runtimes.
+
+    from lowering import export
+
+    images = jax.ShapeDtypeStruct((1, 28, 28), "float32")
+    model = export.to_tflite(predict, (images,), params=params)
+
+Each export is a chain of stages: `entry` makes a TensorFlow function of flat, named tensors;
+the module of the format converts it; `verification` runs the result in its real runtime and
+compares it with JAX.
+"""
+
+from lowering.export.entry import Entry
+from lowering.export.onnx import to_onnx
+from lowering.export.saved_model import to_saved_model
+from lowering.export.tfjs import to_tfjs
+from lowering.export.tflite import to_tflite
+from lowering.export.verification import VerificationError
+
+__all__ = ["Entry", "VerificationError", "to_onnx", "to_saved_model", "to_tfjs", "to_tflite"]

@@ -1,0 +1,242 @@
+"""Entries: functions of flat, named tensors, made of JAX functions, that can be exported."""
+
+import collections
+import dataclasses
+import functools
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import tensorflow as tf
+
+from lowering import jax_compat
+from lowering.convert import convert
+from lowering.frontend import naming
+from lowering.targets import Target
+
+_OPERATIONS: Mapping[str, Callable[..., int]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+}
+
+# The value of each dimension variable in the inputs that an export is verified with.
+_SIZE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A function that is exported under a name.
+
+    Attributes:
+      function: a TensorFlow function of the inputs, which returns its results by name.
+      specs: the inputs; their names are those of the exported model.
+      reference: the JAX function of the same inputs, which returns a list of arrays.
+      samples: inputs to verify the export with.
+      variables: what the exported model keeps of the parameters.
+      outputs: the names of the results in their order, once the function has been traced.
+    """
+
+    function: Any
+    specs: Sequence[tf.TensorSpec]
+    reference: Callable[..., list[np.ndarray]]
+    samples: Sequence[np.ndarray]
+    variables: Sequence[tf.Variable]
+    outputs: list[str]
+
+    @functools.cached_property
+    def concrete(self) -> Any:
+        """The traced function."""
+        return self.function.get_concrete_function(*self.specs)
+
+
+def entries(
+    fun: Callable[..., Any] | Mapping[str, Callable[..., Any]],
+    args: Sequence[Any] | Mapping[str, Sequence[Any]],
+    target: Target,
+    **options: Any,
+) -> dict[str, Entry]:
+    """The entries of an export, by name.
+
+    Args:
+      fun: a function, or several by the names of their signatures.
+      args: its arguments as for `entry`, or those of each function by name.
+      target: who will run the model.
+      **options: as for `entry`.
+
+    Raises:
+      TypeError: if there are several functions, but not the arguments of each.
+    """
+    if not isinstance(fun, Mapping):
+        return {"serving_default": entry(fun, args, target, **options)}
+    if not isinstance(args, Mapping) or set(args) != set(fun):
+        raise TypeError(
+            f"args has to be a mapping with the arguments of each function: {sorted(fun)}"
+        )
+    return {name: entry(f, args[name], target, **options) for name, f in fun.items()}
+
+
+def entry(
+    fun: Callable[..., Any],
+    args: Any,
+    target: Target,
+    *,
+    params: Any = None,
+    polymorphic_shapes: Sequence[Any] | None = None,
+    polymorphic_constraints: Sequence[str] = (),
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> Entry:
+    """An entry for a function.
+
+    Args:
+      fun: a JAX function of `params`, if there are any, and of `args`.
+      args: its positional arguments: pytrees of arrays or of `jax.ShapeDtypeStruct`.
+      target: who will run the model.
+      params: a pytree of arrays that the model keeps.
+      polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
+      polymorphic_constraints: as for `convert`.
+      input_names: the names of the leaves of `args`; by default those of the parameters of `fun`
+        and of the keys of the pytrees.
+      output_names: the names of the leaves of the result.
+
+    Raises:
+      TypeError: for arguments that are no tuple or list, or leaves without shape and dtype.
+      ValueError: if the number of names is not that of the leaves.
+    """
+    if not isinstance(args, tuple | list):
+        raise TypeError(
+            f"args has to be a tuple or list of the positional arguments, not {type(args).__name__}"
+        )
+    args = tuple(args)
+    leaves, tree = jax.tree_util.tree_flatten(args)
+    for leaf in leaves:
+        if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+            raise TypeError(
+                "args takes arrays and jax.ShapeDtypeStruct, such as "
+                f"jax.ShapeDtypeStruct((1, 3), 'float32'), not {leaf!r}"
+            )
+    kept, kept_tree = jax.tree_util.tree_flatten(params)
+    first = () if params is None else (params,)
+    symbolic = _symbolic(leaves, tree, polymorphic_shapes, polymorphic_constraints)
+    specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
+    converted = convert(
+        fun,
+        target=target,
+        with_gradient=False,
+        check_shapes=False,
+        polymorphic_shapes=specs if polymorphic_shapes is not None else None,
+        polymorphic_constraints=polymorphic_constraints,
+    )
+    variables = [tf.Variable(np.asarray(x), trainable=False) for x in kept]
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(((*first, *args), {}))[0]]
+    default = naming.of_arguments(fun, paths)[len(kept) :]
+    names = _named("input_names", input_names, default)
+    outputs: list[str] = []
+    dtypes = [jax.dtypes.canonicalize_dtype(leaf.dtype) for leaf in leaves]
+
+    def run(*tensors: Any) -> dict[str, tf.Tensor]:
+        given = jax.tree_util.tree_unflatten(tree, tensors)
+        if params is not None:
+            given = (jax.tree_util.tree_unflatten(kept_tree, variables), *given)
+        results, out_tree = jax.tree_util.tree_flatten(converted(*given))
+        outputs[:] = _named("output_names", output_names, naming.of_results(out_tree))
+        return dict(zip(outputs, results, strict=True))
+
+    def reference(*arrays: np.ndarray) -> list[np.ndarray]:
+        given = (*first, *jax.tree_util.tree_unflatten(tree, arrays))
+        return list(map(np.asarray, jax.tree_util.tree_leaves(jax.jit(fun)(*given))))
+
+    return Entry(
+        tf.function(run, autograph=False),
+        [
+            tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype, name)
+            for shape, dtype, name in zip(symbolic, dtypes, names, strict=True)
+        ],
+        reference,
+        [
+            _sample(i, leaf, shape, dtype)
+            for i, (leaf, shape, dtype) in enumerate(zip(leaves, symbolic, dtypes, strict=True))
+        ],
+        variables,
+        outputs,
+    )
+
+
+def flat_entry(fun: Callable[..., Any], samples: Sequence[np.ndarray]) -> Entry:
+    """An entry for a TensorFlow function of arrays, whose inputs and outputs are numbered.
+
+    Args:
+      fun: a function of tensors; its results may be in pytrees.
+      samples: arrays of the shapes and dtypes of its arguments.
+    """
+    outputs: list[str] = []
+
+    def run(*tensors: Any) -> dict[str, tf.Tensor]:
+        results = tf.nest.flatten(fun(*tensors))
+        outputs[:] = [f"y{i:03}" for i in range(len(results))]
+        return dict(zip(outputs, results, strict=True))
+
+    def reference(*arrays: np.ndarray) -> list[np.ndarray]:
+        return [x.numpy() for x in tf.nest.flatten(fun(*map(tf.constant, arrays)))]
+
+    specs = [tf.TensorSpec(x.shape, x.dtype, f"x{i:03}") for i, x in enumerate(samples)]
+    function = tf.function(run, autograph=False)
+    return Entry(function, specs, reference, samples, [], outputs)
+
+
+def _symbolic(leaves, tree, polymorphic_shapes, constraints):
+    """The shape of each leaf, whose dimensions may be symbolic."""
+    if polymorphic_shapes is None:
+        return [tuple(map(int, leaf.shape)) for leaf in leaves]
+    structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
+    args = jax.tree_util.tree_unflatten(tree, structs)
+    scope = jax.export.SymbolicScope(tuple(constraints))
+    made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)]
+
+
+def _named(what: str, given: Sequence[str] | None, default: Sequence[str]) -> list[str]:
+    """The names of inputs or outputs, each of them once."""
+    if given is not None:
+        if len(given) != len(default):
+            raise ValueError(
+                f"{what} has {len(given)} names for {len(default)} arrays: {', '.join(default)}"
+            )
+        return list(given)
+    names = [re.sub(r"\W+", "_", name).strip("_") or "x" for name in default]
+    counts = collections.Counter[str]()
+    result = []
+    for name in names:
+        counts[name] += 1
+        result.append(name if counts[name] == 1 else f"{name}_{counts[name] - 1}")
+    return result
+
+
+def _sample(number, leaf, shape, dtype):
+    """An input to verify an export with: the argument itself, or random numbers like it."""
+    if not isinstance(leaf, jax.ShapeDtypeStruct) and all(isinstance(d, int) for d in shape):
+        return np.asarray(leaf).astype(dtype)
+    rng = np.random.default_rng(number)
+    sizes = [d if isinstance(d, int) else _evaluated(d) for d in shape]
+    if np.dtype(dtype).kind == "b":
+        return rng.random(sizes) < 0.5
+    if np.dtype(dtype).kind in "iu":
+        # Small numbers, as integers are mostly indices.
+        return rng.integers(0, 4, sizes).astype(dtype)
+    values = rng.uniform(-1, 1, sizes)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * rng.uniform(-1, 1, sizes)
+    return values.astype(dtype)
+
+
+def _evaluated(dim):
+    """The size of a symbolic dimension whose variables are all `_SIZE`."""
+    variables = dict.fromkeys(jax_compat.dim_variables(dim), _SIZE)
+    return int(jax_compat.evaluate_dim(dim, variables, _OPERATIONS))

@@ -1,0 +1,68 @@
+"""Frozen graphs: variables are constants, and the names of nodes are unique in all functions."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import convert_to_constants
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """A frozen graph.
+
+    Attributes:
+      graph: the graph.
+      graph_def: its definition, in which no two functions have a node of the same name.
+      inputs: the placeholders, by the name of the input.
+      outputs: the results, by name.
+    """
+
+    graph: Any
+    graph_def: Any
+    inputs: Mapping[str, tf.Tensor]
+    outputs: Mapping[str, tf.Tensor]
+
+
+def frozen(concrete: Any) -> Frozen:
+    """The frozen graph of a concrete function of TensorFlow."""
+    function = convert_to_constants.convert_variables_to_constants_v2(
+        concrete, lower_control_flow=False
+    )
+    graph_def = function.graph.as_graph_def()
+    for inner in graph_def.library.function:
+        _make_names_unique(inner)
+    structured = concrete.structured_outputs
+    # Results are in the order of the sorted names.
+    results = [x for x in function.outputs if x.dtype != tf.resource]
+    is_named = isinstance(structured, dict)
+    names = sorted(structured) if is_named else [f"output_{i}" for i in range(len(results))]
+    return Frozen(
+        function.graph,
+        graph_def,
+        {x.op.name: x for x in function.inputs if x.dtype != tf.resource},
+        dict(zip(names, results, strict=False)),
+    )
+
+
+def _make_names_unique(function: Any) -> None:
+    """Lets the nodes of a function have its name in theirs.
+
+    To converters a name means one thing: to TF.js one weight, and tf2onnx takes what it finds
+    under the name of a node in a loop for that of the graph around it.
+    """
+    renamed = {node.name: f"{function.signature.name}/{node.name}" for node in function.node_def}
+
+    def new(reference: str) -> str:
+        is_control = reference.startswith("^")
+        name, *rest = reference.removeprefix("^").split(":")
+        return ("^" if is_control else "") + ":".join([renamed.get(name, name), *rest])
+
+    for node in function.node_def:
+        node.name = renamed[node.name]
+        node.input[:] = map(new, node.input)
+    for key, reference in list(function.ret.items()):
+        function.ret[key] = new(reference)
+    for key, reference in list(function.control_ret.items()):
+        function.control_ret[key] = new(reference)

@@ -1,0 +1,78 @@
+"""Export to ONNX."""
+
+from typing import Any
+
+import numpy as np
+
+from lowering.export.entry import Entry, entry
+from lowering.export.frozen import frozen
+from lowering.export.packages import import_package
+from lowering.export.verification import refusals
+from lowering.export.verification import verify as compare
+from lowering.targets import ONNX
+
+# The default version of ONNX's set of operators; the newest that tf2onnx 1.17 writes.
+OPSET = 18
+
+
+def to_onnx(
+    fun: Any,
+    args: Any,
+    *,
+    opset: int = OPSET,
+    verify: bool = True,
+    tolerance: float | None = None,
+    **options: Any,
+) -> bytes:
+    """An ONNX model, made by tf2onnx.
+
+    Args:
+      fun: a JAX function.
+      args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+      opset: the version of ONNX's set of operators.
+      verify: whether to run the model in onnxruntime and compare it with JAX.
+      tolerance: the largest error that is accepted, relative to the largest element of an output.
+      **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
+        `input_names`, `output_names`.
+
+    Raises:
+      ImportError: if tf2onnx is missing, or the runtime that verifies the model.
+      UnsupportedError: if the model needs an op that ONNX lacks.
+      VerificationError: if the model does not compute what JAX computes.
+    """
+    import_package("tf2onnx", "onnx")
+    if verify:
+        import_package("onnxruntime", "onnx")
+    made = entry(fun, args, ONNX, **options)
+    model = converted(made, opset)
+    if verify:
+        compare("the ONNX model", made, run(model, made), tolerance)
+    return model
+
+
+def converted(made: Entry, opset: int) -> bytes:
+    """The model of an entry."""
+    tf2onnx = import_package("tf2onnx", "onnx")
+    graph = frozen(made.concrete)
+    names = {x.name: name for name, x in (*graph.inputs.items(), *graph.outputs.items())}
+    with refusals("tf2onnx", "convert the graph"):
+        proto, _ = tf2onnx.convert.from_graph_def(
+            graph.graph_def,
+            input_names=[x.name for x in graph.inputs.values()],
+            output_names=[x.name for x in graph.outputs.values()],
+            opset=opset,
+            tensors_to_rename=names,
+        )
+    return proto.SerializeToString()
+
+
+def run(model: bytes, made: Entry) -> dict[str, np.ndarray]:
+    """The results of a model in onnxruntime, for the samples of its entry."""
+    onnxruntime = import_package("onnxruntime", "onnx")
+    inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
+    with refusals("onnxruntime", "run the model"):
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        taken = {node.name for node in session.get_inputs()}
+        given = {name: x for name, x in inputs.items() if name in taken}
+        results = session.run(made.outputs, given)
+    return dict(zip(made.outputs, results, strict=True))

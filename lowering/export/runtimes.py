@@ -1,0 +1,77 @@
+"""Runs entries in the runtimes of consumers, without the files of an export.
+
+Programs of a few ops are converted and run by the thousand to find out what consumers take. So no
+SavedModel is written for TF Lite, and one process of Node runs all models of TF.js.
+"""
+
+import atexit
+import functools
+import pathlib
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.export import onnx
+from lowering.export.entry import Entry
+from lowering.export.packages import import_package
+from lowering.export.tfjs import graph_model
+from lowering.export.tfjs.node import Node, NodeDiedError
+from lowering.export.verification import refusals
+
+
+def run(consumer: str, entry: Entry) -> list[np.ndarray]:
+    """The results of an entry for its samples.
+
+    Args:
+      consumer: the name of the target: "tflite", "onnx" or "tfjs".
+      entry: the entry, lowered for that target.
+
+    Raises:
+      UnsupportedError: if the converter refuses the graph, or the runtime the model.
+      ImportError: if a package is missing.
+    """
+    results = {"tflite": _run_tflite, "onnx": _run_onnx, "tfjs": _run_tfjs}[consumer](entry)
+    return [results[name] for name in entry.outputs]
+
+
+def _run_tflite(entry: Entry) -> dict[str, np.ndarray]:
+    litert = import_package("ai_edge_litert.interpreter", "tflite")
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([entry.concrete])
+    with refusals("the TF Lite converter", "convert the graph"):
+        model = converter.convert()
+    values = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
+    with refusals("LiteRT", "run the model"):
+        interpreter = litert.Interpreter(model_content=model)
+        details = interpreter.get_input_details()
+        interpreter.allocate_tensors()
+        for detail in details:
+            interpreter.set_tensor(detail["index"], values[detail["name"].split(":")[0]])
+        interpreter.invoke()
+        found = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    # Without a signature, results are in the order of the sorted names.
+    return dict(zip(sorted(entry.outputs), found, strict=True))
+
+
+def _run_onnx(entry: Entry) -> dict[str, np.ndarray]:
+    return onnx.run(onnx.converted(entry, onnx.OPSET), entry)
+
+
+def _run_tfjs(entry: Entry) -> dict[str, np.ndarray]:
+    with tempfile.TemporaryDirectory() as folder:
+        graph_model.write(entry.concrete, folder)
+        inputs = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
+        with refusals("TF.js", "run the model"):
+            try:
+                return _node().run(pathlib.Path(folder), inputs)
+            except NodeDiedError:
+                _node.cache_clear()
+                raise
+
+
+@functools.cache
+def _node() -> Node:
+    """The process of Node that runs all models of this process."""
+    node = Node()
+    atexit.register(node.close)
+    return node

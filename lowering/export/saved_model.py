@@ -1,0 +1,65 @@
+"""Export to a SavedModel."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from lowering.export.directories import new_directory
+from lowering.export.entry import Entry, entries
+from lowering.export.verification import verify as compare
+from lowering.targets import Target, resolve
+
+
+def to_saved_model(
+    fun: Any,
+    args: Any,
+    path: str | os.PathLike[str],
+    *,
+    target: str | Target = "xla",
+    verify: bool = True,
+    tolerance: float | None = None,
+    **options: Any,
+) -> None:
+    """Writes a SavedModel that TensorFlow and TensorFlow Serving load without JAX.
+
+    Args:
+      fun: a JAX function, or several by the names of their signatures.
+      args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
+        functions those of each by name.
+      path: the directory; it must not exist, or be empty.
+      target: who will run the model, as for `convert`.
+      verify: whether to load the model and compare it with JAX.
+      tolerance: the largest error that is accepted, relative to the largest element of an output.
+      **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
+        `input_names`, `output_names`.
+
+    Raises:
+      FileExistsError: if there is something at `path`.
+      VerificationError: if the model does not compute what JAX computes.
+    """
+    with new_directory(path) as written:
+        made = entries(fun, args, resolve(True, target), **options)
+        save(made, str(written))
+        if verify:
+            for name, entry in made.items():
+                results = run(str(written), name, entry)
+                compare(f"the SavedModel {os.fspath(path)}", entry, results, tolerance)
+
+
+def save(made: Mapping[str, Entry], path: str) -> None:
+    """Writes entries as the signatures of a SavedModel."""
+    module = tf.Module()
+    module.variables_of_entries = [entry.variables for entry in made.values()]
+    signatures = {name: entry.concrete for name, entry in made.items()}
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(module, path, signatures, options)
+
+
+def run(path: str, name: str, entry: Entry) -> dict[str, Any]:
+    """The results of a signature of a saved model for the samples of its entry."""
+    signature = tf.saved_model.load(path).signatures[name]
+    named = zip(entry.specs, entry.samples, strict=True)
+    results = signature(**{spec.name: tf.constant(x) for spec, x in named})
+    return {output: results[output].numpy() for output in entry.outputs}

@@ -1,0 +1,173 @@
+"""The files of a TF.js graph model: the graph and its signature as JSON, weights beside it.
+
+The format is what the loader of `@tensorflow/tfjs-converter` 4.22 reads; see `io/types.ts` and
+`operations/operation_mapper.ts` there. A node is TensorFlow's `NodeDef` as JSON. The values of
+constants are no part of the nodes; they are weights.
+"""
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import json_format
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
+from tensorflow.python.grappler import tf_optimizer
+from tensorflow.python.training import saver
+
+from lowering.errors import UnsupportedError
+from lowering.export.frozen import Frozen, frozen
+
+# What `quantize` may be, and how many steps there are between the least and the largest weight.
+QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
+
+# The size of a file of weights; browsers keep files of this size.
+SHARD_BYTES = 4 * 1024 * 1024
+
+# The dtype in which TF.js holds weights of another.
+_HELD = {
+    np.dtype(np.float64): np.float32,
+    np.dtype(np.float16): np.float32,
+    np.dtype(np.int64): np.int32,
+    np.dtype(np.int16): np.int32,
+    np.dtype(np.int8): np.int32,
+    np.dtype(np.uint8): np.int32,
+    np.dtype(np.uint16): np.int32,
+}
+_DTYPES = ("float32", "int32", "bool", "complex64")
+
+# The passes of TensorFlow's optimizer that leave ops that TF.js knows.
+_PASSES = ("debug_stripper", "pruning", "constfold", "arithmetic", "dependency", "remap")
+
+
+def write(
+    concrete: Any,
+    directory: str | os.PathLike[str],
+    *,
+    quantize: str | None = None,
+    shard_bytes: int = SHARD_BYTES,
+) -> None:
+    """Writes a function as a graph model.
+
+    Args:
+      concrete: a concrete function of TensorFlow.
+      directory: where the files are written.
+      quantize: the dtype in which large weights are stored, of `QUANTIZATIONS`.
+      shard_bytes: the size of a file of weights.
+
+    Raises:
+      UnsupportedError: for a weight of a dtype that TF.js lacks.
+    """
+    directory = pathlib.Path(directory)
+    graph = frozen(concrete)
+    graph_def = _optimized(graph)
+    weights = list(_take_weights(graph_def))
+    directory.mkdir(parents=True, exist_ok=True)
+    entries, data = _encoded(weights, quantize)
+    shards = [data[i : i + shard_bytes] for i in range(0, len(data), shard_bytes)]
+    paths = [f"group1-shard{i}of{len(shards)}.bin" for i in range(1, len(shards) + 1)]
+    for path, shard in zip(paths, shards, strict=True):
+        (directory / path).write_bytes(shard)
+    model = {
+        "format": "graph-model",
+        "generatedBy": tf.__version__,
+        "convertedBy": "lowering",
+        "signature": {
+            "inputs": {name: _info(x) for name, x in graph.inputs.items()},
+            "outputs": {name: _info(x) for name, x in graph.outputs.items()},
+        },
+        "modelTopology": _with_zero_sizes(json_format.MessageToDict(graph_def)),
+        "weightsManifest": [{"paths": paths, "weights": entries}],
+    }
+    (directory / "model.json").write_text(json.dumps(model))
+
+
+def _with_zero_sizes(message: Any) -> Any:
+    """A message as JSON data, with the sizes of 0 that the conversion to JSON leaves out."""
+    if isinstance(message, list):
+        return [_with_zero_sizes(value) for value in message]
+    if not isinstance(message, dict):
+        return message
+    return {
+        key: [{"size": "0", **dim} for dim in value] if key == "dim" else _with_zero_sizes(value)
+        for key, value in message.items()
+    }
+
+
+def _info(x: tf.Tensor) -> dict[str, Any]:
+    dims = [{"size": str(-1 if dim is None else dim)} for dim in x.shape.as_list()]
+    dtype = types_pb2.DataType.Name(x.dtype.as_datatype_enum)
+    return {"name": x.name, "dtype": dtype, "tensorShape": {"dim": dims}}
+
+
+def _optimized(graph: Frozen) -> Any:
+    """The graph after TensorFlow's optimizer."""
+    meta_graph: meta_graph_pb2.MetaGraphDef = saver.export_meta_graph(
+        graph_def=graph.graph_def, graph=graph.graph
+    )
+    fetches = meta_graph_pb2.CollectionDef()
+    kept = [*graph.inputs.values(), *graph.outputs.values()]
+    fetches.node_list.value.extend(x.name for x in kept)
+    meta_graph.collection_def["train_op"].CopyFrom(fetches)
+    config = config_pb2.ConfigProto()
+    rewriters = config.graph_options.rewrite_options
+    rewriters.optimizers.extend(_PASSES)
+    rewriters.min_graph_nodes = -1
+    return tf_optimizer.OptimizeGraph(config, meta_graph)
+
+
+def _take_weights(graph_def: Any):
+    """Takes the values out of constants; yields their names and values."""
+    for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
+        for node in nodes:
+            if node.op == "Const":
+                value = tf.make_ndarray(node.attr["value"].tensor)
+                del node.attr["value"]
+                yield node.name, _held(node.name, value)
+
+
+def _held(name: str, value: np.ndarray) -> np.ndarray:
+    """A weight in a dtype of TF.js.
+
+    Raises:
+      UnsupportedError: if it does not fit.
+    """
+    held = value.astype(_HELD.get(value.dtype, value.dtype))
+    if held.dtype.name not in _DTYPES:
+        raise UnsupportedError(f"the constant {name!r} is {value.dtype}, which TF.js lacks")
+    if held.dtype.kind == "i" and not np.array_equal(held, value):
+        raise UnsupportedError(
+            f"the constant {name!r} has integers of more than 32 bits, which TF.js lacks"
+        )
+    return held
+
+
+def _encoded(weights, quantize) -> tuple[list[dict[str, Any]], bytes]:
+    """The entries of weights in the manifest, and their bytes one after the other."""
+    entries, parts = [], []
+    for name, value in weights:
+        described: dict[str, Any] = {
+            "name": name,
+            "shape": list(value.shape),
+            "dtype": value.dtype.name,
+        }
+        # Scalars and shapes are no weights that were trained.
+        if quantize is not None and value.dtype == np.float32 and value.ndim > 0 and value.size:
+            value, described["quantization"] = _quantized(value, quantize)
+        entries.append(described)
+        parts.append(np.ascontiguousarray(value).tobytes())
+    return entries, b"".join(parts)
+
+
+def _quantized(value: np.ndarray, dtype: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """A weight stored in fewer bits, and how it is restored: as `stored * scale + min`."""
+    if dtype == "float16":
+        return value.astype(np.float16), {"dtype": dtype, "original_dtype": "float32"}
+    steps = QUANTIZATIONS[dtype]
+    low, high = float(value.min()), float(value.max())
+    scale = (high - low) / steps or 1.0
+    stored = np.clip(np.rint((value - low) / scale), 0, steps).astype(dtype)
+    return stored, {"dtype": dtype, "min": low, "scale": scale, "original_dtype": "float32"}

@@ -1,0 +1,97 @@
+"""Compares what an exported model computes with JAX."""
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+
+import ml_dtypes
+import numpy as np
+
+from lowering.errors import LoweringError, UnsupportedError
+from lowering.export.entry import Entry
+
+_log = logging.getLogger("lowering.export")
+
+# The tolerance, in square roots of the epsilon of a dtype: runtimes sum in another order than JAX.
+_ROOTS = 4
+
+
+class VerificationError(LoweringError):
+    """An exported model does not compute what JAX computes."""
+
+    __init__ = Exception.__init__
+
+
+@contextlib.contextmanager
+def refusals(consumer: str, doing: str) -> Iterator[None]:
+    """A context in which errors of a converter or runtime become an UnsupportedError.
+
+    Args:
+      consumer: whose they are.
+      doing: what it does, as part of a sentence.
+    """
+    try:
+        yield
+    except (LoweringError, ImportError):
+        raise
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        ops = next((line for line in lines if line.startswith("TF Select ops:")), None)
+        reason = f"it lacks {ops.removeprefix('TF Select ops: ')}" if ops else " ".join(lines[:3])
+        raise UnsupportedError(
+            f"{consumer} failed to {doing}: {reason[:600]}. `python -m lowering show` lists the "
+            "ops, the primitives and lines that they come from, and the consumers that lack them"
+        ) from error
+
+
+def verify(
+    name: str, entry: Entry, results: Mapping[str, np.ndarray], tolerance: float | None
+) -> dict[str, float]:
+    """The worst error of each output, relative to its largest element.
+
+    Args:
+      name: what was exported, and where it was run.
+      entry: the entry.
+      results: what the runtime made of its samples, by name.
+      tolerance: the largest error that is accepted; by default a few square roots of the epsilon
+        of the output's dtype.
+
+    Raises:
+      VerificationError: if an output differs by more, or is of another shape.
+    """
+    errors, bad = {}, []
+    expected = entry.reference(*entry.samples)
+    for (output, actual), e in zip(results.items(), expected, strict=True):
+        if actual.shape != e.shape:
+            raise VerificationError(
+                f"{name}: the output {output!r} has the shape {actual.shape}, JAX gives {e.shape}"
+            )
+        errors[output] = _error(e, actual)
+        accepted = _tolerance(e.dtype) if tolerance is None else tolerance
+        _log.info("%s: the worst error of %s is %.2g", name, output, errors[output])
+        if not errors[output] <= accepted:
+            bad.append(f"{output!r} by {errors[output]:.2g}, where {accepted:.2g} is accepted")
+    if bad:
+        raise VerificationError(
+            f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
+            "With verify=False the model is returned all the same"
+        )
+    return errors
+
+
+def _tolerance(dtype: np.dtype) -> float:
+    if dtype.kind in "biu":
+        return 0.0
+    return _ROOTS * float(ml_dtypes.finfo(dtype).eps) ** 0.5
+
+
+def _error(expected: np.ndarray, actual: np.ndarray) -> float:
+    """The largest difference, relative to the largest finite element; NaN equals NaN."""
+    kind = np.complex128 if expected.dtype.kind == "c" else np.float64
+    e, a = expected.astype(kind), np.asarray(actual).astype(kind)
+    same = (e == a) | (np.isnan(e) & np.isnan(a))
+    with np.errstate(all="ignore"):
+        difference = np.where(same, 0, np.abs(e - a))
+    largest = np.max(np.abs(np.where(np.isfinite(e), e, 0)), initial=0)
+    worst = float(np.max(difference, initial=0))
+    return worst / float(largest) if largest and np.isfinite(worst) else worst

@@ -1,0 +1,401 @@
+"""Whether the sizes of arguments are what `polymorphic_shapes` says, and what follows from them.
+
+The JAX function is traced once for all sizes, so what the trace assumes of them has to be checked
+each time. A size that is known when ops are made is checked at once. Others are checked by ops:
+
+* an `Assert`, whose message names the argument, the dimension, the sizes and the specification;
+* for XLA, which leaves out an `Assert`, a `BroadcastTo` to a shape that is wrong if the sizes are.
+  XLA knows all sizes when it compiles, and refuses. Its message has the sizes, and the name of the
+  op, which says what is wrong. TensorFlow's own kernel makes an empty tensor.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from lowering import jax_compat
+from lowering.errors import ShapeError
+from lowering.frontend import solving
+from lowering.ops import constant, integers, names
+from lowering.ops.dims import Size
+
+Dim = Any  # An int or one of JAX's symbolic dimensions.
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """What is said of the shape of one argument.
+
+    Attributes:
+      name: such as `args[0]['x']`.
+      shape: its dimensions.
+      specification: the user's, or None.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    specification: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How dimension variables follow from the sizes of arguments, and what must be true of those.
+
+    Attributes:
+      arguments: what is said of the shapes.
+      places: the argument and the axis of each symbolic dimension.
+      steps: how each variable is found.
+      equations: the positions in `places` that are to be compared with what was found.
+      constraints: of each constraint its text, whether it is an equality, and the dimension that
+        is zero, or at least zero.
+      aliases: the variables in constraints that are expressions in others.
+    """
+
+    arguments: tuple[Argument, ...]
+    places: list[tuple[int, int]]
+    steps: list[solving.Step]
+    equations: list[int]
+    constraints: list[tuple[str, bool, Dim]]
+    aliases: dict[str, Dim]
+
+    def argument(self, place: int) -> Argument:
+        """The argument of a symbolic dimension."""
+        return self.arguments[self.places[place][0]]
+
+    def dim(self, place: int) -> Dim:
+        """A symbolic dimension."""
+        return self.argument(place).shape[self.places[place][1]]
+
+
+@functools.lru_cache(maxsize=1024)
+def plan(arguments: tuple[Argument, ...], scope: Any, constraints: tuple[str, ...]) -> Plan:
+    """How the sizes of arguments are checked.
+
+    Args:
+      arguments: what is said of their shapes.
+      scope: JAX's scope of the dimension variables; None if there are none.
+      constraints: the constraints of the scope that the user wrote.
+
+    Raises:
+      ValueError: if the shapes do not determine the variables in them, or in a constraint.
+    """
+    places = [
+        (i, axis)
+        for i, argument in enumerate(arguments)
+        for axis, dim in enumerate(argument.shape)
+        if not isinstance(dim, int)
+    ]
+    dims = [arguments[i].shape[axis] for i, axis in places]
+    steps, unsolved = solving.solve(dims)
+    if unsolved:
+        where = ", ".join(_place(arguments, *places[i]) for i in unsolved)
+        raise ValueError(f"cannot solve for the dimension variables in {where}")
+    done = {i for step in steps if step.is_equation for _, i, _ in step.terms}
+    equations = [i for i in range(len(dims)) if i not in done]
+    known = {step.name for step in steps}
+    checked, aliases = [], {}
+    # Without a symbolic dimension the constraints speak of nothing.
+    for text, is_equality, difference in jax_compat.dim_constraints(scope) if known else ():
+        if text not in constraints:  # JAX has derived it from another.
+            continue
+        for name in jax_compat.dim_variables(difference) - known:
+            aliases[name] = jax_compat.variable_in_scope(name, scope)
+            if not jax_compat.dim_variables(aliases[name]) <= known:
+                raise ValueError(
+                    f"polymorphic_constraints has {text!r}, but no shape has the variable {name}"
+                )
+        checked.append((text, is_equality, difference))
+    return Plan(arguments, places, steps, equations, checked, aliases)
+
+
+class Sizes:
+    """The sizes of arguments: ints where they are known, else int32 scalars.
+
+    Making one checks all that is known; the rest is checked by the ops of `assertions`.
+    """
+
+    def __init__(self, plan: Plan, tensors: Sequence[tf.Tensor]):
+        """
+        Args:
+          plan: how the sizes are checked.
+          tensors: the arguments. Their ranks are those of the plan.
+
+        Raises:
+          ShapeError: if sizes are known not to fit.
+        """
+        self._plan = plan
+        self._tensors = tensors
+        self._shapes: dict[int, tf.Tensor] = {}
+        self._open: list[_Check] = []
+        self._found: dict[str, Size] = {}
+        self._fixed_sizes()
+        sizes = [self._size(*place) for place in plan.places]
+        for step in plan.steps:
+            self._find(step, sizes)
+        for i in plan.equations:
+            self._equation(i, sizes[i])
+        for text, is_equality, difference in plan.constraints:
+            self._constraint(text, is_equality, difference)
+
+    @property
+    def variables(self) -> dict[str, tf.Tensor]:
+        """The value of each dimension variable, as an int32 scalar."""
+        return {
+            name: constant(value, "int32") if isinstance(value, int) else value
+            for name, value in self._found.items()
+        }
+
+    def assertions(self) -> list[tf.Operation]:
+        """Ops that fail if the sizes, which are not known yet, do not fit."""
+        with tf.name_scope("check_shapes"):
+            return [check.assertion() for check in self._open]
+
+    def _size(self, argument: int, axis: int) -> Size:
+        tensor = self._tensors[argument]
+        size = tensor.shape[axis]
+        if size is not None:
+            return size
+        if argument not in self._shapes:
+            self._shapes[argument] = tf.shape(tensor)
+        return _axis_size(self._shapes[argument], axis)
+
+    def _fixed_sizes(self) -> None:
+        for i, argument in enumerate(self._plan.arguments):
+            for axis, dim in enumerate(argument.shape):
+                if isinstance(dim, int):
+                    size = self._size(i, axis)
+                    pieces = f"{argument.name}.shape[{axis}] has size", size, f", not {dim}"
+                    self._check(size, "==", dim, pieces, argument)
+
+    def _find(self, step: solving.Step, sizes: Sequence[Size]) -> None:
+        """Finds a variable."""
+        places = [i for _, i, _ in step.terms]
+        argument = self._plan.argument(places[0])
+        verb = "has size" if len(places) == 1 else "have sizes"
+        has = f"{' and '.join(map(self._place, places))} {verb}", *(sizes[i] for i in places)
+        total: Size = 0
+        for weight, i, rest in step.terms:
+            size = _sum(sizes[i], -1, self._value(rest))
+            total = _sum(total, weight, size)
+        divisor = self._value(step.divisor)
+        if not isinstance(step.divisor, int):
+            pieces = *has, f"where {step.divisor} is zero, so that {step.name} may be anything"
+            self._check(divisor, "!=", 0, pieces, argument)
+            divisor = divisor if isinstance(divisor, int) else tf.where(divisor == 0, 1, divisor)
+        if isinstance(divisor, int) and divisor == 1:
+            value = total
+        else:
+            remainder = _OPERATIONS["mod"](total, divisor)
+            no_integer = f"which no integer {step.name} gives; divided by {step.divisor} it leaves"
+            self._check(remainder, "==", 0, (*has, no_integer, remainder), argument)
+            value = _OPERATIONS["floordiv"](total, divisor)
+        self._found[step.name] = value
+        # JAX takes for granted that no variable is zero, and so does the trace.
+        pieces = *has, f"so that {step.name} is", value, ", not at least 1"
+        self._check(value, ">=", 1, pieces, argument)
+
+    def _equation(self, place: int, size: Size) -> None:
+        """Checks that a dimension has the size that the variables give."""
+        expected = self._value(self._plan.dim(place))
+        pieces = f"{self._place(place)} has size", size, ", not", expected
+        self._check(size, "==", expected, pieces, self._plan.argument(place))
+
+    def _constraint(self, text: str, is_equality: bool, difference: Dim) -> None:
+        value, sign = self._value(difference), "==" if is_equality else ">="
+        pieces = f"polymorphic_constraints has {text!r}, but {difference} is", value
+        self._check(value, sign, 0, (*pieces, f", not {sign} 0"), None)
+
+    def _place(self, place: int) -> str:
+        return _place(self._plan.arguments, *self._plan.places[place])
+
+    def _value(self, dim: Dim) -> Size:
+        """The value of a dimension in the variables that have been found."""
+        variables = dict(self._found)
+        try:
+            if not jax_compat.dim_variables(dim) <= variables.keys():
+                for name, alias in self._plan.aliases.items():
+                    variables[name] = jax_compat.evaluate_dim(alias, self._found, _OPERATIONS)
+            return jax_compat.evaluate_dim(dim, variables, _OPERATIONS)
+        except ZeroDivisionError:
+            pieces = f"a divisor in {dim} is zero", *self._context(None)
+            raise ShapeError.because(_text(pieces)) from None
+
+    def _check(
+        self,
+        left: Size,
+        sign: str,
+        right: Size,
+        pieces: Sequence[str | Size],
+        argument: Argument | None,
+    ) -> None:
+        """Checks a comparison at once, or leaves it to an assertion.
+
+        Args:
+          left: a size.
+          sign: "==", ">=" or "!=".
+          right: a size.
+          pieces: what is wrong if the comparison is not true. The sizes in it are not negative if
+            it is.
+          argument: the argument that is to blame, if one is.
+        """
+        pieces = [*pieces, *self._context(argument)]
+        if not (isinstance(left, int) and isinstance(right, int)):
+            self._open.append(_Check(left, sign, right, pieces))
+        elif not _COMPARISONS[sign](left, right):
+            raise ShapeError.because(_text(pieces))
+
+    def _context(self, argument: Argument | None) -> list[str | Size]:
+        """The specification, and the variables that have been found."""
+        pieces: list[str | Size] = []
+        if argument is not None and argument.specification is not None:
+            pieces.append(f"; polymorphic_shapes {argument.specification!r} for {argument.name}")
+        for name, value in self._found.items():
+            pieces += [f"; {name} =", value]
+        return pieces
+
+
+@dataclasses.dataclass(frozen=True)
+class _Check:
+    """A comparison of sizes of which not all are known, and what to say if it is not true."""
+
+    left: Size
+    sign: str
+    right: Size
+    pieces: Sequence[str | Size]
+
+    def assertion(self) -> tf.Operation:
+        """An op that fails, when it runs or is compiled, if the comparison is not true."""
+        holds = _COMPARISON_OPS[self.sign](self.left, self.right)
+        stated = tf.raw_ops.Assert(condition=holds, data=_joined(self.pieces))
+        with tf.control_dependencies([stated]):
+            wrong = tf.cast(tf.logical_not(holds), tf.int32)
+            shape = tf.stack([*(x for x in self.pieces if not isinstance(x, str)), wrong])
+            name = names.for_op(_text([x for x in self.pieces if isinstance(x, str)]))
+            return tf.broadcast_to(constant([], "int32"), shape, name=name).op
+
+
+def with_rank(tensor: tf.Tensor, argument: Argument, check: bool) -> tf.Tensor:
+    """A tensor of the rank that its specification has, if TensorFlow does not know its rank.
+
+    Args:
+      tensor: the tensor.
+      argument: what is said of its shape.
+      check: whether an op is to fail if it has another rank.
+    """
+    if tensor.shape.rank is not None:
+        return tensor
+    assertions, rank = [], len(argument.shape)
+    if check:
+        found = tf.rank(tensor)
+        context = f"; polymorphic_shapes {argument.specification!r} for {argument.name}"
+        pieces = f"{argument.name} has", found, f"dimensions, not {rank}{context}"
+        assertions.append(_Check(found, "==", rank, pieces).assertion())
+    with tf.control_dependencies(assertions):
+        tensor = tf.identity(tensor)
+    tensor.set_shape([None] * rank)
+    return tensor
+
+
+@contextlib.contextmanager
+def checked(sizes: Sizes | None, check: bool) -> Iterator[tuple[dict[str, tf.Tensor], bool]]:
+    """A context in which ops are made that do not run unless the sizes fit.
+
+    It gives the values of dimension variables, and whether there are ops that check. If so,
+    arguments have to be made results of ops of the context, such as `Identity`: what uses those
+    depends on the checks, without an edge for each op, which would keep TensorFlow from fusing it.
+
+    Args:
+      sizes: the sizes of arguments; None if none is symbolic.
+      check: whether they are checked, as far as they are not known yet.
+    """
+    if sizes is None:
+        yield {}, False
+        return
+    assertions = sizes.assertions() if check else []
+    if not assertions:
+        yield sizes.variables, False
+        return
+    with tf.control_dependencies(assertions):
+        yield {name: tf.identity(x, name=name) for name, x in sizes.variables.items()}, True
+
+
+def _sum(x: Size, weight: int, y: Size) -> Size:
+    """`x + weight * y`, without ops that change nothing."""
+    if isinstance(y, int) or abs(weight) != 1:
+        y = weight * y
+    elif weight == -1:
+        return x - y if not (isinstance(x, int) and x == 0) else -y
+    if isinstance(x, int) and x == 0:
+        return y
+    return x if isinstance(y, int) and y == 0 else x + y
+
+
+def _axis_size(shape: tf.Tensor, axis: int) -> tf.Tensor:
+    return tf.raw_ops.StridedSlice(
+        input=shape,
+        begin=integers([axis]),
+        end=integers([axis + 1]),
+        strides=integers([1]),
+        shrink_axis_mask=1,
+    )
+
+
+def _place(arguments: Sequence[Argument], argument: int, axis: int) -> str:
+    return f"{arguments[argument].name}.shape[{axis}] = {arguments[argument].shape[axis]}"
+
+
+def _text(pieces: Sequence[str | Size]) -> str:
+    """Pieces of a sentence as one string."""
+    return " ".join(map(str, pieces)).replace(" ;", ";").replace(" ,", ",")
+
+
+def _joined(pieces: Sequence[str | Size]) -> list[str | Size]:
+    """Pieces of a sentence, those that are known joined to strings.
+
+    TensorFlow would print a backslash before each quotation mark.
+    """
+    joined: list[str | Size] = []
+    for piece in pieces:
+        known = str(piece).replace("'", "`") if isinstance(piece, str | int) else None
+        if known is not None and joined and isinstance(joined[-1], str):
+            joined[-1] = _text([joined[-1], known])
+        else:
+            joined.append(piece if known is None else known)
+    return joined
+
+
+def _either(known: Callable[..., Any], tensors: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation on sizes: `known` on ints, else `tensors`."""
+
+    def apply(x: Size, y: Size) -> Any:
+        are_known = isinstance(x, int) and isinstance(y, int)
+        return known(x, y) if are_known else tensors(x, y)
+
+    return apply
+
+
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "floordiv": _either(operator.floordiv, tf.math.floordiv),
+    "mod": _either(operator.mod, tf.math.floormod),
+    "max": _either(max, tf.maximum),
+    "min": _either(min, tf.minimum),
+}
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    ">=": operator.ge,
+    "!=": operator.ne,
+}
+
+_COMPARISON_OPS: Mapping[str, Callable[..., tf.Tensor]] = {
+    "==": tf.equal,
+    ">=": tf.greater_equal,
+    "!=": tf.not_equal,
+}

@@ -1,0 +1,191 @@
+"""Functions that reach wrapped containers other than through their arguments.
+
+A function may close over a `tf.Module`, be a method of one, or have one as a global name, and hand
+a container of it to JAX: `jax.tree.map(f, self.params)`. While JAX traces such a function, we call
+another one in its place. It has the same code, and finds plain containers where those of a module
+are. No object of the user's is changed; what the function writes into such a container is lost.
+
+It goes through variables of enclosing scopes, global names, default values, partial applications,
+methods and attributes of modules. It does not see through other objects, nor through functions that
+are compiled (`jax.jit`) or in other files. There a wrapper is what it is to JAX: a leaf.
+"""
+
+import dis
+import functools
+import re
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import tensorflow as tf
+
+from lowering.errors import LoweringError
+from lowering.frontend.containers import WRAPPERS, plain
+
+_NAMES = re.compile(r"\b(ListWrapper|_?DictWrapper|_?TupleWrapper)\b")
+
+
+def on_plain_containers(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function like `fun` in which the containers of modules are plain, results included.
+
+    It raises:
+      LoweringError: where JAX meets one that it does not know.
+    """
+
+    @functools.wraps(fun, updated=())
+    def on_plain(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return plain(_Views().of(fun)(*args, **kwargs))
+        except Exception as error:
+            found = _NAMES.search(str(error))
+            if found is None or isinstance(error, LoweringError):
+                raise
+            raise LoweringError(
+                f"JAX does not know the type {found[0]}, which TensorFlow gives to containers that "
+                "are attributes of a tf.Module. Pass the container as an argument, or keep it "
+                f"outside of the module. {type(error).__name__}: {error}"
+            ) from error
+
+    return on_plain
+
+
+class _Views:
+    """What takes the place of objects; the same object has the same view."""
+
+    def __init__(self):
+        # The objects are kept, so that their identities stay their own.
+        self._views: dict[int, tuple[Any, Any]] = {}
+
+    def of(self, value: Any) -> Any:
+        """The view of an object: the object itself if it reaches no wrapper."""
+        if id(value) in self._views:
+            return self._views[id(value)][1]
+        if not _reaches(value, set()):
+            return value
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if isinstance(value, tf.Module):
+            return self._module(value)
+        if isinstance(value, types.MethodType):
+            return types.MethodType(self.of(value.__func__), self.of(value.__self__))
+        if isinstance(value, functools.partial):
+            keywords = {name: self.of(x) for name, x in value.keywords.items()}
+            return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
+        return self._container(value)
+
+    def _keep(self, value: Any, view: Any) -> None:
+        self._views[id(value)] = value, view
+
+    def _container(self, container: Any) -> Any:
+        leaves, structure = jax.tree_util.tree_flatten(plain(container))
+        view = jax.tree_util.tree_unflatten(structure, map(self.of, leaves))
+        self._keep(container, view)
+        return view
+
+    def _function(self, fun: types.FunctionType) -> Any:
+        """A function with the same code; it shares the variables that reach no wrapper."""
+        reaching = [cell for cell in _cells(fun) if _reaches(cell.cell_contents, set())]
+        copies = {id(cell): types.CellType() for cell in reaching}
+        names = [name for name in _globals_of(fun) if _reaches(fun.__globals__[name], set())]
+        scope = dict(fun.__globals__) if names else fun.__globals__
+        closure = tuple(copies.get(id(cell), cell) for cell in fun.__closure__ or ())
+        view = types.FunctionType(fun.__code__, scope, fun.__name__, None, closure)
+        functools.update_wrapper(view, fun)
+        # It is kept before it is complete, as it may call itself.
+        self._keep(fun, view)
+        for cell in reaching:
+            copies[id(cell)].cell_contents = self.of(cell.cell_contents)
+        scope.update((name, self.of(fun.__globals__[name])) for name in names)
+        if fun.__defaults__:
+            view.__defaults__ = tuple(map(self.of, fun.__defaults__))
+        if fun.__kwdefaults__:
+            view.__kwdefaults__ = {k: self.of(value) for k, value in fun.__kwdefaults__.items()}
+        return view
+
+    def _module(self, module: Any) -> Any:
+        """An object with the state of a module, of a class that differs in what it looks up."""
+        views: Any = self
+        kind: Any = type(module)
+
+        def look_up(self: Any, name: str) -> Any:
+            value = kind.__getattribute__(self, name)
+            # Methods are those of the view already.
+            is_own = name.startswith("__") or isinstance(value, types.MethodType)
+            return value if is_own else views.of(value)
+
+        copied = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+        members = {**copied, "__getattribute__": look_up}
+        metaclass: Any = type(kind)
+        view = object.__new__(metaclass(kind.__name__, (kind,), members))
+        object.__setattr__(view, "__dict__", vars(module))
+        self._keep(module, view)
+        return view
+
+
+def _reaches(value: Any, seen: set[int]) -> bool:
+    """Whether a wrapper can be reached from an object; `seen` are the objects seen before."""
+    if type(value) in WRAPPERS:
+        return True
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    return any(_reaches(part, seen) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """The objects that an object gives access to."""
+    if isinstance(value, types.FunctionType):
+        named = (value.__globals__[name] for name in _globals_of(value))
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        return [*(cell.cell_contents for cell in _cells(value)), *named, *defaults]
+    if isinstance(value, tf.Module):
+        return list(vars(value).values())
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, types.ModuleType | type):
+        return []
+    try:
+        leaves = jax.tree_util.tree_leaves(value)
+    except (TypeError, ValueError):  # A dictionary whose keys have no order is no pytree.
+        return []
+    return [leaf for leaf in leaves if leaf is not value]
+
+
+def _cells(fun: types.FunctionType) -> list[types.CellType]:
+    """The variables of enclosing scopes that have a value."""
+    return [cell for cell in fun.__closure__ or () if _has_value(cell)]
+
+
+def _has_value(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is cell.cell_contents
+    except ValueError:
+        return False
+
+
+def _globals_of(fun: types.FunctionType) -> list[str]:
+    """The global names that a function reads; none if it also writes some.
+
+    Functions of other files are left alone, as there are many.
+    """
+    scope = fun.__globals__
+    found = [name for name in _global_names(fun.__code__) if name in scope]
+    return [name for name in found if getattr(scope[name], "__globals__", scope) is scope]
+
+
+@functools.lru_cache(maxsize=1024)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    names: set[str] = set()
+    codes = [code]
+    while codes:
+        code = codes.pop()
+        codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                return ()
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                names.add(instruction.argval)
+    return tuple(sorted(names))

@@ -1,0 +1,37 @@
+"""The containers that TensorFlow wraps around those that are attributes of its modules.
+
+A list, tuple or dictionary assigned to an attribute of a `tf.Module` becomes a container of another
+type, which JAX takes for a leaf. JAX could be told of these types, but only for the whole process
+and for good; so arguments and results are rewritten instead.
+"""
+
+from typing import Any
+
+import jax
+from tensorflow.python.trackable import data_structures
+
+_LISTS = (data_structures.ListWrapper, data_structures.List)
+_MAPPINGS = (data_structures._DictWrapper, data_structures.Mapping)
+WRAPPERS = (*_LISTS, *_MAPPINGS, data_structures._TupleWrapper)
+
+
+def plain(tree: Any) -> Any:
+    """A pytree without wrappers, whatever contains them; `tree` itself if there are none."""
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    if not any(type(leaf) in WRAPPERS for leaf in leaves):
+        return tree
+    return jax.tree_util.tree_unflatten(structure, map(_unwrapped, leaves))
+
+
+def _unwrapped(leaf: Any) -> Any:
+    """What a wrapper is for, with what it contains; any other leaf itself."""
+    if type(leaf) in _LISTS:
+        return plain(list(iter(leaf)))
+    if type(leaf) is data_structures.Mapping:
+        return plain(dict(leaf))
+    if type(leaf) is data_structures._DictWrapper:
+        return plain(leaf.__wrapped__)
+    if type(leaf) is data_structures._TupleWrapper:
+        items, kind = list(leaf), type(leaf.__wrapped__)
+        return plain(kind(*items) if hasattr(kind, "_fields") else kind(items))
+    return leaf

@@ -1,0 +1,287 @@
+"""Ops in terms of others, for consumers that lack them.
+
+`emission` asks here if the consumer of the graph takes an op in no dtype. A substitute is a
+function of the same operands; it emits ops that may have substitutes themselves.
+"""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops.constants import constant
+from lowering.ops.emission import cast, emit, substitute
+
+
+@substitute("ClipByValue")
+def _clip_by_value(x, low, high):
+    return emit("Minimum", emit("Maximum", x, low), high)
+
+
+@substitute("TruncateMod")
+def _truncate_mod(x, y):
+    """The remainder has the sign of the dividend."""
+    if x.dtype.is_floating:
+        return emit("Mul", emit("Sign", x), emit("FloorMod", emit("Abs", x), emit("Abs", y)))
+    return emit("Sub", x, emit("Mul", y, emit("TruncateDiv", x, y)))
+
+
+@substitute("TruncateDiv")
+def _truncate_div(x, y):
+    """The quotient rounded down, and one more where that is not the quotient rounded to zero."""
+    down = emit("FloorDiv", x, y)
+    remainder = emit("Sub", x, emit("Mul", down, y))
+    zero = constant(0, x.dtype)
+    is_negative = emit("NotEqual", emit("Less", x, zero), emit("Less", y, zero))
+    is_off = emit("LogicalAnd", is_negative, emit("NotEqual", remainder, zero))
+    return emit("AddV2", down, cast(is_off, x.dtype))
+
+
+@substitute("FloorMod")
+def _floor_mod(x, y):
+    return emit("Sub", x, emit("Mul", y, emit("FloorDiv", x, y)))
+
+
+@substitute("Invert")
+def _invert(x):
+    return emit("Sub", constant(-1, x.dtype), x)
+
+
+@substitute("Rint")
+def _rint(x):
+    return emit("Round", x)
+
+
+@substitute("Expm1")
+def _expm1(x):
+    """By the tangent of half the argument, which loses no digits of small arguments."""
+    half = emit("Mul", x, constant(0.5, x.dtype))
+    small = emit("Mul", emit("Tanh", half), emit("AddV2", emit("Exp", x), constant(1, x.dtype)))
+    large = emit("Sub", emit("Exp", x), constant(1, x.dtype))
+    is_small = emit("Less", emit("Abs", x), constant(1, x.dtype))
+    return emit("SelectV2", is_small, small, large)
+
+
+@substitute("Log1p")
+def _log1p(x):
+    """log(u) x / (u - 1) of u = 1 + x, rounded, corrects the digits that the sum has lost.
+
+    W. Kahan; see HP-15C Advanced Functions Handbook, 1982.
+    """
+    one = constant(1, x.dtype)
+    u = emit("AddV2", one, x)
+    difference = emit("Sub", u, one)
+    is_exact = emit("LogicalOr", emit("Equal", difference, x), emit("IsInf", u))
+    divisor = emit("SelectV2", emit("Equal", difference, constant(0, x.dtype)), one, difference)
+    corrected = emit("Mul", emit("Log", u), emit("RealDiv", x, divisor))
+    corrected = emit("SelectV2", emit("Equal", u, one), x, corrected)
+    return emit("SelectV2", is_exact, emit("Log", u), corrected)
+
+
+@substitute("IsInf")
+def _is_inf(x):
+    return emit("Equal", emit("Abs", x), constant(np.inf, x.dtype))
+
+
+@substitute("IsNan")
+def _is_nan(x):
+    return emit("NotEqual", x, x)
+
+
+@substitute("IsFinite")
+def _is_finite(x):
+    return emit("Less", emit("Abs", x), constant(np.inf, x.dtype))
+
+
+@substitute("Asinh")
+def _asinh(x):
+    """log(a + sqrt(a^2 + 1)) of the size a, without the digits that cancel."""
+    size, one = emit("Abs", x), constant(1, x.dtype)
+    root = emit("Sqrt", emit("AddV2", emit("Mul", size, size), one))
+    rest = emit("RealDiv", emit("Mul", size, size), emit("AddV2", one, root))
+    small = emit("Log1p", emit("AddV2", size, rest))
+    large = emit("AddV2", emit("Log", size), constant(np.log(2), x.dtype))
+    is_large = emit("Greater", size, constant(1e9, x.dtype))
+    return emit("Mul", emit("Sign", x), emit("SelectV2", is_large, large, small))
+
+
+@substitute("Acosh")
+def _acosh(x):
+    one = constant(1, x.dtype)
+    t = emit("Sub", x, one)
+    root = emit("Sqrt", emit("AddV2", emit("Mul", t, t), emit("AddV2", t, t)))
+    small = emit("Log1p", emit("AddV2", t, root))
+    large = emit("AddV2", emit("Log", x), constant(np.log(2), x.dtype))
+    return emit("SelectV2", emit("Greater", x, constant(1e9, x.dtype)), large, small)
+
+
+@substitute("Atanh")
+def _atanh(x):
+    one = constant(1, x.dtype)
+    quotient = emit("RealDiv", emit("AddV2", x, x), emit("Sub", one, x))
+    return emit("Mul", constant(0.5, x.dtype), emit("Log1p", quotient))
+
+
+@substitute("Sinh")
+def _sinh(x):
+    half = constant(0.5, x.dtype)
+    e = emit("Expm1", emit("Abs", x))
+    one = constant(1, x.dtype)
+    size = emit("Mul", half, emit("AddV2", e, emit("RealDiv", e, emit("AddV2", e, one))))
+    is_large = emit("Greater", e, constant(1e30, x.dtype))
+    large = emit("Exp", emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
+    return emit("Mul", emit("Sign", x), emit("SelectV2", is_large, large, size))
+
+
+@substitute("Cosh")
+def _cosh(x):
+    half = emit("Exp", emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
+    return emit("AddV2", half, emit("RealDiv", constant(0.25, x.dtype), half))
+
+
+@substitute("Tan")
+def _tan(x):
+    return emit("RealDiv", emit("Sin", x), emit("Cos", x))
+
+
+@substitute("Atan2")
+def _atan2(y, x):
+    """The angle in the right half plane, turned by half a turn where x is negative."""
+    zero, one = constant(0, x.dtype), constant(1, x.dtype)
+    larger = emit("Maximum", emit("Abs", x), emit("Abs", y))
+    is_infinite = emit("LogicalAnd", emit("IsInf", x), emit("IsInf", y))
+    divisor = emit("SelectV2", emit("Equal", larger, zero), one, larger)
+    ratios = [
+        emit("SelectV2", is_infinite, emit("Sign", z), emit("RealDiv", z, divisor)) for z in (y, x)
+    ]
+    steep = emit("Greater", emit("Abs", ratios[0]), emit("Abs", ratios[1]))
+    low = emit("SelectV2", emit("Equal", larger, zero), one, ratios[1])
+    low = emit("SelectV2", steep, one, low)
+    high = emit("SelectV2", steep, ratios[0], one)
+    flat = emit("Atan", emit("RealDiv", ratios[0], low))
+    quarter = emit("Mul", emit("Sign", y), constant(np.pi / 2, x.dtype))
+    up = emit("Sub", quarter, emit("Atan", emit("RealDiv", ratios[1], high)))
+    is_left = emit("Less", x, zero)
+    is_below = emit("Less", y, zero)
+    turn = emit("SelectV2", is_below, constant(-np.pi, x.dtype), constant(np.pi, x.dtype))
+    turned = emit("SelectV2", is_left, emit("AddV2", flat, turn), flat)
+    return emit("SelectV2", steep, up, turned)
+
+
+@substitute("TensorScatterAdd")
+def _tensor_scatter_add(tensor, index, updates, **_):
+    """The sum of the updates of each element, added to it."""
+    total = emit("ScatterNd", index, updates, _shape(tensor, index))
+    return emit("AddV2", tensor, total)
+
+
+@substitute("TensorScatterSub")
+def _tensor_scatter_sub(tensor, index, updates, **_):
+    total = emit("ScatterNd", index, updates, _shape(tensor, index))
+    return emit("Sub", tensor, total)
+
+
+def _shape(tensor: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
+    """The shape of a tensor, in the dtype of its index."""
+    known = tensor.shape.as_list()
+    if None not in known:
+        return constant(np.array(known), index.dtype)
+    return cast(tf.shape(tensor), index.dtype)
+
+
+@substitute("Square")
+def _square(x):
+    return emit("Mul", x, x)
+
+
+@substitute("Relu")
+def _relu(x):
+    return emit("Maximum", x, constant(0, x.dtype))
+
+
+@substitute("Rsqrt")
+def _rsqrt(x):
+    return emit("RealDiv", constant(1, x.dtype), emit("Sqrt", x))
+
+
+@substitute("Sign")
+def _sign(x):
+    zero = constant(0, x.dtype)
+    return emit(
+        "Sub", cast(emit("Greater", x, zero), x.dtype), cast(emit("Less", x, zero), x.dtype)
+    )
+
+
+@substitute("Greater")
+def _greater(x, y):
+    return emit("Less", y, x)
+
+
+@substitute("Erfc")
+def _erfc(x):
+    """Rational functions of the square, below 1 and above it.
+
+    The coefficients are those of S. L. Moshier, Cephes, `ndtrf.c`, 1989.
+    """
+    size, square = emit("Abs", x), emit("Mul", x, x)
+    small = emit("Sub", constant(1, x.dtype), emit("Mul", x, _horner(_ERF, square)))
+    safe = emit("Maximum", size, constant(1, x.dtype))
+    q = emit("RealDiv", constant(1, x.dtype), safe)
+    z = emit("Exp", emit("Neg", emit("Mul", safe, safe)))
+    y = emit("Mul", q, q)
+    is_middle = emit("Less", safe, constant(2, x.dtype))
+    factor = emit("SelectV2", is_middle, _horner(_ERFC_MIDDLE, y), _horner(_ERFC_TAIL, y))
+    tail = emit("Mul", emit("Mul", z, q), factor)
+    is_negative = emit("Less", x, constant(0, x.dtype))
+    tail = emit("SelectV2", is_negative, emit("Sub", constant(2, x.dtype), tail), tail)
+    return emit("SelectV2", emit("Less", size, constant(1, x.dtype)), small, tail)
+
+
+@substitute("Erf")
+def _erf(x):
+    """The polynomial of small arguments, and one minus the complement of large ones."""
+    square = emit("Mul", x, x)
+    small = emit("Mul", x, _horner(_ERF, square))
+    size = emit("Abs", x)
+    large = emit("Mul", emit("Sign", x), emit("Sub", constant(1, x.dtype), emit("Erfc", size)))
+    return emit("SelectV2", emit("Less", size, constant(1, x.dtype)), small, large)
+
+
+# erf(x) / x on [0, 1], and exp(x^2) x erfc(x) on [1, 2] and above, in x^2 and x^-2.
+_ERF = (
+    7.853861353153693e-5,
+    -8.010193625184903e-4,
+    5.188327685732524e-3,
+    -2.685381193529856e-2,
+    1.128358514861418e-1,
+    -3.761262582423300e-1,
+    1.128379165726710e0,
+)
+_ERFC_MIDDLE = (
+    2.326819970068386e-2,
+    -1.387039388740657e-1,
+    3.687424674597105e-1,
+    -5.824733027278666e-1,
+    6.210004621745983e-1,
+    -4.944515323274145e-1,
+    3.404879937665872e-1,
+    -2.741127028184656e-1,
+    5.638259427386472e-1,
+)
+_ERFC_TAIL = (
+    -1.047766399936249e1,
+    1.297719955372516e1,
+    -7.495518717768503e0,
+    2.921019019210786e0,
+    -1.015265279202700e0,
+    4.218463358204948e-1,
+    -2.820767439740514e-1,
+    5.641895067754075e-1,
+)
+
+
+def _horner(coefficients: Any, x: tf.Tensor) -> tf.Tensor:
+    value = constant(coefficients[0], x.dtype)
+    for coefficient in coefficients[1:]:
+        value = emit("AddV2", emit("Mul", value, x), constant(coefficient, x.dtype))
+    return value

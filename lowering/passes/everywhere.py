@@ -1,0 +1,64 @@
+"""Changes equations wherever they are: in a jaxpr, and in all jaxprs that its equations hold."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax.extend.core as jex_core
+
+from lowering.passes.jaxprs import Jaxpr
+
+
+class Everywhere:
+    """Applies a function to equations, those of inner jaxprs first.
+
+    What does not change stays the same object, and what several equations share stays shared: a
+    jaxpr that is called often has to be one jaxpr, to become one function of the graph.
+    """
+
+    def __init__(self, change: Callable[[jex_core.JaxprEqn], jex_core.JaxprEqn]):
+        """
+        Args:
+          change: returns what takes the place of an equation: one with the same operands and
+            results, or the equation itself.
+        """
+        self._change = change
+        # By identity, with the jaxpr itself, so that the identity stays its own.
+        self._jaxprs: dict[int, tuple[Jaxpr, Jaxpr]] = {}
+
+    def jaxpr(self, jaxpr: Jaxpr) -> Any:
+        """The changed jaxpr."""
+        if id(jaxpr) not in self._jaxprs:
+            self._jaxprs[id(jaxpr)] = jaxpr, self._changed(jaxpr)
+        return self._jaxprs[id(jaxpr)][1]
+
+    def _changed(self, jaxpr):
+        inner = getattr(jaxpr, "jaxpr", jaxpr)
+        if inner is not jaxpr:  # Since JAX 0.12 open and closed jaxprs are the same.
+            changed = self.jaxpr(inner)
+            return jaxpr if changed is inner else jaxpr.replace(jaxpr=changed)
+        eqns = [self._change(self._with_changed_jaxprs(eqn)) for eqn in jaxpr.eqns]
+        if are_same(eqns, jaxpr.eqns):
+            return jaxpr
+        effects = jaxpr.effects.union(*(eqn.effects for eqn in eqns))
+        return jaxpr.replace(eqns=eqns, effects=effects)
+
+    def _with_changed_jaxprs(self, eqn):
+        params = {name: self._value(value) for name, value in eqn.params.items()}
+        is_same = are_same(params.values(), eqn.params.values())
+        return eqn if is_same else eqn.replace(params=params)
+
+    def _value(self, value):
+        """A parameter, or a part of one."""
+        if isinstance(value, jex_core.ClosedJaxpr | jex_core.Jaxpr):
+            return self.jaxpr(value)
+        if not isinstance(value, tuple | list):
+            return value
+        items = list(map(self._value, value))
+        if are_same(items, value):
+            return value
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+
+
+def are_same(values: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether each value is the same object as its counterpart."""
+    return all(x is y for x, y in zip(values, others, strict=True))

@@ -1,0 +1,34 @@
+"""Keras on its JAX backend: the applications, with untrained weights."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT
+
+pytest.importorskip("keras")
+
+APPLICATIONS = (
+    "MobileNetV2",
+    "EfficientNetB0",
+    "ResNet50",
+    "DenseNet121",
+    "ConvNeXtTiny",
+    "NASNetMobile",
+)
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_an_application(name):
+    """In a process of its own, as TensorFlow imports Keras too, with another backend."""
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.frameworks.keras_applications", name],
+        env={**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-4000:]

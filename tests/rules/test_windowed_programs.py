@@ -1,0 +1,31 @@
+"""Programs around windowed ops survive TensorFlow's graph optimizer, and compute what JAX does."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.rules.windowed_programs import ROUND
+
+_BATCHES = 6
+_SIZE = 2 * ROUND // _BATCHES
+
+
+@pytest.mark.parametrize("batch", range(_BATCHES))
+@pytest.mark.parametrize("onednn", [True, False])
+def test_windowed_programs(batch, onednn):
+    first = (batch + _BATCHES * onednn) * _SIZE
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.rules.windowed_programs", str(first), str(first + _SIZE)],
+        cwd=ROOT,
+        env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": str(int(onednn))},
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stdout.splitlines()
+    failures = [pair for pair in itertools.pairwise(lines) if pair[1].startswith("FAILED")]
+    assert not failures
+    assert done.returncode == 0, f"the process ended in {lines[-1]}: {done.stderr[-2000:]}"
