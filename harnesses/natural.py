@@ -1,4 +1,7 @@
-"""Harnesses as natural targets are held to them: without NaN, and whatever the signs of zeros."""
+"""Harnesses as natural targets are held to them: without NaN, and whatever the signs of zeros.
+
+Subnormal numbers are zeros, too: XLA flushes them on the CPU, and so do some of the runtimes.
+"""
 
 import dataclasses
 from typing import Any
@@ -11,16 +14,17 @@ from harnesses.harness import Harness
 
 
 class _Natural(Harness):
-    """A harness whose arguments have a number in place of each NaN."""
+    """A harness whose arguments have a number in place of each NaN, and no subnormals."""
 
     def make_args(self, sample: int = 0) -> list[Any]:
-        return list(map(_without_nan, super().make_args(sample)))
+        return list(map(_usual, super().make_args(sample)))
 
 
 def natural(harness: Harness) -> Harness:
-    """The harness with arguments without NaN.
+    """The harness with arguments without NaN and subnormals.
 
-    The results may have anything where JAX has NaN, and zeros of either sign.
+    The results may have anything where JAX has NaN, and zeros of either sign or subnormals for
+    each other.
     """
     fields = {field.name: getattr(harness, field.name) for field in dataclasses.fields(harness)}
     derivatives = harness.derivatives and _compared(harness.derivatives)
@@ -29,10 +33,20 @@ def natural(harness: Harness) -> Harness:
     )
 
 
-def _without_nan(x: Any) -> Any:
+def _usual(x: Any) -> Any:
     if not isinstance(x, np.ndarray | np.generic) or not _may_be_nan(x.dtype):
         return x
-    return np.where(np.isnan(x), np.ones((), x.dtype), x).astype(x.dtype)
+    return _flushed(np.where(np.isnan(x), np.ones((), x.dtype), x).astype(x.dtype))
+
+
+def _flushed(x: np.ndarray) -> np.ndarray:
+    """An array with zeros, without a sign, in place of subnormals."""
+    if x.dtype.kind == "c":
+        parts = _flushed(np.stack([x.real, x.imag]))
+        return (parts[0] + 1j * parts[1]).astype(x.dtype)
+    # Arithmetic of float16 is that of float32, where its subnormals are not.
+    tiny = 0 if x.dtype == np.float16 else ml_dtypes.finfo(x.dtype).smallest_normal
+    return np.where(abs(x) < tiny, np.zeros((), x.dtype), x).astype(x.dtype)
 
 
 def _may_be_nan(dtype: np.dtype) -> bool:
@@ -42,7 +56,7 @@ def _may_be_nan(dtype: np.dtype) -> bool:
 
 
 def _compared(comparer: compare.Comparer) -> compare.Comparer:
-    """A comparer that ignores elements that are NaN in JAX, and the signs of zeros."""
+    """A comparer that ignores elements that are NaN in JAX, signs of zeros, and subnormals."""
 
     def compare_natural(expected, actual, args):
         return comparer(
@@ -55,9 +69,10 @@ def _compared(comparer: compare.Comparer) -> compare.Comparer:
 
 
 def _plain(x: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """`x` with zeros in place of -0, and what is NaN in the expected array as it is there."""
+    """`x` with zeros in place of what counts as 0, and with the NaN of the expected array."""
     if not _may_be_nan(x.dtype):
         return x
+    x = _flushed(x)
     if x.dtype.kind == "c":
         # Adding a positive zero to a part makes it positive, and changes nothing else.
         x = x + x.dtype.type(0)

@@ -23,7 +23,7 @@ import jax.extend.core as jex_core
 import numpy as np
 
 from lowering import jax_compat
-from lowering.targets import TARGETS, TF, Target, resolve
+from lowering.targets import CONSUMER, TARGETS, TF, Target, chain, resolve
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
@@ -68,6 +68,7 @@ class Rule:
       dtypes: the dtypes that the rule covers; None for all.
       keep_constants: whether operands known at lowering time reach `fun` as `np.ndarray`.
       held: whether `fun` takes values of all dtypes as the tensors that hold them.
+      of_consumers: whether the rule is that of consumers, which hold values in fewer dtypes.
     """
 
     fun: Callable[..., Any]
@@ -75,10 +76,15 @@ class Rule:
     dtypes: frozenset[np.dtype] | None = None
     keep_constants: bool = False
     held: bool = False
+    of_consumers: bool = False
 
-    def takes(self, dtype: Any) -> bool:
-        """Whether `fun` takes tensors that hold values of a dtype which TensorFlow lacks."""
-        return self.held or (self.dtypes is not None and dtype in self.dtypes)
+    def takes(self, dtype: Any, is_tensorflow_dtype: bool = False) -> bool:
+        """Whether `fun` takes tensors that hold values of `dtype` in another dtype.
+
+        A rule for a dtype that TensorFlow has expects it as it is, unless it is one of consumers.
+        """
+        is_named = self.dtypes is not None and dtype in self.dtypes
+        return self.held or (is_named and (self.of_consumers or not is_tensorflow_dtype))
 
 
 @dataclasses.dataclass
@@ -113,7 +119,8 @@ def _register(
     traits: Trait = Trait.NONE,
     replace: bool = False,
 ) -> None:
-    base = resolve(True, target)
+    base = target if isinstance(target, Target) else resolve(True, target)
+    new = dataclasses.replace(new, of_consumers=CONSUMER in chain(base))
     for primitive in primitives:
         if replace:
             _remove(primitive, base, new.dtypes)
@@ -145,7 +152,7 @@ def _remove(primitive: str, base: Target, dtypes: frozenset[np.dtype] | None) ->
 
 def _heirs(base: Target) -> list[Target]:
     """A target and those that inherit its rules."""
-    return [target for target in TARGETS.values() if base.name in _chain(target)]
+    return [target for target in (*TARGETS.values(), CONSUMER) if base in chain(target)]
 
 
 def _origin(rule: Rule) -> str:
@@ -290,8 +297,8 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
       dtype: the dtype.
       named: whether to find only rules that are restricted to dtypes, with this one among them.
     """
-    for name in _chain(target):
-        for candidate in _RULES.get((primitive, name), ()):
+    for base in chain(target):
+        for candidate in _RULES.get((primitive, base.name), ()):
             if not named if candidate.dtypes is None else dtype in candidate.dtypes:
                 return candidate
     return None
@@ -314,15 +321,5 @@ def all_or_nothing() -> Iterator[None]:
 
 def primitives(target: Target = TF) -> frozenset[str]:
     """The names of all primitives that have a rule on `target`."""
-    chain = _chain(target)
-    return frozenset(primitive for primitive, name in _RULES if name in chain)
-
-
-def _chain(target: Target) -> list[str]:
-    """The names of a target and of those that it inherits rules from."""
-    chain = []
-    name: str | None = target.name
-    while name is not None:
-        chain.append(name)
-        name = TARGETS[name].parent
-    return chain
+    names = {base.name for base in chain(target)}
+    return frozenset(primitive for primitive, name in _RULES if name in names)

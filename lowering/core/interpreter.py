@@ -17,7 +17,7 @@ from lowering.core.memory import Memory
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.formats import narrow
-from lowering.ops import constant, dtypes, integers, modes, names, values
+from lowering.ops import constant, dtypes, integers, kernels, modes, names, values
 from lowering.ops.dims import Dimensions
 from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
@@ -26,7 +26,7 @@ from lowering.passes.jaxprs import Jaxpr, jaxprs_among
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
-from lowering.targets import Mode, Target
+from lowering.targets import TF, Mode, Target
 from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
@@ -108,10 +108,13 @@ class Interpreter(Lowering):
     def known_equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """Lowers an equation on known operands, outside of the graph; returns its results.
 
-        It has no symbolic dimensions. The values of those of the program belong to the graph.
+        It has no symbolic dimensions. The values of those of the program belong to the graph. For
+        a consumer TensorFlow runs it, on the dtypes of the program.
         """
-        outside = Interpreter(self.target, Dimensions({}), self._program, self._memory)
-        return outside.equation(eqn, operands)
+        target = TF if self.target.holds else self.target
+        outside = Interpreter(target, Dimensions({}), self._program, self._memory)
+        with kernels.lowering_for(target):
+            return outside.equation(eqn, operands)
 
     def _lower(
         self,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from lowering.context import Context
 from lowering.formats import keys, narrow
-from lowering.ops import values
+from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
 from lowering.tensors import movement
@@ -46,11 +46,16 @@ class Known:
 
 
 class Narrow:
-    """Numbers of eight bits or fewer, held in wider dtypes."""
+    """Numbers that are held in other dtypes: of eight bits or fewer, or of what consumers lack."""
 
     def applies(self, ctx, rule, operands):
         dtype = narrow.dtype_of(ctx.eqn)
-        return dtype is not None and not rule.takes(dtype)
+        if dtype is None:
+            return False
+        is_tensorflow_dtype = dtype not in dtypes.NARROW
+        if is_tensorflow_dtype and rule.is_decomposition:
+            return False  # Its steps are held.
+        return not rule.takes(dtype, is_tensorflow_dtype)
 
     def hold(self, rule, value, aval):
         return narrow.known(value, getattr(aval, "dtype", None))

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.convert import convert
+from lowering.errors import UnsupportedError
 from lowering.frontend import naming
 from lowering.targets import Target
 
@@ -54,6 +55,50 @@ class Entry:
     def concrete(self) -> Any:
         """The traced function."""
         return self.function.get_concrete_function(*self.specs)
+
+    def without_empty(self) -> "Entry":
+        """The entry without inputs and outputs that have no elements, which LiteRT does not take.
+
+        Raises:
+          UnsupportedError: if no output is left.
+        """
+        results = self.concrete.structured_outputs
+        outputs = [name for name in self.outputs if 0 not in results[name].shape]
+        kept = [0 not in spec.shape for spec in self.specs]
+        if not outputs:
+            raise UnsupportedError("no result has an element, so that there is nothing to compute")
+        if all(kept) and len(outputs) == len(self.outputs):
+            return self
+
+        def run(*given: Any) -> dict[str, tf.Tensor]:
+            rest = iter(given)
+            tensors = [
+                next(rest) if is_kept else tf.zeros(spec.shape, spec.dtype)
+                for spec, is_kept in zip(self.specs, kept, strict=True)
+            ]
+            found = self.function(*tensors)
+            return {name: found[name] for name in outputs}
+
+        def kept_of(items: Sequence[Any]) -> list[Any]:
+            return [item for item, is_kept in zip(items, kept, strict=True) if is_kept]
+
+        def reference(*arrays: np.ndarray) -> list[np.ndarray]:
+            rest = iter(arrays)
+            full = [
+                next(rest) if is_kept else sample
+                for sample, is_kept in zip(self.samples, kept, strict=True)
+            ]
+            named = zip(self.outputs, self.reference(*full), strict=True)
+            return [x for name, x in named if name in outputs]
+
+        return dataclasses.replace(
+            self,
+            function=tf.function(run, autograph=False),
+            specs=kept_of(self.specs),
+            reference=reference,
+            samples=kept_of(self.samples),
+            outputs=outputs,
+        )
 
 
 def entries(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from lowering.export.entry import Entry, entry
 from lowering.export.frozen import frozen
@@ -13,6 +14,9 @@ from lowering.targets import ONNX
 
 # The default version of ONNX's set of operators; the newest that tf2onnx 1.17 writes.
 OPSET = 18
+
+_UNUSED = "unused"
+_FLOAT = tf.float32.as_datatype_enum
 
 
 def to_onnx(
@@ -55,14 +59,20 @@ def converted(made: Entry, opset: int) -> bytes:
     tf2onnx = import_package("tf2onnx", "onnx")
     graph = frozen(made.concrete)
     names = {x.name: name for name, x in (*graph.inputs.items(), *graph.outputs.items())}
+    inputs = [x.name for x in graph.inputs.values()]
+    if not inputs:
+        # tf2onnx takes no graph without inputs.
+        graph.graph_def.node.add(name=_UNUSED, op="Placeholder").attr["dtype"].type = _FLOAT
     with refusals("tf2onnx", "convert the graph"):
         proto, _ = tf2onnx.convert.from_graph_def(
             graph.graph_def,
-            input_names=[x.name for x in graph.inputs.values()],
+            input_names=inputs or [f"{_UNUSED}:0"],
             output_names=[x.name for x in graph.outputs.values()],
             opset=opset,
             tensors_to_rename=names,
         )
+    if not inputs:
+        del proto.graph.input[:]
     return proto.SerializeToString()
 
 

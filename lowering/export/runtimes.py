@@ -32,11 +32,19 @@ def run(consumer: str, entry: Entry) -> list[np.ndarray]:
       ImportError: if a package is missing.
     """
     results = {"tflite": _run_tflite, "onnx": _run_onnx, "tfjs": _run_tfjs}[consumer](entry)
-    return [results[name] for name in entry.outputs]
+    found = entry.concrete.structured_outputs
+    return [results[name] if name in results else _empty(found[name]) for name in entry.outputs]
+
+
+def _empty(x: tf.Tensor) -> np.ndarray:
+    return np.zeros(x.shape.as_list(), x.dtype.as_numpy_dtype)
 
 
 def _run_tflite(entry: Entry) -> dict[str, np.ndarray]:
     litert = import_package("ai_edge_litert.interpreter", "tflite")
+    if all(0 in x.shape for x in entry.concrete.structured_outputs.values()):
+        return {}
+    entry = entry.without_empty()
     converter = tf.lite.TFLiteConverter.from_concrete_functions([entry.concrete])
     with refusals("the TF Lite converter", "convert the graph"):
         model = converter.convert()

@@ -31,6 +31,8 @@ def to_tflite(
 ) -> bytes:
     """A TF Lite model.
 
+    LiteRT has no empty arrays, so the model lacks inputs and outputs without elements.
+
     Args:
       fun: a JAX function, or several by the names of their signatures.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
@@ -57,7 +59,9 @@ def to_tflite(
         raise ValueError('quantize="full" needs representative_data')
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
-    made = entries(fun, args, TFLITE, **options)
+    made = {
+        name: entry.without_empty() for name, entry in entries(fun, args, TFLITE, **options).items()
+    }
     model = converted(made, quantize, representative_data, allow_flex)
     if verify:
         accepted = 0.1 if tolerance is None and quantize else tolerance

@@ -1,8 +1,7 @@
-"""Narrow numbers as arguments and results of a program.
+"""Numbers that a program holds in other dtypes, as its arguments and results.
 
-There they have dtypes of their own. Inside of the program wider dtypes hold them; see
-`formats.narrow`.
-Between the two, TensorFlow can convert some dtypes in some modes only.
+There they have dtypes of their own; see `formats.narrow`. Between the two, TensorFlow can convert
+some dtypes of eight bits or fewer in some modes only.
 """
 
 import ml_dtypes
@@ -11,7 +10,7 @@ import tensorflow as tf
 
 from lowering.errors import UnsupportedError
 from lowering.formats.rounding import HAS_CAST
-from lowering.ops import dtypes, modes, values
+from lowering.ops import cast, dtypes, modes, values
 from lowering.targets import Mode
 
 # The dtypes that TensorFlow casts to and from integers of eight bits, but XLA does not.
@@ -26,8 +25,8 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     Raises:
       UnsupportedError: if TensorFlow cannot convert it in the current mode.
     """
-    if not dtypes.is_narrow(dtype):
-        return x
+    if dtype not in dtypes.NARROW:
+        return cast(x, dtypes.to_tf(dtype))
     if _has_cast(dtype):
         return tf.cast(x, dtypes.to_tf(dtype))
     if modes.current() is Mode.EAGER:
@@ -42,9 +41,9 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
       TypeError: if TensorFlow has no such dtype.
       UnsupportedError: as `enter`.
     """
-    if not dtypes.is_narrow(dtype):
-        return x
     to = dtypes.to_tf_argument(dtype)
+    if dtype not in dtypes.NARROW:
+        return cast(x, to)
     if _has_cast(dtype):
         return tf.cast(x, to)
     if modes.current() is Mode.EAGER:

@@ -4,7 +4,8 @@ A key is a few uint32 words. An array of keys is a uint32 tensor with one more d
 words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All other
 rules see a key as one unsigned integer: a key of two words is a uint64, so the tensor has the shape
 of the array of keys, and a rule that moves integers moves keys too. Keys of four words are two such
-tensors, and the equation is lowered for each.
+tensors, and the equation is lowered for each. For consumers, which have no such integers, it is lowered for
+each word.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.avals import is_key
 from lowering.context import Context
-from lowering.ops import bitcast, constant, integers
+from lowering.ops import bitcast, constant, dtypes, integers
 from lowering.ops.values import Value
 
 
@@ -34,15 +35,16 @@ def apply_to_integers(ctx: Context, *operands: Value) -> Any:
     eqn = ctx.eqn
     (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if is_key_aval(v.aval)}
     (num_words,) = jax_compat.key_shape(dtype)
-    num_parts = max(num_words // 2, 1)
+    size = 1 if dtypes.is_narrow(dtypes.WORD) else min(num_words, 2)
+    num_parts = num_words // size
     operand_parts = [
-        _integers(x, num_words) if is_key_aval(var.aval) else [x] * num_parts
+        _integers(x, num_words, size) if is_key_aval(var.aval) else [x] * num_parts
         for x, var in zip(operands, eqn.invars, strict=True)
     ]
-    integer = np.dtype(np.uint32 if num_words == 1 else np.uint64)
+    integer = np.dtype(np.uint32 if size == 1 else np.uint64)
     eqn_on_integers = jax_compat.replace_dtypes(eqn, lambda d: integer if is_key(d) else d)
     fill_value = eqn.params.get("fill_value")
-    if fill_value is not None and num_words > 1:
+    if fill_value is not None and size > 1:
         # It fills each word.
         both = fill_value * (1 + (1 << 32))
         eqn_on_integers = eqn_on_integers.replace(params={**eqn.params, "fill_value": both})
@@ -62,11 +64,13 @@ def is_key_aval(aval: Any) -> bool:
     return hasattr(aval, "dtype") and is_key(aval.dtype)
 
 
-def _integers(x: tf.Tensor | np.ndarray, num_words: int) -> list[Any]:
-    """Keys as arrays of integers: one of uint32 or uint64, or two of uint64 for four words."""
+def _integers(x: tf.Tensor | np.ndarray, num_words: int, size: int) -> list[Any]:
+    """Keys as arrays of integers of so many words: uint32 or uint64."""
     if isinstance(x, np.ndarray):
-        numbers = np.ascontiguousarray(x).view(np.uint32 if num_words == 1 else np.uint64)
+        numbers = np.ascontiguousarray(x, np.uint32).view(np.uint32 if size == 1 else np.uint64)
         return [numbers[..., i] for i in range(numbers.shape[-1])]
+    if size == 1 and num_words > 1:
+        return tf.unstack(x, num_words, axis=-1)
     if num_words == 1:
         return [tf.raw_ops.Squeeze(input=x, axis=[-1])]
     if num_words == 2:
@@ -79,7 +83,9 @@ def _integers(x: tf.Tensor | np.ndarray, num_words: int) -> list[Any]:
 def _words_of(parts: Sequence[tf.Tensor]) -> tf.Tensor:
     """The inverse of `_integers`."""
     first, *rest = parts
-    if first.dtype == tf.uint32:
+    if first.dtype.size == 4 and rest:
+        return tf.stack(parts, -1)
+    if first.dtype.size == 4:
         return tf.raw_ops.ExpandDims(input=first, axis=constant(-1, np.int32))
     if not rest:
         return bitcast(first, tf.uint32)

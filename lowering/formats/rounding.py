@@ -10,8 +10,11 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, modes
+from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
 from lowering.targets import Mode
+
+# What consumers hold as float32.
+_ROUNDED = frozenset(map(np.dtype, dtypes.LOW_PRECISION))
 
 # The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
@@ -57,14 +60,63 @@ def _format(dtype: np.dtype) -> _Format:
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Values of a narrow dtype as they are held, rounded or wrapped around.
 
-    `x` is float32 or float64 for a floating-point dtype, else integers of eight bits.
+    `x` is float32 or float64 for a floating-point dtype, else integers of eight bits, or int32 for
+    a consumer.
     """
+    if dtype in _ROUNDED:
+        return _round_halves(x, dtype)
     if dtype in dtypes.NARROW_FLOAT:
         return _round(x, dtype)
+    if x.dtype == tf.int32:
+        return _wrap(x, dtype)
     if dtype in dtypes.NARROW_UNSIGNED:
         return to_bits(x, dtype)
     unused = constant(8 - width(dtype), np.int8)
     return emit("RightShift", emit("LeftShift", cast(x, tf.int8), unused), unused)
+
+
+def _wrap(x, dtype):
+    """Integers in int32, wrapped around to the range of a dtype; words have the bits of int32."""
+    size = 1 << width(dtype)
+    if size > 1 << 31:
+        return x
+    period = constant(size, np.int32)
+    if not np.issubdtype(dtype, np.signedinteger) and dtype not in dtypes.NARROW_SIGNED:
+        return emit("FloorMod", x, period)
+    half = constant(size // 2, np.int32)
+    return emit("Sub", emit("FloorMod", emit("AddV2", x, half), period), half)
+
+
+def _round_halves(x, dtype):
+    """Rounds float32 to float16 or bfloat16, ties to even, without the bits of the numbers.
+
+    Adding a number whose last digit is the last that remains, and subtracting it, rounds.
+    """
+    info = ml_dtypes.finfo(dtype)
+    number = tf.dtypes.as_dtype(dtype)
+    if kernels.casts(tf.float32, number) and kernels.casts(number, tf.float32):
+        return tf.cast(tf.cast(x, number), tf.float32)
+
+    def times(value, factor):
+        return emit("Mul", value, constant(factor, np.float32))
+
+    size = emit("Abs", x)
+    is_large = emit("Greater", size, constant(2.0**64, np.float32))
+    scaled = emit("SelectV2", is_large, times(size, 2.0**-64), size)
+    # The number of one digit that is nearest (T. J. Dekker, 1971), or half of it if that is larger.
+    product = times(scaled, 2.0**23 + 1)
+    power = emit("Sub", product, emit("Sub", product, scaled))
+    power = emit("SelectV2", emit("Greater", power, scaled), times(power, 0.5), power)
+    least = float(info.smallest_subnormal)
+    unit = times(power, 2.0**-info.nmant)
+    unit = emit("SelectV2", is_large, unit, emit("Maximum", unit, constant(least, np.float32)))
+    shift = times(unit, 1.5 * 2.0**23)
+    rounded = emit("Sub", emit("AddV2", scaled, shift), shift)
+    rounded = emit("SelectV2", is_large, times(rounded, 2.0**64), rounded)
+    is_infinite = emit("Greater", rounded, constant(float(info.max), np.float32))
+    rounded = emit("SelectV2", is_infinite, constant(np.inf, np.float32), rounded)
+    is_finite = emit("Less", size, constant(np.inf, np.float32))
+    return emit("SelectV2", is_finite, emit("Mul", emit("Sign", x), rounded), x)
 
 
 def _round(x, dtype):

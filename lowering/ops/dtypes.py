@@ -1,9 +1,13 @@
 """JAX dtypes and TensorFlow dtypes, and the dtype to compute in where TensorFlow lacks a kernel."""
 
+import contextlib
+import contextvars
 import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
@@ -19,6 +23,9 @@ FLOAT = (*LOW_PRECISION, np.float32, np.float64)
 COMPLEX = (np.complex64, np.complex128)
 
 FLOAT0 = jax.dtypes.float0
+
+# What PRNG keys and random bits are made of.
+WORD = np.dtype(np.uint32)
 
 
 # Eight bits or fewer. TensorFlow has next to no kernels for these, and for some of them no dtype.
@@ -83,7 +90,28 @@ _CARRIER = {
 }
 
 
+# The dtypes that hold the values of those that the consumer of the graph has no arithmetic for.
+_HELD_FOR_CONSUMER: contextvars.ContextVar[Mapping[Any, np.dtype]] = contextvars.ContextVar(
+    "held for consumer", default=_HELD
+)
+
+
+@contextlib.contextmanager
+def holding(names: Mapping[str, str]) -> Iterator[None]:
+    """A context in which values of some dtypes are held in others; see `Target.holds`."""
+    token = _HELD_FOR_CONSUMER.set(_holding(tuple(names.items())))
+    try:
+        yield
+    finally:
+        _HELD_FOR_CONSUMER.reset(token)
+
+
 @functools.cache
+def _holding(names: tuple[tuple[str, str], ...]) -> Mapping[Any, np.dtype]:
+    held_for = {jnp.dtype(dtype): np.dtype(name) for dtype, name in names}
+    return {**{dtype: held_for.get(of, of) for dtype, of in _HELD.items()}, **held_for}
+
+
 def to_tf(dtype: Any) -> tf.DType:
     """The dtype of tensors that hold values of a JAX dtype in a program.
 
@@ -94,7 +122,10 @@ def to_tf(dtype: Any) -> tf.DType:
     Raises:
       TypeError: if there is none.
     """
-    return tf.dtypes.as_dtype(held(dtype)) if is_narrow(dtype) else to_tf_argument(dtype)
+    if is_narrow(dtype):
+        return tf.dtypes.as_dtype(held(dtype))
+    of_argument = to_tf_argument(dtype)
+    return tf.dtypes.as_dtype(held(WORD)) if avals.is_key(dtype) else of_argument
 
 
 @functools.cache
@@ -118,12 +149,12 @@ def to_tf_argument(dtype: Any) -> tf.DType:
 
 def is_narrow(dtype: Any) -> bool:
     """Whether tensors hold the values of a dtype in a wider one."""
-    return dtype in _HELD
+    return dtype in _HELD_FOR_CONSUMER.get()
 
 
 def held(dtype: Any) -> np.dtype:
     """The dtype that tensors hold the values of a narrow dtype in; any other dtype itself."""
-    return _HELD.get(dtype, dtype)
+    return _HELD_FOR_CONSUMER.get().get(dtype, dtype)
 
 
 def wider(dtype: tf.DType) -> tf.DType | None:

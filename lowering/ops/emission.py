@@ -150,6 +150,8 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
     if kernels.supports(op, dtype, attr):
         return _call(op, operands, attrs)
     carrier = dtypes.carrier(dtype)
-    if carrier is None or not kernels.supports(op, carrier, attr):
-        return _without_kernel(op, operands, attrs)
-    return _call_in(carrier, bitcast, op, operands, attrs)
+    if carrier is not None and kernels.supports(op, carrier, attr):
+        return _call_in(carrier, bitcast, op, operands, attrs)
+    if dtype == tf.bool and kernels.supports(op, tf.int32, attr):
+        return _call_in(tf.int32, cast, op, operands, attrs)
+    return _without_kernel(op, operands, attrs)

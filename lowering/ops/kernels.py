@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 from tensorflow.python.framework import kernels as tf_kernels
 
+from lowering.ops import dtypes
 from lowering.targets import Target, tables
 
 # What the consumer of the ops that are made now takes; None for TensorFlow.
@@ -50,7 +51,8 @@ def lowering_for(target: Target) -> Iterator[None]:
     """A context in which ops are made for a target."""
     token = _TABLE.set(tables.table(target.name) or None)
     try:
-        yield
+        with dtypes.holding(target.holds):
+            yield
     finally:
         _TABLE.reset(token)
 
@@ -66,6 +68,12 @@ def supports(op: str, dtype: tf.DType, attr: str = "T") -> bool:
     if table is not None:
         return dtype.name in table.get(op, ()) if attr else op in table
     return _tensorflow_supports(op, dtype, attr)
+
+
+def casts(source: tf.DType, to: tf.DType) -> bool:
+    """Whether a consumer converts between two dtypes; TensorFlow does."""
+    table = _TABLE.get()
+    return table is None or f"{source.name}->{to.name}" in table.get("Cast", ())
 
 
 @functools.cache

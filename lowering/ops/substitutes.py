@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops.constants import constant
+from lowering.ops import kernels
+from lowering.ops.constants import constant, integers
 from lowering.ops.emission import cast, emit, substitute
 
 
@@ -40,6 +41,60 @@ def _truncate_div(x, y):
 @substitute("FloorMod")
 def _floor_mod(x, y):
     return emit("Sub", x, emit("Mul", y, emit("FloorDiv", x, y)))
+
+
+@substitute("FloorDiv")
+def _floor_div(x, y):
+    """The quotient rounded to zero, and one less where that is not the quotient rounded down."""
+    if x.dtype.is_floating:
+        return emit("Floor", emit("RealDiv", x, y))
+    truncated = emit("TruncateDiv", x, y)
+    remainder = emit("Sub", x, emit("Mul", truncated, y))
+    zero = constant(0, x.dtype)
+    is_negative = emit("NotEqual", emit("Less", x, zero), emit("Less", y, zero))
+    is_off = emit("LogicalAnd", is_negative, emit("NotEqual", remainder, zero))
+    return emit("Sub", truncated, cast(is_off, x.dtype))
+
+
+@substitute("BitwiseAnd")
+def _bitwise_and(x, y):
+    """A sum is the exclusive or, and twice the bits in common; of halves, which do not overflow."""
+    if not kernels.supports("BitwiseXor", x.dtype):
+        return _by_nibbles(np.bitwise_and, x, y)
+    size = constant(1 << 16, x.dtype)
+
+    def common(x, y):
+        total = emit("AddV2", x, y)
+        return emit("FloorDiv", emit("Sub", total, emit("BitwiseXor", x, y)), constant(2, x.dtype))
+
+    high = common(emit("FloorDiv", x, size), emit("FloorDiv", y, size))
+    low = common(emit("FloorMod", x, size), emit("FloorMod", y, size))
+    return emit("AddV2", emit("Mul", high, size), low)
+
+
+@substitute("BitwiseOr")
+def _bitwise_or(x, y):
+    return emit("Sub", emit("AddV2", x, y), emit("BitwiseAnd", x, y))
+
+
+@substitute("BitwiseXor")
+def _bitwise_xor(x, y):
+    return _by_nibbles(np.bitwise_xor, x, y)
+
+
+def _by_nibbles(fun, x, y):
+    """A bitwise operation on int32 by a table for four bits."""
+    numbers = np.arange(16, dtype=np.int32)
+    table = constant(fun.outer(numbers, numbers).reshape(-1))
+    powers, size = constant(16 ** np.arange(8, dtype=np.int64), np.int32), constant(16, np.int32)
+    last = constant(-1, np.int32)
+
+    def nibbles(z):
+        return emit("FloorMod", emit("FloorDiv", emit("ExpandDims", z, last), powers), size)
+
+    index = emit("AddV2", emit("Mul", nibbles(x), size), nibbles(y))
+    found = emit("GatherV2", table, index, constant(0, np.int32))
+    return emit("Sum", emit("Mul", found, powers), integers([-1]))
 
 
 @substitute("Invert")
@@ -142,6 +197,27 @@ def _cosh(x):
 @substitute("Tan")
 def _tan(x):
     return emit("RealDiv", emit("Sin", x), emit("Cos", x))
+
+
+@substitute("Atan")
+def _atan(x):
+    return emit("Atan2", x, constant(1, x.dtype))
+
+
+@substitute("Asin")
+def _asin(x):
+    return emit("Atan2", x, _leg(x))
+
+
+@substitute("Acos")
+def _acos(x):
+    return emit("Atan2", _leg(x), x)
+
+
+def _leg(x):
+    """The other leg of a right triangle with hypotenuse 1."""
+    one = constant(1, x.dtype)
+    return emit("Sqrt", emit("Mul", emit("Sub", one, x), emit("AddV2", one, x)))
 
 
 @substitute("Atan2")

@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering.formats import narrow
+from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import rule
-from lowering.targets import PORTABLE, XLA
+from lowering.targets import CONSUMER, PORTABLE, XLA
 
 # The highest rank that the kernels of ArgMax and ArgMin take.
 _MAX_RANK = 7
@@ -39,6 +39,11 @@ def argmax_natural(ctx, x, *, axes, index_dtype, **_):
 @rule("argmax", "argmin", dtypes=dtypes.NARROW)
 def argmax_narrow(ctx, x, **_):
     return narrow.from_infinity(ctx, x)
+
+
+@rule("argmax", "argmin", target=CONSUMER, dtypes=words.WORDS)
+def argmax_words(ctx, x, **_):
+    return words.run_on_order(ctx, x)[0]
 
 
 def _first_extremum(ctx, x, *, axes, index_dtype, **_):

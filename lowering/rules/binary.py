@@ -7,18 +7,45 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
-from lowering.formats import narrow, rounding
+from lowering.formats import narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, extrema
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import PORTABLE, Mode
+from lowering.targets import CONSUMER, PORTABLE, TFJS, Mode
 from lowering.tensors import complex_division
 
 register_ops({"add": "AddV2", "mul": "Mul"}, modular=True, traits=Trait.MONOID)
 register_ops({"add_any": "AddV2"}, modular=True)
 register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
+
+
+@rule("mul", target=TFJS, dtypes=(np.int32,), keep_constants=True)
+def mul_tfjs(ctx, x, y, **_):
+    """TF.js multiplies in float64, so that large products are made of halves."""
+    for operand, other in ((x, y), (y, x)):
+        if isinstance(other, np.ndarray) and _is_exact_factor(other):
+            return emit("Mul", tensor(operand), constant(other))
+    return _product(tensor(x), tensor(y))
+
+
+@rule("square", target=TFJS, dtypes=(np.int32,))
+def square_tfjs(ctx, x, **_):
+    return _product(x, x)
+
+
+def _is_exact_factor(factor):
+    """Whether the products of all int32 and a factor are numbers of float64."""
+    sizes = np.abs(factor.astype(np.int64))
+    return bool(np.all((sizes <= 1 << 21) | (sizes & -sizes == sizes)))
+
+
+def _product(x, y):
+    size = constant(1 << 16, np.int32)
+    high = emit("Mul", emit("Mul", emit("FloorDiv", x, size), y), size)
+    return emit("AddV2", high, emit("Mul", emit("FloorMod", x, size), y))
+
 
 _EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
 rule("max", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.maximum(x, y))
@@ -40,6 +67,11 @@ def max_natural(ctx, x, y):
         ):
             return emit("Relu", operand)
     return emit("Maximum", tensor(x), tensor(y))
+
+
+@rule("max", "min", target=CONSUMER, dtypes=words.WORDS)
+def max_words(ctx, x, y):
+    return words.run_on_order(ctx, x, y)[0]
 
 
 @decomposition("max", dtypes=dtypes.COMPLEX)
@@ -121,6 +153,29 @@ def rem_integer(ctx, x, y):
     # Without signs both remainders are the same, and only FloorMod has kernels.
     remainder = emit("FloorMod" if x.dtype.is_unsigned else "TruncateMod", x, divisor)
     return remainder if is_zero is None else emit("SelectV2", is_zero, x, remainder)
+
+
+@decomposition("div", target=CONSUMER, dtypes=words.WORDS)
+def div_words(x, y):
+    """The quotient of half the dividend, twice, is at most one too small.
+
+    H. S. Warren, Hacker's Delight, 2nd edition, section 9-3.
+    """
+    x, y = jnp.broadcast_arrays(x, y)
+    one = np.uint32(1)
+    signed_y = lax.bitcast_convert_type(y, np.int32)
+    half = lax.bitcast_convert_type(x >> one, np.int32)
+    safe = jnp.where(signed_y > 0, signed_y, np.int32(1))
+    quotient = lax.bitcast_convert_type(lax.div(half, safe), np.uint32) << one
+    quotient = quotient + (x - quotient * y >= y).astype(np.uint32)
+    # A divisor with the highest bit goes into the dividend once or not at all.
+    quotient = jnp.where(signed_y < 0, (x >= y).astype(np.uint32), quotient)
+    return jnp.where(signed_y == 0, ~np.uint32(0), quotient)
+
+
+@decomposition("rem", target=CONSUMER, dtypes=words.WORDS)
+def rem_words(x, y):
+    return jnp.where(y == 0, x, x - lax.div(x, y) * y)
 
 
 def _safe_divisor(y):
@@ -227,6 +282,27 @@ def mulhi(x, y):
     middle = x_high * y_low + low
     upper = x_low * y_high + (middle & mask)
     return x_high * y_high + (middle >> half) + (upper >> half)
+
+
+@decomposition("mulhi", target=CONSUMER)
+def mulhi_words(x, y):
+    """By products of halves, as there are no wider integers."""
+    if x.dtype != np.uint32:
+        return (x.astype(np.int32) * y.astype(np.int32) >> np.iinfo(x.dtype).bits).astype(x.dtype)
+    half, mask = np.uint32(16), np.uint32(0xFFFF)
+    x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
+    middle = x_high * y_low + ((x_low * y_low) >> half)
+    upper = x_low * y_high + (middle & mask)
+    return x_high * y_high + (middle >> half) + (upper >> half)
+
+
+@decomposition("mulhi", target=CONSUMER, dtypes=(np.int32,))
+def mulhi_signed(x, y):
+    """A negative factor is 2^32 too large as a word."""
+    zero = np.int32(0)
+    unsigned = (lax.bitcast_convert_type(z, np.uint32) for z in (x, y))
+    high = lax.bitcast_convert_type(lax.mulhi(*unsigned), np.int32)
+    return high - jnp.where(x < 0, y, zero) - jnp.where(y < 0, x, zero)
 
 
 @rule("mulhi", dtypes=dtypes.NARROW)

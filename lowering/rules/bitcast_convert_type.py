@@ -6,16 +6,33 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.arrays import float_bits
 from lowering.avals import struct
-from lowering.formats import rounding
-from lowering.ops import dtypes
+from lowering.formats import rounding, words
+from lowering.ops import dtypes, kernels
 from lowering.registry import Trait, rule
+from lowering.targets import CONSUMER
 
 
 @rule("bitcast_convert_type", traits=Trait.ELEMENTWISE)
 def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     dtype = dtypes.to_tf(new_dtype)
     return x if x.dtype == dtype else tf.bitcast(x, dtype)
+
+
+@rule("bitcast_convert_type", target=CONSUMER, dtypes=(*words.WORDS, np.int32, np.float32))
+def bitcast_convert_type_words(ctx, x, **_):
+    """Words have the bits of int32. Consumers without a bitcast compute the bits of floats."""
+    source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
+    to = dtypes.to_tf(target)
+    if x.dtype == to and 4 == source.itemsize == target.itemsize:
+        return x
+    if {x.dtype, to} != {tf.int32, tf.float32}:
+        ctx.unsupported("it has no bits of this dtype")
+    if kernels.supports("Bitcast", x.dtype):
+        return tf.bitcast(x, to)
+    fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits
+    return ctx.lower(fun, x)
 
 
 @rule("bitcast_convert_type", dtypes=dtypes.NARROW)

@@ -4,10 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.formats import narrow, rounding
+from lowering.formats import narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
+from lowering.targets import CONSUMER
 
 register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
 register_ops({"not": "Invert"})
@@ -20,6 +21,29 @@ register_ops(
 @rule("population_count")
 def population_count(ctx, x):
     return cast(emit("PopulationCount", x), x.dtype)
+
+
+@decomposition("population_count", target=CONSUMER, dtypes=(np.int32, np.uint32))
+def population_count_words(x):
+    """Sums of neighbouring bits, then of pairs, and so on."""
+
+    def every(mask, shift):
+        return (lax.shift_right_logical(x, x.dtype.type(shift)) & mask) + (x & mask)
+
+    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
+        x = every(x.dtype.type(mask), shift)
+    return every(x.dtype.type(0xFFFF), 16)
+
+
+@rule("population_count", "clz", target=CONSUMER, dtypes=words.SHORT)
+def population_count_short(ctx, x):
+    """Of the number without its sign, which has zeros before it."""
+    dtype = ctx.in_avals[0].dtype
+    bits = 8 * dtype.itemsize
+    (count,) = narrow.run_on_held(ctx, rounding.narrow_to(x, np.dtype(f"uint{bits}")))
+    if ctx.eqn.primitive.name == "clz":
+        count = emit("Sub", count, constant(32 - bits, np.int32))
+    return count
 
 
 @rule("population_count", dtypes=dtypes.NARROW)

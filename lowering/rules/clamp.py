@@ -4,10 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.formats import words
 from lowering.ops import constant, dtypes, emit, extrema
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import PORTABLE
+from lowering.targets import CONSUMER, PORTABLE
 
 
 @rule("clamp", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.SELECTS)
@@ -23,6 +24,11 @@ def clamp_natural(ctx, low, x, high):
     if all(isinstance(y, np.ndarray) and y.ndim == 0 for y in (low, high)) and low <= high:
         return emit("ClipByValue", x, constant(low), constant(high))
     return emit("Minimum", emit("Maximum", x, tensor(low)), tensor(high))
+
+
+@rule("clamp", target=CONSUMER, dtypes=words.WORDS)
+def clamp_words(ctx, low, x, high):
+    return words.run_on_order(ctx, low, x, high)[0]
 
 
 @decomposition("clamp", dtypes=dtypes.BOOL)

@@ -1,8 +1,10 @@
 """Comparisons."""
 
+from lowering.formats import words
 from lowering.ops import dtypes, emit
 from lowering.registry import rule
 from lowering.rules.unary import register_ops
+from lowering.targets import CONSUMER
 from lowering.tensors.ordering import total_order
 
 register_ops(
@@ -26,6 +28,11 @@ rule("lt", "lt_to", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalAnd", _no
 rule("le", "le_to", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalOr", _not(x), y))
 rule("gt", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalAnd", x, _not(y)))
 rule("ge", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalOr", x, _not(y)))
+
+
+rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WORDS)(
+    lambda ctx, x, y: words.run_on_order(ctx, x, y)[0]
+)
 
 
 # In the order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, in which NaN equals itself.

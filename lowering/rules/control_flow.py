@@ -29,10 +29,25 @@ def cond(ctx, index, *operands, branches, **_):
     thunks = [functools.partial(run, branch) for branch in branches]
     if last == 1:
         results = tf.cond(emit("Greater", index, constant(0, index.dtype)), thunks[1], thunks[0])
+    elif ctx.target.is_natural:
+        results = _nested(ctx, index, thunks, 0)
     else:
         # TensorFlow runs the last branch for an index out of range.
         results = tf.switch_case(tf.maximum(index, 0), thunks)
     return results if ctx.out_avals else []
+
+
+def _nested(ctx, index, thunks, first):
+    """Branches by halves, as consumers have none but two; an index out of range is clamped."""
+    if len(thunks) == 1:
+        return thunks[0]()
+    half = len(thunks) // 2
+    low, high = (
+        functools.partial(_nested, ctx, index, part, start)
+        for part, start in ((thunks[:half], first), (thunks[half:], first + half))
+    )
+    is_high = emit("GreaterEqual", index, constant(first + half, index.dtype))
+    return tf.cond(is_high, high, low)
 
 
 @rule("platform_index")
@@ -82,7 +97,7 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
         return scan.unrolled() if unroll >= length else scan.loop(unroll)
     # XLA compiles the body even if it never runs, and then cannot take elements of empty arrays.
     loop = functools.partial(scan.loop, unroll)
-    return tf.switch_case(tf.minimum(ctx.size(length), 1), [scan.empty, loop])
+    return tf.cond(ctx.size(length) > 0, loop, scan.empty)
 
 
 def _unchanged(body, num_consts, num_carry):

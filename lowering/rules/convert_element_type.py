@@ -6,9 +6,10 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import jax_compat
-from lowering.formats import narrow, rounding
+from lowering.formats import narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, rule
+from lowering.targets import CONSUMER
 
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)
@@ -27,11 +28,47 @@ def convert_element_type(ctx, x, *, new_dtype, **_):
     return cast(x, dtype)
 
 
-def _saturate(x, dtype):
-    """Floats as integers, where TensorFlow's cast leaves open what NaN and large numbers give."""
+@rule(
+    "convert_element_type",
+    target=CONSUMER,
+    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION),
+)
+def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
+    """From the dtype that holds the values to that which holds the results, rounded once."""
+    source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
+    to = dtypes.to_tf(target)
+    if x.dtype.is_complex and not to.is_complex:
+        x = emit("Real", x, Tout=x.dtype.real_dtype)
+    if source == np.uint32 and not to.is_integer and to != tf.bool:
+        high, low = (cast(half, tf.float32) for half in words.halves(x))
+        x = emit("AddV2", emit("Mul", high, constant(2.0**16, np.float32)), low)
+    if x.dtype.is_floating and to.is_integer:
+        return _saturate_word(x) if target == np.uint32 else _saturate(x, to, np.iinfo(target))
+    result = cast(x, to)
+    return rounding.narrow_to(result, target) if dtypes.is_narrow(target) else result
+
+
+def _saturate_word(x):
+    """Floats as uint32: what int32 does not hold is converted without the highest bit."""
+    bit = 1 << 31
+    is_high = emit("GreaterEqual", x, constant(float(bit), np.float32))
+    low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), np.float32)), x)
+    words_of_low = _saturate(emit("Maximum", low, constant(0.0, np.float32)), tf.int32)
+    high = emit("AddV2", words_of_low, constant(-bit, np.int32))
+    is_above = emit("GreaterEqual", x, constant(2.0 * bit, np.float32))
+    return emit(
+        "SelectV2", is_above, constant(-1, np.int32), emit("SelectV2", is_high, high, words_of_low)
+    )
+
+
+def _saturate(x, dtype, limits=None):
+    """Floats as integers, where TensorFlow's cast leaves open what NaN and large numbers give.
+
+    `limits` are those of the integers, if they are narrower than `dtype`.
+    """
     if x.dtype in (tf.float16, tf.bfloat16):
         x = cast(x, tf.float32)
-    info = np.iinfo(dtype.as_numpy_dtype)
+    info = limits or np.iinfo(dtype.as_numpy_dtype)
     kind = x.dtype.as_numpy_dtype
     highest = kind(info.max)
     if int(highest) > info.max:

@@ -10,7 +10,7 @@ from jax import lax
 from lowering.arrays import computations
 from lowering.arrays.limits import highest, lowest
 from lowering.formats import narrow, rounding
-from lowering.ops import cast, constant, dtypes, emit
+from lowering.ops import cast, constant, dtypes, emit, kernels
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import XLA
 
@@ -19,10 +19,17 @@ from lowering.targets import XLA
 def cumsum(ctx, x, *, axis, reverse, **_):
     """Integers wrap around. Low precision is accumulated in float32 and rounded once each."""
     op = "Cumsum" if ctx.eqn.primitive.name == "cumsum" else "Cumprod"
+    if ctx.target.holds and not kernels.supports(op, x.dtype):
+        return ctx.lower(_by_steps, x, avals=ctx.in_avals, op=op, axis=axis, reverse=reverse)
     scan = functools.partial(emit, op, modular=True, reverse=reverse)
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         return cast(scan(cast(x, tf.float32), constant(axis, tf.int32)), x.dtype)
     return scan(x, constant(axis, tf.int32))
+
+
+def _by_steps(x, *, op, axis, reverse):
+    combine, identity = (lax.add, 0) if op == "Cumsum" else (lax.mul, 1)
+    return computations.scan(combine, x, identity, axis, reverse)
 
 
 @decomposition("cumsum", dtypes=dtypes.COMPLEX)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import cast, constant, dtypes
+from lowering.ops import bitcast, cast, constant, dtypes
 from lowering.registry import Trait, rule
 from lowering.tensors import movement
 
@@ -28,14 +28,14 @@ def empty(ctx, **_):
 @rule("iota_2x32_shape", traits=Trait.BROADCASTS)
 def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""
-    size = ctx.size(math.prod(shape))
+    size, word = ctx.size(math.prod(shape)), dtypes.to_tf(dtypes.WORD)
     if not isinstance(size, int) or size <= np.iinfo(np.int32).max:
-        low = tf.bitcast(_range(size), tf.uint32)
+        low = bitcast(_range(size), word)
         # The ops that use the high half broadcast it.
-        return constant(0, np.uint32), low if len(shape) == 1 else movement.reshape(ctx, low, shape)
+        return constant(0, word), low if len(shape) == 1 else movement.reshape(ctx, low, shape)
     x = _range(size, np.int64)
-    high = cast(tf.bitwise.right_shift(x, constant(32, np.int64)), tf.uint32)
-    return [movement.reshape(ctx, half, shape) for half in (high, cast(x, tf.uint32))]
+    high = cast(tf.bitwise.right_shift(x, constant(32, np.int64)), word)
+    return [movement.reshape(ctx, half, shape) for half in (high, cast(x, word))]
 
 
 def _range(size, dtype=np.int32):

@@ -12,6 +12,7 @@ from lowering import avals, jax_compat
 from lowering.ops import cast, constant, dtypes
 from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER
 from lowering.tensors import threefry
 
 
@@ -52,6 +53,19 @@ def threefry2x32(ctx, *operands):
     return threefry.threefry2x32(ctx, *operands, is_large=is_large)
 
 
+@decomposition("threefry2x32", target=CONSUMER)
+def threefry2x32_consumer(key0, key1, x0, x1):
+    """Op by op, which needs none but sums, products, shifts and the exclusive or of words."""
+    schedule = [key0, key1, key0 ^ key1 ^ np.uint32(threefry.PARITY)]
+    x0, x1 = x0 + schedule[0], x1 + schedule[1]
+    for i in range(5):
+        for distance in threefry.DISTANCES[i % 2]:
+            x0, x1 = _mix(x0, x1, int(distance))
+        x0 = x0 + schedule[(i + 1) % 3]
+        x1 = x1 + (schedule[(i + 2) % 3] + np.uint32(i + 1))
+    return x0, x1
+
+
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
 _DISTANCES = (((10, 26), (11, 21), (13, 27), (23, 5)), ((6, 20), (17, 11), (25, 10), (18, 20)))
 
@@ -60,7 +74,7 @@ def _mix(x, y, distance):
     """x + y, and the exclusive or of that with y rotated left; see `tensors.threefry`."""
     x = x + y
     high, low = y * np.uint32(1 << distance), lax.shift_right_logical(y, np.uint32(32 - distance))
-    return x, high ^ low ^ x
+    return x, (high + low) ^ x  # They have no bit in common.
 
 
 @decomposition("threefry4x32")
@@ -80,9 +94,8 @@ def threefry4x32(*operands):
 
 def _high_and_low(x, multiplier):
     """The halves of the 64-bit product of uint32s."""
-    product = lax.convert_element_type(x, np.uint64) * np.uint64(multiplier)
-    high = lax.shift_right_logical(product, np.uint64(32))
-    return lax.convert_element_type(high, np.uint32), x * np.uint32(multiplier)
+    multiplier = jnp.full(x.shape, multiplier, np.uint32)
+    return lax.mulhi(x, multiplier), x * multiplier
 
 
 @decomposition("philox2x32")
@@ -119,6 +132,39 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
     return new_key, cast(bits, dtypes.to_tf(dtype))
 
 
+@decomposition("rng_bit_generator", target=CONSUMER)
+def rng_bit_generator_words(key, *, shape, dtype, algorithm, **_):
+    """The same of words alone: `key` is the key and the counter, each as its low and high half."""
+    make = _threefry_words if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY else _philox_words
+    bits, used = make(key, tuple(shape))
+    counter = _advanced(key[2], key[3], jnp.full((), used, np.uint32))
+    return jnp.stack([key[0], key[1], *counter]), lax.convert_element_type(bits, dtype)
+
+
+def _advanced(low, high, steps):
+    """The words of a counter, `steps` later."""
+    later = low + steps
+    return later, high + (later < low).astype(np.uint32)
+
+
+def _philox_words(key, shape):
+    count = -(-math.prod(shape) // 4)
+    low, high = _advanced(key[2], key[3], lax.iota(np.uint32, count))
+    words = philox4x32(key[0], key[1], low, high, *jnp.broadcast_arrays(key[0], key[1], low)[:2])
+    flat = lax.reshape(jnp.stack(words, -1), (4 * count,))
+    # A slice of symbolic size would have to be proven to fit.
+    first = flat.at[lax.iota(np.int32, math.prod(shape))].get(mode="promise_in_bounds")
+    return lax.reshape(first, shape), count
+
+
+def _threefry_words(key, shape):
+    padded, halved, axis = _halved(shape)
+    count = math.prod(halved)
+    counters = _advanced(key[2], key[3], lax.reshape(lax.iota(np.uint32, count), halved))
+    pair = threefry2x32_p.bind(*jnp.broadcast_arrays(key[0], key[1], *counters))
+    return _joined(pair, shape, padded, axis), count
+
+
 def _philox_bits(ctx, state, shape, dtype):
     """Random bits, and by how much the counter advances.
 
@@ -144,15 +190,26 @@ def _threefry_bits(state, *, shape, dtype):
         low, high = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], shape)))
         joined = low.astype(np.uint64) | lax.shift_left(high.astype(np.uint64), np.uint64(32))
         return joined, jnp.full((), math.prod(shape), np.uint64)
-    # The first even dimension, or else the largest, is split into pairs: each counter makes one.
+    padded, halved, axis = _halved(shape)
+    pair = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], halved)))
+    return _joined(pair, shape, padded, axis), jnp.full((), math.prod(halved), np.uint64)
+
+
+def _halved(shape):
+    """The first even dimension, or else the largest, is split into pairs; each counter makes one.
+
+    Returns the shape of the words that are made, that of the counters, and the dimension.
+    """
     padded = list(shape) or [2]
     axis = next((i for i, d in enumerate(padded) if d % 2 == 0), int(np.argmax(padded)))
     padded[axis] += padded[axis] % 2
-    halved = [d // 2 if i == axis else d for i, d in enumerate(padded)]
-    pair = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], halved)))
+    return padded, [d // 2 if i == axis else d for i, d in enumerate(padded)], axis
+
+
+def _joined(pair, shape, padded, axis):
+    """Pairs of words in the order of the shape; what was padded is left out."""
     bits = lax.reshape(jnp.stack(pair, axis + 1), padded)
-    bits = bits[tuple(slice(d) for d in shape)] if shape else bits[0]
-    return bits, jnp.full((), math.prod(halved), np.uint64)
+    return bits[tuple(slice(d) for d in shape)] if shape else bits[0]
 
 
 def _symbolic_threefry_bits(state, shape):

@@ -5,10 +5,10 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays.computations import tree_reduce
-from lowering.formats import narrow, rounding
+from lowering.formats import narrow, rounding, words
 from lowering.ops import cast, dtypes, emit, integers
 from lowering.registry import decomposition, rule
-from lowering.targets import PORTABLE
+from lowering.targets import CONSUMER, PORTABLE
 
 
 @rule("reduce_sum", "reduce_prod")
@@ -60,6 +60,11 @@ def reduce_max_narrow(ctx, x, *, axes, **_):
     has_elements = all(isinstance(size, int) and size for size in sizes)
     has_infinity = dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype)
     return result if has_elements or has_infinity else rounding.clip(result, dtype)
+
+
+@rule("reduce_max", "reduce_min", target=CONSUMER, dtypes=words.WORDS)
+def reduce_max_words(ctx, x, **_):
+    return words.run_on_order(ctx, x)[0]
 
 
 @rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)

@@ -4,10 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import jax_compat
-from lowering.formats import narrow, rounding
-from lowering.ops import bitcast, cast, constant, dtypes, emit
+from lowering.formats import narrow, rounding, words
+from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
+from lowering.targets import CONSUMER
 
 
 @rule("shift_left", keep_constants=True, traits=Trait.ELEMENTWISE)
@@ -58,6 +59,89 @@ def _is_known_in_range(amount):
 def _in_range(amount):
     unsigned = dtypes.unsigned(amount.dtype)
     return emit("Less", bitcast(amount, unsigned), constant(8 * unsigned.size, unsigned))
+
+
+# By how much shifts to the left by 0 to 31 multiply.
+_POWERS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.int32)
+# What a logical shift by 0 to 31 adds to the arithmetic shift of a negative number.
+_SIGNS = np.append(np.int32(0), _POWERS[:0:-1])
+
+
+@rule("shift_left", target=CONSUMER, dtypes=(np.int32,), keep_constants=True)
+def shift_left_consumer(ctx, x, amount):
+    return _within_word(lambda x, n: emit("Mul", x, _looked_up(_POWERS, n)), tensor(x), amount)
+
+
+@rule("shift_right_logical", target=CONSUMER, dtypes=(np.int32,), keep_constants=True)
+def shift_right_logical_consumer(ctx, x, amount):
+    """The arithmetic shift of a negative number repeats its sign, which is taken away."""
+
+    def shift(x, n):
+        zero = constant(0, np.int32)
+        sign = emit("SelectV2", emit("Less", x, zero), _looked_up(_SIGNS, n), zero)
+        return emit("AddV2", _shift_arithmetic(x, n), sign)
+
+    return _within_word(shift, tensor(x), amount)
+
+
+@rule("shift_right_arithmetic", target=CONSUMER, dtypes=(np.int32,), keep_constants=True)
+def shift_right_arithmetic_consumer(ctx, x, amount):
+    if not _is_known_in_range(amount):
+        amount, last = tensor(amount), constant(31, np.int32)
+        amount = emit("SelectV2", _is_in_word(amount), amount, last)
+    return _shift_arithmetic(tensor(x), amount)
+
+
+def _shift_arithmetic(x, amount):
+    """A shift of int32 by 0 to 31; it is a division, or two of them for the highest power."""
+    if kernels.supports("RightShift", tf.int32):
+        return emit("RightShift", x, tensor(amount))
+    if isinstance(amount, np.ndarray) and amount.max(initial=0) < 31:
+        return emit("FloorDiv", x, _looked_up(_POWERS, amount))
+    steps = np.arange(32)
+    first, second = _POWERS[steps // 2], _POWERS[steps - steps // 2]
+    return emit(
+        "FloorDiv", emit("FloorDiv", x, _looked_up(first, amount)), _looked_up(second, amount)
+    )
+
+
+def _within_word(shift, x, amount):
+    """A shift of int32 whose result is zero for an amount that is out of range."""
+    if _is_known_in_range(amount):
+        return shift(x, amount)
+    amount, zero = tensor(amount), constant(0, np.int32)
+    is_inside = _is_in_word(amount)
+    return emit("SelectV2", is_inside, shift(x, emit("SelectV2", is_inside, amount, zero)), zero)
+
+
+def _is_in_word(amount):
+    above = emit("GreaterEqual", amount, constant(0, np.int32))
+    return emit("LogicalAnd", above, emit("Less", amount, constant(32, np.int32)))
+
+
+def _looked_up(table, amount):
+    """Elements of a table of 32 numbers."""
+    if isinstance(amount, np.ndarray):
+        return constant(table[amount])
+    return emit("GatherV2", constant(table), amount, constant(0, np.int32))
+
+
+@rule("shift_right_logical", target=CONSUMER, dtypes=words.SHORT_SIGNED)
+def shift_right_logical_short(ctx, x, amount):
+    """The bits of the number are those of an unsigned one."""
+    dtype = ctx.in_avals[0].dtype
+    unsigned = rounding.narrow_to(x, np.dtype(f"u{dtype.name}"))
+    (result,) = narrow.run_on_held(ctx, unsigned, amount)
+    return rounding.narrow_to(result, dtype)
+
+
+@rule("shift_right_arithmetic", target=CONSUMER, dtypes=words.SHORT_UNSIGNED)
+def shift_right_arithmetic_short(ctx, x, amount):
+    """The bits of the number are those of a signed one."""
+    dtype = ctx.in_avals[0].dtype
+    signed = rounding.narrow_to(x, np.dtype(dtype.name[1:]))
+    (result,) = narrow.run_on_held(ctx, signed, amount)
+    return rounding.narrow_to(result, dtype)
 
 
 @rule("shift_right_logical", dtypes=dtypes.NARROW)

@@ -4,10 +4,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering.formats import narrow
+from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, emit, move
 from lowering.registry import rule
-from lowering.targets import PORTABLE, XLA
+from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
 
@@ -51,6 +51,11 @@ def sort_xla(ctx, *operands, dimension, num_keys, **params):
 @rule("sort", dtypes=dtypes.NARROW)
 def sort_narrow(ctx, *operands, **_):
     return narrow.run_on_order(ctx, *operands)
+
+
+@rule("sort", target=CONSUMER, dtypes=words.WORDS)
+def sort_words(ctx, *operands, **_):
+    return words.run_on_order(ctx, *operands)
 
 
 def _sort_last(operands, num_keys, size):

@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from lowering.formats import narrow
+from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, move
 from lowering.registry import Trait, rule
-from lowering.targets import PORTABLE, XLA
+from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
 # Besides floats, the dtypes whose values are exact in float32.
@@ -50,6 +50,11 @@ def top_k_natural(ctx, x, *, k, axis=-1, **_):
 @rule("top_k", dtypes=dtypes.NARROW)
 def top_k_narrow(ctx, x, **_):
     return narrow.run_on_order(ctx, x)
+
+
+@rule("top_k", "approx_top_k", target=CONSUMER, dtypes=words.WORDS)
+def top_k_words(ctx, x, **_):
+    return words.run_on_order(ctx, x)
 
 
 @rule("approx_top_k", traits=Trait.SELECTS)

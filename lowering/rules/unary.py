@@ -7,9 +7,10 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import complex_math
-from lowering.ops import constant, dtypes, emit
+from lowering.formats import words
+from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import PORTABLE, TF
+from lowering.targets import CONSUMER, PORTABLE, TF
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
@@ -54,6 +55,14 @@ register_ops({"sign": "Sign"}, target=PORTABLE, dtypes=dtypes.FLOAT)
 @rule("sign", dtypes=dtypes.UNSIGNED)
 def sign_unsigned(ctx, x):
     return emit("Minimum", x, constant(1, x.dtype))
+
+
+@rule("sign", target=CONSUMER, dtypes=words.WORDS)
+def sign_words(ctx, x):
+    return cast(emit("NotEqual", x, constant(0, x.dtype)), x.dtype)
+
+
+rule("abs", target=CONSUMER, dtypes=words.WORDS)(lambda ctx, x: x)
 
 
 @decomposition("sign", dtypes=dtypes.COMPLEX)

@@ -2,6 +2,7 @@
 
 from lowering.targets.mode import Mode
 from lowering.targets.target import (
+    CONSUMER,
     CONSUMERS,
     ONNX,
     PORTABLE,
@@ -11,10 +12,12 @@ from lowering.targets.target import (
     TFLITE,
     XLA,
     Target,
+    chain,
     resolve,
 )
 
 __all__ = [
+    "CONSUMER",
     "CONSUMERS",
     "ONNX",
     "PORTABLE",
@@ -25,5 +28,6 @@ __all__ = [
     "XLA",
     "Mode",
     "Target",
+    "chain",
     "resolve",
 ]

@@ -9,6 +9,7 @@ have written; their results are the same where no NaN is involved, but for the s
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,29 +22,48 @@ class Target:
       has_tensorflow_kernels: whether TensorFlow's own kernels run what is not compiled; see
         `lowering.ops.tuning`.
       is_natural: whether its numerics are natural.
+      holds: for dtypes that the consumer has no arithmetic for, those in which programs hold their
+        values: the integers that fit, the same bits of words, or floats that are rounded.
     """
 
     name: str
     parent: str | None = None
     has_tensorflow_kernels: bool = True
     is_natural: bool = False
+    holds: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
 
 
-def _natural(name: str, parent: str) -> Target:
-    return Target(name, parent, has_tensorflow_kernels=False, is_natural=True)
+def _natural(name: str, parent: str, holds: Mapping[str, str] | None = None) -> Target:
+    return Target(name, parent, has_tensorflow_kernels=False, is_natural=True, holds=holds or {})
 
 
 TF = Target("tf")
 XLA = Target("xla", parent="tf")
 PORTABLE = _natural("portable", parent="tf")
-TFLITE = _natural("tflite", parent="portable")
-ONNX = _natural("onnx", parent="portable")
-TFJS = _natural("tfjs", parent="portable")
+
+# What the consumers of graphs have in common: all arithmetic is of int32 and float32.
+_HELD = {
+    **dict.fromkeys(("int8", "int16", "uint8", "uint16", "uint32"), "int32"),
+    **dict.fromkeys(("float16", "bfloat16"), "float32"),
+}
+CONSUMER = _natural("consumer", "portable", _HELD)
+TFLITE = _natural("tflite", "consumer", _HELD)
+ONNX = _natural("onnx", "consumer", _HELD)
+TFJS = _natural("tfjs", "consumer", _HELD)
 
 # The targets whose graphs something other than TensorFlow runs.
 CONSUMERS = (TFLITE.name, ONNX.name, TFJS.name)
 
 TARGETS = {target.name: target for target in (TF, XLA, PORTABLE, TFLITE, ONNX, TFJS)}
+
+
+def chain(target: Target) -> tuple[Target, ...]:
+    """A target and those that it inherits rules from, the nearest first."""
+    parents = {**TARGETS, CONSUMER.name: CONSUMER}
+    found = [target]
+    while found[-1].parent is not None:
+        found.append(parents[found[-1].parent])
+    return tuple(found)
 
 
 def resolve(enable_xla: bool, target: str | Target | None) -> Target:

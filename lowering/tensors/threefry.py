@@ -19,14 +19,14 @@ from lowering.context import Context
 from lowering.ops import constant, functions
 
 # Rotation distances, from Table 4 of the paper.
-_DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
+DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
 
 # A rotation multiplies by the first for its high bits. For its low bits it shifts by the second.
-_MULTIPLIERS = np.uint32(1) << _DISTANCES
-_SHIFTS = np.uint32(32) - _DISTANCES
+_MULTIPLIERS = np.uint32(1) << DISTANCES
+_SHIFTS = np.uint32(32) - DISTANCES
 
 # The constant of Skein's key schedule.
-_PARITY = 0x1BD11BDA
+PARITY = 0x1BD11BDA
 
 
 def threefry2x32(ctx: Context, *operands: tf.Tensor, is_large: bool) -> list[tf.Tensor]:
@@ -49,7 +49,7 @@ def _by_floats(key0, key1, x0, x1):
 
 
 def _rounds(four_rounds, amounts, key0, key1, x0, x1):
-    schedule = [key0, key1, _xor(_xor(key0, key1), constant(_PARITY, np.uint32))]
+    schedule = [key0, key1, _xor(_xor(key0, key1), constant(PARITY, np.uint32))]
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
     for i in range(5):
         # Constants are vectors, as each of their elements would be a node of its own.

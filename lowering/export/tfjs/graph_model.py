@@ -36,6 +36,7 @@ _HELD = {
     np.dtype(np.int8): np.int32,
     np.dtype(np.uint8): np.int32,
     np.dtype(np.uint16): np.int32,
+    np.dtype(np.uint32): np.int32,
 }
 _DTYPES = ("float32", "int32", "bool", "complex64")
 
@@ -138,7 +139,8 @@ def _held(name: str, value: np.ndarray) -> np.ndarray:
     held = value.astype(_HELD.get(value.dtype, value.dtype))
     if held.dtype.name not in _DTYPES:
         raise UnsupportedError(f"the constant {name!r} is {value.dtype}, which TF.js lacks")
-    if held.dtype.kind == "i" and not np.array_equal(held, value):
+    is_word = value.dtype == np.uint32
+    if held.dtype.kind == "i" and not is_word and not np.array_equal(held, value):
         raise UnsupportedError(
             f"the constant {name!r} has integers of more than 32 bits, which TF.js lacks"
         )

@@ -1,0 +1,47 @@
+"""Words: uint32 as consumers of graphs hold it, in int32 with the same bits.
+
+Sums, differences, products and bits are the same for both. The order is not: adding the least
+integer, which only changes the highest bit, maps one order to the other.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.context import Context
+from lowering.formats import narrow
+from lowering.ops import constant, dtypes, emit
+from lowering.ops.values import Value, full, is_known, tensor
+
+WORDS = (np.uint32,)
+
+# Integers of consumers that are held in more bits than they have.
+SHORT_SIGNED = (np.int8, np.int16)
+SHORT_UNSIGNED = (np.uint8, np.uint16)
+SHORT = SHORT_SIGNED + SHORT_UNSIGNED
+
+
+def run_on_order(ctx: Context, *operands: Value) -> list[tf.Tensor]:
+    """The results of an equation that orders its operands."""
+    flipped = [
+        _flipped(x) if var.aval.dtype == dtypes.WORD else x
+        for x, var in zip(operands, ctx.eqn.invars, strict=True)
+    ]
+    return [
+        _flipped(x) if var.aval.dtype == dtypes.WORD else x
+        for x, var in zip(narrow.run_on_held(ctx, *flipped), ctx.eqn.outvars, strict=True)
+    ]
+
+
+def _flipped(x: Value) -> Value:
+    least = np.iinfo(np.int32).min
+    x = full(x)
+    if is_known(x):
+        return np.asarray(x, np.int32) ^ np.int32(least)
+    return emit("AddV2", tensor(x), constant(least, np.int32))
+
+
+def halves(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The upper and the lower 16 bits of words, as int32 from 0 to 65535."""
+    size = constant(1 << 16, np.int32)
+    low = emit("FloorMod", x, size)
+    return emit("FloorMod", emit("FloorDiv", x, size), size), low
