@@ -4,8 +4,8 @@ A key is a few uint32 words. An array of keys is a uint32 tensor with one more d
 words. Rules that know of keys (`@rule(..., held=True)`) take and return such tensors. All other
 rules see a key as one unsigned integer: a key of two words is a uint64, so the tensor has the shape
 of the array of keys, and a rule that moves integers moves keys too. Keys of four words are two such
-tensors, and the equation is lowered for each. For consumers, which have no such integers, it is lowered for
-each word.
+tensors, and the equation is lowered for each. For consumers, which have no such integers, it is
+lowered for each word.
 """
 
 from collections.abc import Sequence

@@ -124,10 +124,12 @@ class Scan:
 
     def loop(self, unroll: int) -> list[tf.Tensor]:
         """By a loop, a step of which takes `unroll` elements, if the length is known."""
+        # Consumers have no lists, or lose them in loops inside of loops.
+        elements_of = _ElementArray if self.ctx.target.holds else _ElementList
         sources = [
-            _ElementList(self.ctx, aval, x) for x, aval in zip(self.xs, self.xs_avals, strict=True)
+            elements_of(self.ctx, aval, x) for x, aval in zip(self.xs, self.xs_avals, strict=True)
         ]
-        stacks = [_ElementList(self.ctx, aval) for aval in self.ys_avals]
+        stacks = [elements_of(self.ctx, aval) for aval in self.ys_avals]
         size = self.ctx.size(self.length)
         unroll = unroll if isinstance(size, int) else 1
         whole = size - size % unroll if isinstance(size, int) else size
@@ -137,8 +139,8 @@ class Scan:
             elements = [source.get(i) for source in sources]
             values, outputs = self._step(self.carried.all(values), elements)
             handles = tuple(
-                tf.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=y)
-                for handle, y in zip(handles, outputs, strict=True)
+                stack.put(handle, i, y)
+                for stack, handle, y in zip(stacks, handles, outputs, strict=True)
             )
             return self.carried.changing(values), handles
 
@@ -148,7 +150,8 @@ class Scan:
                 i = i + step
             return i, values, handles
 
-        shapes = (tf.TensorShape(()), self.carried.shapes, (tf.TensorShape(()),) * len(stacks))
+        handle_shapes = tuple(stack.handle.shape for stack in stacks)
+        shapes = (tf.TensorShape(()), self.carried.shapes, handle_shapes)
         i, values, handles = tf.while_loop(
             (lambda i, *_: i > stop) if self.reverse else (lambda i, *_: i < stop),
             loop_body,
@@ -228,6 +231,10 @@ class _ElementList:
         element.set_shape(avals.static_shape(self._shape))
         return element
 
+    def put(self, handle: tf.Tensor, i: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        """A list like this one with another element `i`."""
+        return tf.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=x)
+
     def stacked(self, handle: tf.Tensor) -> tf.Tensor:
         """The array of the elements of a list like this one."""
         return tf.raw_ops.TensorListStack(
@@ -236,6 +243,28 @@ class _ElementList:
             element_dtype=self._dtype,
             num_elements=self._size if isinstance(self._size, int) else -1,
         )
+
+
+class _ElementArray:
+    """The elements of an array along its first axis; see `_ElementList`."""
+
+    def __init__(self, ctx: Context, aval: Any, x: Value | None = None):
+        if x is None:
+            shape = ctx.shape(avals.physical_shape(aval))
+            self.handle = tf.zeros(shape, dtypes.to_tf(aval.dtype))
+            self.handle.set_shape(_static_shape(aval))
+        else:
+            self.handle = tensor(x, aval.dtype)
+
+    def get(self, i: tf.Tensor) -> tf.Tensor:
+        return move("GatherV2", self.handle, i, constant(0, np.int32))
+
+    def put(self, handle: tf.Tensor, i: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        index, first = tf.reshape(i, integers([1, 1])), constant(0, np.int32)
+        return move("TensorScatterUpdate", handle, index, tf.expand_dims(x, first))
+
+    def stacked(self, handle: tf.Tensor) -> tf.Tensor:
+        return handle
 
 
 def _select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

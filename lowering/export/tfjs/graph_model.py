@@ -80,10 +80,20 @@ def write(
             "inputs": {name: _info(x) for name, x in graph.inputs.items()},
             "outputs": {name: _info(x) for name, x in graph.outputs.items()},
         },
-        "modelTopology": _with_zero_sizes(json_format.MessageToDict(graph_def)),
+        "modelTopology": _topology(graph_def),
         "weightsManifest": [{"paths": paths, "weights": entries}],
     }
     (directory / "model.json").write_text(json.dumps(model))
+
+
+def _topology(graph_def: Any) -> dict[str, Any]:
+    """A graph as JSON data."""
+    topology = _with_zero_sizes(json_format.MessageToDict(graph_def))
+    for function in topology.get("library", {}).get("function", ()):
+        # What is empty is left out, but the loader asks for these.
+        function["signature"] = {"inputArg": [], "outputArg": [], **function["signature"]}
+        function.setdefault("nodeDef", [])
+    return topology
 
 
 def _with_zero_sizes(message: Any) -> Any:
