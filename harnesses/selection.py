@@ -35,8 +35,8 @@ class Selection:
       share: which of the variants that match: all, none but the plain harnesses, or a part; see
         `_variants`.
       per_harness: in which of the modes and on which of the targets each harness is run: in "all"
-        of them, in "two" modes on a target each, in "one" mode on one target, or "half" of the
-        harnesses of each primitive and dtype in one. Which they are differs from turn to turn;
+        of them, in "one" mode on one target, or "half" of the harnesses of each primitive and dtype
+        in one. Which they are differs from turn to turn;
         besides, cells that a limitation covers are always run. A part of the variants has at most
         each mode on one target.
     """
@@ -48,7 +48,7 @@ class Selection:
     devices: Sequence[str] = ("cpu",)
     variants: Sequence[str] = ("*",)
     share: str = "part"
-    per_harness: str = "two"
+    per_harness: str = "one"
 
     def as_data(self) -> dict[str, Any]:
         """The selection as JSON data; the same whatever the order of the filters."""
@@ -88,13 +88,12 @@ class Selection:
                 return cells
             drawn = _drawn(turn, variant, harness.name)
             has = list(dict.fromkeys(c.mode for c in cells))
-            count = {"all": len(has), "two": 2}.get(self.per_harness, 1)
+            if self.per_harness != "all":
+                has = has[drawn // len(targets) % max(len(has), 1) :][:1]
             if variant == PLAIN and half and harness.name not in half:
-                count = 0
-            first = drawn // len(targets) % max(len(has), 1)
+                has = []
             # Neighbours are on different targets.
-            run_in = [*has[first:], *has[:first]][:count]
-            on = {mode: targets[(drawn + i) % len(targets)] for i, mode in enumerate(run_in)}
+            on = {mode: targets[(drawn + i) % len(targets)] for i, mode in enumerate(has)}
             return [
                 c for c in cells if on.get(c.mode) == c.target or cell.find_limitation(harness, c)
             ]

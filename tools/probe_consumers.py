@@ -219,8 +219,21 @@ def _of_passes() -> list[list[Example]]:
         ),
         "amounts": (integers, amounts, ["LeftShift", "RightShift"]),
     }
+    total = [
+        [
+            Example(
+                "Sum",
+                {"keep_dims": False},
+                [np.stack([integers, amounts * 3]).astype(dtype), last],
+                [False, True],
+                tf.as_dtype(dtype),
+            )
+        ]
+        for dtype in (np.int32, np.int64)
+        for last in [np.array([0], np.int32)]
+    ]
     bits = Example("Bitcast", {"type": tf.int32}, [numbers], [False], tf.int32)
-    found = [[bits]]
+    found = [[bits], *total]
     for kind, ops in unary.items():
         x = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [x], [False], tf.as_dtype(kind))] for op in ops]

@@ -169,7 +169,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
     with contextlib.closing(Database(path)) as database:
         found = [
             sweep
-            for per_harness in ("all", "two")
+            for per_harness in ("all", "one")
             for sweep, ran in database.finished(Selection(per_harness=per_harness).as_data())
             if ran == versions()
         ]

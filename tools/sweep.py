@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         devices=args.device or ("cpu",),
         variants=args.variant or ("*",),
         share=args.variants,
-        per_harness=args.per_harness or ("all" if any(_filters(args)) else "two"),
+        per_harness=args.per_harness or ("all" if any(_filters(args)) else "one"),
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
@@ -231,11 +231,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--per-harness",
-        choices=("two", "all", "one", "half"),
-        help="in which of the selected modes and targets each harness is run: in two of the modes, "
-        "on a target each, in all of them, in one, or half of the harnesses in one; by default in "
-        "all if something is selected, else in two. Which they are differs from run to run; cells "
-        "of limitations are always run",
+        choices=("one", "all", "half"),
+        help="in which of the selected modes and targets each harness is run: in one of them, in "
+        "all, or half of the harnesses in one; by default in all if something is selected, else in "
+        "one. Which it is differs from run to run; cells of limitations are always run",
     )
     parser.add_argument(
         "--workers", type=int, metavar="N", help="number of processes; one per core by default"

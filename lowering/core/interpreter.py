@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat, registry
@@ -26,7 +27,7 @@ from lowering.passes.jaxprs import Jaxpr, jaxprs_among
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
-from lowering.targets import TF, Mode, Target
+from lowering.targets import PORTABLE, Mode, Target
 from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
@@ -111,7 +112,7 @@ class Interpreter(Lowering):
         It has no symbolic dimensions. The values of those of the program belong to the graph. For
         a consumer TensorFlow runs it, on the dtypes of the program.
         """
-        target = TF if self.target.holds else self.target
+        target = PORTABLE if self.target.holds else self.target
         outside = Interpreter(target, Dimensions({}), self._program, self._memory)
         with kernels.lowering_for(target):
             return outside.equation(eqn, operands)
@@ -123,6 +124,9 @@ class Interpreter(Lowering):
         representations: Sequence[Representation],
     ) -> list[Value]:
         """Lowers an equation in the first of the representations that applies to it."""
+        if self.target.holds and _is_empty(eqn):
+            # Consumers stumble over operands and results without elements.
+            return [np.zeros(var.aval.shape, var.aval.dtype) for var in eqn.outvars]
         token = _EQUATION.set(eqn)
         try:
             rule = self._rule(eqn)
@@ -274,6 +278,14 @@ class Interpreter(Lowering):
         return Interpreter(
             self.target, Dimensions(variables), self._program, self._memory, self._functions
         )
+
+
+def _is_empty(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether no result of an equation has an element, and nothing else comes of it."""
+    results = [var.aval for var in eqn.outvars]
+    if eqn.effects or not results:
+        return False
+    return all(0 in getattr(x, "shape", ()) and not avals.is_key(x.dtype) for x in results)
 
 
 class _Scopes(contextlib.ExitStack):

@@ -4,6 +4,9 @@ Sums, differences, products and bits are the same for both. The order is not: ad
 integer, which only changes the highest bit, maps one order to the other.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -38,6 +41,28 @@ def _flipped(x: Value) -> Value:
     if is_known(x):
         return np.asarray(x, np.int32) ^ np.int32(least)
     return emit("AddV2", tensor(x), constant(least, np.int32))
+
+
+def run_on_indices(
+    ctx: Context, *operands: Value, data: Sequence[int] = (0,), **params: Any
+) -> list[tf.Tensor]:
+    """The results of an equation whose operands but those at `data` are indices.
+
+    An index that int32 does not hold is behind every array. `params` replace parameters.
+    """
+
+    def index(x):
+        last = np.iinfo(np.int32).max
+        if is_known(x):
+            return np.where(np.asarray(x, np.int32) < 0, last, x).astype(np.int32)
+        is_large = emit("Less", x, constant(0, np.int32))
+        return emit("SelectV2", is_large, constant(last, np.int32), x)
+
+    held = [
+        index(full(x)) if i not in data and var.aval.dtype == dtypes.WORD else x
+        for i, (x, var) in enumerate(zip(operands, ctx.eqn.invars, strict=True))
+    ]
+    return narrow.run_on_held(ctx, *held, **params)
 
 
 def halves(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -97,6 +97,28 @@ def _by_nibbles(fun, x, y):
     return emit("Sum", emit("Mul", found, powers), integers([-1]))
 
 
+@substitute("MatMul")
+def _mat_mul(a, b, transpose_a=False, transpose_b=False):
+    return _sum_of_products(a, b, transpose_a, transpose_b)
+
+
+@substitute("BatchMatMulV2")
+def _batch_mat_mul(x, y, adj_x=False, adj_y=False):
+    return _sum_of_products(x, y, adj_x, adj_y)
+
+
+def _sum_of_products(x, y, transpose_x, transpose_y):
+    """Products of matrices of integers, summed."""
+    x = emit("ExpandDims", _transposed(x, transpose_x), constant(-1, np.int32))
+    y = emit("ExpandDims", _transposed(y, transpose_y), constant(-3, np.int32))
+    return emit("Sum", emit("Mul", x, y), integers([-2]))
+
+
+def _transposed(x, is_transposed):
+    *batch, rows, columns = range(x.shape.rank)
+    return emit("Transpose", x, integers([*batch, columns, rows])) if is_transposed else x
+
+
 @substitute("Invert")
 def _invert(x):
     return emit("Sub", constant(-1, x.dtype), x)

@@ -37,6 +37,10 @@ def _is_float(x: Any, *others: Any) -> bool:
     return jnp.issubdtype(x.dtype, jnp.floating) and np.dtype(x.dtype).itemsize > 1
 
 
+def _is_single(x: Any, *others: Any) -> bool:
+    return x.dtype == np.float32
+
+
 def _is_signed(x: Any, *others: Any) -> bool:
     return x.dtype in (np.int32, np.int64)
 
@@ -71,6 +75,19 @@ def _gelu(x):
     return 0.5 * x * (1 + lax.erf(x * np.sqrt(0.5).astype(x.dtype)))
 
 
+def _size(x, y):
+    return lax.abs(lax.complex(x, y))
+
+
+def _hypot(x, y):
+    """The larger times the size of the vector in its units; infinite if one is."""
+    x, y = lax.abs(x), lax.abs(y)
+    large, small = lax.max(x, y), lax.min(x, y)
+    is_special = (large == 0) | (large == np.inf)
+    ratio = small / jnp.where(is_special, jnp.ones((), x.dtype), large)
+    return jnp.where(is_special, large, large * lax.sqrt(1 + ratio * ratio))
+
+
 def _clip(x, low, high):
     return lax.min(high, lax.max(low, x))
 
@@ -103,6 +120,7 @@ NATURAL_PATTERNS = (
         literals=(1,),
         when_literals=_is_divisor,
     ),
+    Pattern(_size, _hypot, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,
         _clamp,

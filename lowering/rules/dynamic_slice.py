@@ -1,7 +1,9 @@
 """Slices whose start is computed."""
 
+from lowering.formats import words
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
+from lowering.targets import CONSUMER
 from lowering.tensors import blocks
 
 
@@ -11,3 +13,8 @@ def dynamic_slice(ctx, x, *starts, slice_sizes):
     shape = ctx.in_avals[0].shape
     begin = [blocks.start(ctx, *axis) for axis in zip(starts, shape, slice_sizes, strict=True)]
     return blocks.read(ctx, tensor(x), shape, begin, slice_sizes)
+
+
+@rule("dynamic_slice", target=CONSUMER, dtypes=words.WORDS, keep_constants=True)
+def dynamic_slice_words(ctx, *operands, **_):
+    return words.run_on_indices(ctx, *operands, data=(0,))[0]

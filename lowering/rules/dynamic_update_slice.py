@@ -1,7 +1,9 @@
 """Writes of a block whose place is computed."""
 
+from lowering.formats import words
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
+from lowering.targets import CONSUMER
 from lowering.tensors import blocks
 
 
@@ -11,3 +13,8 @@ def dynamic_update_slice(ctx, x, update, *starts):
     shape, sizes = ctx.in_avals[0].shape, ctx.in_avals[1].shape
     begin = [blocks.start(ctx, *axis) for axis in zip(starts, shape, sizes, strict=True)]
     return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, begin)
+
+
+@rule("dynamic_update_slice", target=CONSUMER, dtypes=words.WORDS, keep_constants=True)
+def dynamic_update_slice_words(ctx, *operands, **_):
+    return words.run_on_indices(ctx, *operands, data=(0, 1))[0]

@@ -9,10 +9,11 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.formats import narrow
+from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
 from lowering.registry import rule
+from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement
 
 
@@ -47,6 +48,22 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     is_inside = movement.reshape(ctx, tensor(is_inside), expanded)
     value = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, windows, value)
+
+
+@rule(
+    "gather",
+    target=CONSUMER,
+    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION),
+    keep_constants=True,
+)
+def gather_consumer(ctx, operand, index, *, fill_value, **_):
+    """Windows are filled with what the narrower dtype is filled with."""
+    dtype = ctx.out_aval.dtype
+    if fill_value is None and dtype.kind in "iu":
+        fill_value = np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
+    if fill_value is not None:
+        fill_value = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
+    return words.run_on_indices(ctx, operand, index, fill_value=fill_value)[0]
 
 
 @rule("gather", dtypes=dtypes.NARROW, keep_constants=True)

@@ -16,9 +16,11 @@ from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering import avals
 from lowering.arrays import computations
-from lowering.ops import cast, constant, move
+from lowering.formats import words
+from lowering.ops import cast, constant, kernels, move
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
+from lowering.targets import CONSUMER, TFLITE
 from lowering.tensors import blocks, indexing, movement, rows
 
 # The most dimensions that TensorFlow's kernels index.
@@ -55,6 +57,14 @@ def scatter_add(ctx, *operands, **params):
         # Complex numbers have no order, and an infinite one changes when it is multiplied by one.
         strategy = rows.combine_one_by_one
     return _scatter(ctx, combine, strategy, *operands, **params)
+
+
+@rule("scatter", *_COMPUTATIONS, target=CONSUMER, dtypes=words.WORDS, keep_constants=True)
+def scatter_words(ctx, operand, index, updates, **_):
+    """Indices are words, or what is updated."""
+    if ctx.eqn.primitive.name in ("scatter-min", "scatter-max"):
+        return words.run_on_order(ctx, operand, index, updates)[0]
+    return words.run_on_indices(ctx, operand, index, updates, data=(0, 2))[0]
 
 
 class _Plan:
@@ -133,11 +143,43 @@ def _scatter(
         return rows.update_as_integers(scatter, operand, updates, strategy is rows.minimum)
     if unique_indices and combine is not None:
         strategy = rows.combine_at_once
+    elif ctx.target.holds and not unique_indices:
+        combine, strategy = _of_consumer(ctx, combine, strategy, index)
     order = _order(plan)
     one_index = strategy in (rows.multiply, rows.combine_at_once, rows.combine_one_by_one)
     updated = _rows(ctx, plan, order, one_index, operand, index, updates)
     result = movement.reshape(ctx, strategy(ctx, updated, combine), [plan.shape[i] for i in order])
     return indexing.transpose(ctx, result, np.argsort(order).tolist())
+
+
+def _of_consumer(ctx, combine, strategy, index):
+    """The update computation and strategy for a consumer, which may lack the op of a strategy.
+
+    TF Lite adds the updates of an element, where the last one is to remain.
+    """
+    is_lacking = {
+        rows.minimum: True,
+        rows.maximum: True,
+        rows.multiply: not kernels.supports("UnsortedSegmentProd", tf.float32, "T"),
+        rows.replace: ctx.target == TFLITE and not _are_distinct(index),
+    }
+    if not is_lacking.get(strategy, False):
+        return combine, strategy
+    return combine or _last, rows.combine_one_by_one
+
+
+def _last(old, new):
+    return new
+
+
+def _are_distinct(index):
+    """Whether it is known that no two index vectors are equal."""
+    if not isinstance(index, np.ndarray):
+        return (
+            math.prod(index.shape[:-1].as_list() or [1]) == 1 if None not in index.shape else False
+        )
+    vectors = index.reshape(-1, index.shape[-1])
+    return len(np.unique(vectors, axis=0)) == len(vectors)
 
 
 def _update_one_window(ctx, plan, operand, index, updates, combine):

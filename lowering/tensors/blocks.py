@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering.context import Context
-from lowering.ops import cast, constant, move
+from lowering.ops import cast, constant, emit, move
 from lowering.targets import Mode, target
 from lowering.tensors import indexing, movement
 from lowering.tensors.movement import Dim, Shape, Starts
@@ -59,6 +59,8 @@ def write(
         return block
     if 0 in sizes:
         return x
+    if ctx.target.holds:
+        return _select(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
     begin = movement.vector(starts[:rank])
@@ -70,6 +72,24 @@ def write(
     if rank > movement.MAX_RANK or ctx.target != target.XLA:
         return _scatter(ctx, x, shape, block, sizes, starts, rank)
     return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
+
+
+def _select(ctx, x, shape, block, sizes, starts, cut):
+    """Chooses each element from the block or from `x`, in ops that all consumers have."""
+    is_inside = None
+    for axis in cut:
+        steps = indexing.steps(ctx, (shape[axis],), 0, shape[axis])
+        start = starts[axis]
+        offset = constant(start, "int32") if isinstance(start, int) else cast(start, tf.int32)
+        place = emit("Sub", indexing.index_tensor(steps), offset)
+        last = movement.scalar(ctx.size(sizes[axis] - 1), tf.int32)
+        nearest = emit("Minimum", emit("Maximum", place, constant(0, "int32")), last)
+        block = move("GatherV2", block, nearest, constant(axis, "int32"))
+        is_here = movement.reshape(
+            ctx, emit("Equal", nearest, place), [shape[axis]] + [1] * (len(shape) - axis - 1)
+        )
+        is_inside = is_here if is_inside is None else emit("LogicalAnd", is_inside, is_here)
+    return move("SelectV2", is_inside, block, x)
 
 
 def _assign(x, block, begin):
