@@ -1,8 +1,9 @@
 """The logarithm of the gamma function in elementary functions, for runtimes that have none."""
 
+import math
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 # The coefficients for g = 7 of C. Lanczos, "A Precision Approximation of the Gamma Function", 1964,
@@ -32,12 +33,12 @@ def lgamma(x: jax.Array) -> jax.Array:
     for i, coefficient in enumerate(_COEFFICIENTS, start=1):
         total = total + coefficient / (z + i)
     t = z + (_G + 0.5)
-    log_t = np.log(_G + 0.5) + lax.log1p(z / (_G + 0.5))
-    value = 0.5 * np.log(2 * np.pi) + (z + 0.5 - t / log_t) * log_t + lax.log(total)
+    log_t = math.log(_G + 0.5) + lax.log1p(z / (_G + 0.5))
+    value = 0.5 * math.log(2 * math.pi) + (z + 0.5 - t / log_t) * log_t + lax.log(total)
     size = lax.abs(x)
     fraction = size - lax.floor(size)
     fraction = jnp.where(fraction > 0.5, 1 - fraction, fraction)
-    log_sine = lax.log(lax.sin(np.pi * fraction))
-    reflected = jnp.where(fraction == 0, jnp.inf, np.log(np.pi) - log_sine - value)
+    log_sine = lax.log(lax.sin(math.pi * fraction))
+    reflected = jnp.where(fraction == 0, jnp.inf, math.log(math.pi) - log_sine - value)
     result = jnp.where(is_reflected, reflected, value)
     return jnp.where(size == jnp.inf, jnp.inf, result)

@@ -70,10 +70,20 @@ def converted(made: Entry, opset: int) -> bytes:
             output_names=[x.name for x in graph.outputs.values()],
             opset=opset,
             tensors_to_rename=names,
+            custom_op_handlers={"SelectV2": (_as_where, [])},
         )
     if not inputs:
         del proto.graph.input[:]
     return proto.SerializeToString()
+
+
+def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:
+    """Makes a selection a Where.
+
+    tf2onnx would add products with 0 and 1 instead, and so make NaN of infinities that are not
+    selected.
+    """
+    node.type = "Where"
 
 
 def run(model: bytes, made: Entry) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import onnx
+from lowering.export import onnx, tflite
 from lowering.export.entry import Entry
 from lowering.export.packages import import_package
 from lowering.export.tfjs import graph_model
@@ -46,6 +46,7 @@ def _run_tflite(entry: Entry) -> dict[str, np.ndarray]:
         return {}
     entry = entry.without_empty()
     converter = tf.lite.TFLiteConverter.from_concrete_functions([entry.concrete])
+    tflite.keep_infinities(converter)
     with refusals("the TF Lite converter", "convert the graph"):
         model = converter.convert()
     values = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}

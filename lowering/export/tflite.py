@@ -80,6 +80,7 @@ def converted(
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
+        keep_infinities(converter)
         builtins = tf.lite.OpsSet.TFLITE_BUILTINS
         if quantize is not None:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -92,6 +93,11 @@ def converted(
         converter.target_spec.supported_ops = [builtins, *flex]
         with refusals("the TF Lite converter", "convert the graph"):
             return converter.convert()
+
+
+def keep_infinities(converter: Any) -> None:
+    """Keeps a converter from making the largest finite number of each infinite constant."""
+    converter.canonicalizing_inf_as_min_max_float = False
 
 
 def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.ops import bitcast, cast, constant, dtypes, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, tuning
 from lowering.registry import Trait, rule
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
@@ -175,15 +175,15 @@ def _multiply(x, y, matmul, dtype):
 
 
 def _matmul(ctx, x, y, adj_x, adj_y):
-    if x.shape.rank == 2:
-        return tf.raw_ops.MatMul(a=x, b=y, transpose_a=adj_x, transpose_b=adj_y)
+    if x.shape.rank == y.shape.rank == 2:
+        return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
     if x.dtype.is_complex:
         # The flags of BatchMatMulV2 would take the conjugate, too.
         x, y = _swapped(ctx, x) if adj_x else x, _swapped(ctx, y) if adj_y else y
         adj_x = adj_y = False
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
-    return tf.raw_ops.BatchMatMulV2(x=x, y=y, adj_x=adj_x, adj_y=adj_y)
+    return emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
 
 
 def _swapped(ctx, x):
