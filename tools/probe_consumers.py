@@ -219,21 +219,18 @@ def _of_passes() -> list[list[Example]]:
         ),
         "amounts": (integers, amounts, ["LeftShift", "RightShift"]),
     }
-    total = [
-        [
-            Example(
-                "Sum",
-                {"keep_dims": False},
-                [np.stack([integers, amounts * 3]).astype(dtype), last],
-                [False, True],
-                tf.as_dtype(dtype),
-            )
-        ]
-        for dtype in (np.int32, np.int64)
-        for last in [np.array([0], np.int32)]
+    axis = np.array([0], np.int32)
+    large = np.stack([integers, integers[::-1] + 7, integers - 3, amounts * 3])
+    totals = [
+        [Example(op, {"keep_dims": False}, [large.astype(dtype), axis], [False, True], of)]
+        for op, dtype, of in (
+            ("Sum", np.int32, tf.int32),
+            ("Sum", np.int64, tf.int64),
+            ("Prod", np.int32, tf.int32),
+        )
     ]
     bits = Example("Bitcast", {"type": tf.int32}, [numbers], [False], tf.int32)
-    found = [[bits], *total]
+    found = [[bits], *totals]
     for kind, ops in unary.items():
         x = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [x], [False], tf.as_dtype(kind))] for op in ops]

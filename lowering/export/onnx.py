@@ -17,6 +17,8 @@ OPSET = 18
 
 _UNUSED = "unused"
 _FLOAT = tf.float32.as_datatype_enum
+# The number of the dtype in ONNX.
+_BOOL = 9
 
 
 def to_onnx(
@@ -83,7 +85,18 @@ def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:
     tf2onnx would add products with 0 and 1 instead, and so make NaN of infinities that are not
     selected.
     """
-    node.type = "Where"
+    if ctx.get_dtype(node.output[0]) != _BOOL:
+        node.type = "Where"
+        return
+    # onnxruntime has no Where of booleans.
+    condition, x, y = node.input
+    shape = ctx.get_shape(node.output[0])
+    outputs = node.output
+    ctx.remove_node(node.name)
+    (negated,) = ctx.make_node("Not", [condition]).output
+    (first,) = ctx.make_node("And", [condition, x]).output
+    (second,) = ctx.make_node("And", [negated, y]).output
+    ctx.make_node("Or", [first, second], outputs=outputs, name=name, dtypes=[_BOOL], shapes=[shape])
 
 
 def run(model: bytes, made: Entry) -> dict[str, np.ndarray]:

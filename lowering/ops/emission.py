@@ -5,6 +5,7 @@ and the result is rounded back. `move` is for ops that only move elements: they 
 bits under another dtype of the same width.
 """
 
+import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -88,6 +89,10 @@ def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 _SUBSTITUTES: dict[str, Callable[..., Any]] = {}
+# The ops whose substitutes are being made; that of an op cannot need the op itself.
+_UNDERWAY: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
+    "underway", default=frozenset()
+)
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
@@ -111,9 +116,14 @@ def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -
     if kernels.are_of_tensorflow():
         dtype = _first(operands).dtype
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
-    if op in _SUBSTITUTES:
+    underway = _UNDERWAY.get()
+    if op not in _SUBSTITUTES or op in underway:
+        return _call(op, operands, attrs)
+    token = _UNDERWAY.set(underway | {op})
+    try:
         return _SUBSTITUTES[op](*operands, **attrs)
-    return _call(op, operands, attrs)
+    finally:
+        _UNDERWAY.reset(token)
 
 
 def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:

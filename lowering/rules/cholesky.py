@@ -4,7 +4,10 @@ import jax.numpy as jnp
 import tensorflow as tf
 from jax import lax
 
+from lowering.linalg import triangular
+from lowering.linalg.batching import on_batches
 from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless
 
 
@@ -18,6 +21,9 @@ def cholesky(ctx, x):
     diagonal = tf.math.real(tf.linalg.diag_part(factor))
     succeeded = tf.reduce_all(diagonal != 0, axis=-1)[..., tf.newaxis, tf.newaxis]
     return nan_unless(succeeded, factor)
+
+
+decomposition("cholesky", target=CONSUMER)(on_batches(triangular.cholesky))
 
 
 @decomposition("cholesky_update")

@@ -18,7 +18,7 @@ from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, rule
-from lowering.targets import XLA
+from lowering.targets import TFJS, XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -35,6 +35,9 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
     is a hint that changes nothing on the CPU.
     """
     axes = _axes(ctx.in_avals[1].shape, **params)
+    simpler = _simpler_for_consumer(ctx, axes)
+    if simpler is not None:
+        return ctx.lower(simpler, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
     kernel = _kernel(ctx, axes)
     if kernel is None:
         return ctx.lower(_decomposed, lhs, rhs, avals=ctx.in_avals, **params)
@@ -44,6 +47,69 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
             return ctx.lower(_with_room, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
     operands = cast(lhs, tf.float32), cast(rhs, tf.float32)
     return cast(kernel(ctx, *operands, axes, params["dimension_numbers"]), lhs.dtype)
+
+
+def _simpler_for_consumer(ctx, axes):
+    """A decomposition into convolutions that a consumer has; None if it has this one.
+
+    Converters take few forms of transposed convolutions. TF.js has none with both strides and
+    dilations, nor with groups of several features.
+    """
+    params = ctx.eqn.params
+    if not ctx.target.holds or 0 in ctx.out_aval.shape:
+        return None
+    if any(window.base_dilation > 1 for window in axes):
+        return _with_padded_images
+    if ctx.target != TFJS:
+        return None
+    if max(w.dilation for w in axes) > 1 and max(w.stride for w in axes) > 1:
+        return _with_dilated_weights
+    if params["feature_group_count"] == 1 or _kernel(ctx, axes) is _depthwise_conv2d:
+        return None
+    return _by_groups
+
+
+def _with_padded_images(lhs, rhs, *, padding, lhs_dilation, dimension_numbers, **params):
+    """Images with zeros between their elements and around them."""
+    config = [(0, 0, 0)] * lhs.ndim
+    for axis, (low, high), dilation in zip(
+        dimension_numbers.lhs_spec[2:], padding, lhs_dilation, strict=True
+    ):
+        config[axis] = (low, high, dilation - 1)
+    return lax.conv_general_dilated_p.bind(
+        lax.pad(lhs, jnp.zeros((), lhs.dtype), config),
+        rhs,
+        padding=((0, 0),) * len(padding),
+        lhs_dilation=(1,) * len(padding),
+        dimension_numbers=dimension_numbers,
+        **params,
+    )
+
+
+def _with_dilated_weights(lhs, rhs, *, rhs_dilation, dimension_numbers, **params):
+    """Weights with zeros between their elements."""
+    config = [(0, 0, 0)] * rhs.ndim
+    for axis, dilation in zip(dimension_numbers.rhs_spec[2:], rhs_dilation, strict=True):
+        config[axis] = (0, 0, dilation - 1)
+    return lax.conv_general_dilated_p.bind(
+        lhs,
+        lax.pad(rhs, jnp.zeros((), rhs.dtype), config),
+        rhs_dilation=(1,) * len(rhs_dilation),
+        dimension_numbers=dimension_numbers,
+        **params,
+    )
+
+
+def _by_groups(lhs, rhs, *, feature_group_count, dimension_numbers, **params):
+    """A convolution for each group of features."""
+    images = jnp.split(lhs, feature_group_count, dimension_numbers.lhs_spec[1])
+    weights = jnp.split(rhs, feature_group_count, dimension_numbers.rhs_spec[0])
+    params = {**params, "feature_group_count": 1, "dimension_numbers": dimension_numbers}
+    parts = [
+        lax.conv_general_dilated_p.bind(x, w, **params)
+        for x, w in zip(images, weights, strict=True)
+    ]
+    return lax.concatenate(parts, dimension_numbers.out_spec[1])
 
 
 def is_conv2d(ctx: Context) -> bool:
@@ -108,7 +174,7 @@ def _kernel(ctx, axes):
         known = avals.is_static((*amounts, *(window.size for window in axes)))
         fits = not is_grouped and known and _is_gradient_of_input(axes, lhs_sizes)
         return _conv2d_backprop_input if fits else None
-    if not is_grouped and _is_gradient_of_filter(lhs, out, axes, numbers):
+    if not (is_grouped or ctx.target.holds) and _is_gradient_of_filter(lhs, out, axes, numbers):
         return _conv2d_backprop_filter
     if any(isinstance(amount, int) and amount < 0 for amount in amounts):
         return None

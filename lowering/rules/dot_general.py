@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.ops import bitcast, cast, constant, dtypes, emit, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, move, tuning
 from lowering.registry import Trait, rule
+from lowering.targets import TFLITE
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -175,6 +176,11 @@ def _multiply(x, y, matmul, dtype):
 
 
 def _matmul(ctx, x, y, adj_x, adj_y):
+    if ctx.target == TFLITE and x.shape.rank == 2 and 1 in x.shape:
+        # TF Lite's converter joins this with a reshape of the result, and then fails.
+        x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
+        product = emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
+        return move("Squeeze", product, axis=[0])
     if x.shape.rank == y.shape.rank == 2:
         return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
     if x.dtype.is_complex:

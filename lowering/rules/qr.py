@@ -8,12 +8,13 @@ from lowering import jax_compat
 from lowering.linalg import householder, scaling
 from lowering.linalg.batching import on_batches
 from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 
 _moderate = on_batches(scaling.moderate)
 _geqp3 = on_batches(householder.geqp3)
 _product = on_batches(householder.product)
 
-decomposition("geqrf")(on_batches(householder.geqrf))
+_geqrf = decomposition("geqrf")(on_batches(householder.geqrf))
 decomposition("householder_product")(_product)
 decomposition("ormqr")(on_batches(householder.multiply))
 
@@ -32,6 +33,23 @@ def qr(ctx, x, *, pivoting, full_matrices, **_):
     factor, x = ctx.lower(_moderate, x, avals=ctx.in_avals)
     q, r = tf.raw_ops.Qr(input=x, full_matrices=full_matrices)
     return q, r * tf.cast(factor, r.dtype)[..., tf.newaxis, tf.newaxis]
+
+
+@decomposition("qr", target=CONSUMER)
+def qr_consumer(x, *, pivoting, full_matrices, **_):
+    """By Householder reflections."""
+    if pivoting:
+        return _pivoted_qr(x, full_matrices=full_matrices)
+    *batch, m, n = x.shape
+    k = m if full_matrices else min(m, n)
+    if m == 0 or n == 0:
+        q = jnp.broadcast_to(jnp.eye(m, k, dtype=x.dtype), (*batch, m, k))
+        return q, jnp.zeros((*batch, k, n), x.dtype)
+    factor, x = _moderate(x)
+    a, taus = _geqrf(x)
+    padding = [(0, 0)] * (len(batch) + 1) + [(0, max(k - n, 0))]
+    q = _product(jnp.pad(a, padding)[..., :k], taus)
+    return q, jnp.triu(a)[..., :k, :] * factor[..., None, None].astype(x.dtype)
 
 
 def _pivoted_qr(x, *, full_matrices):

@@ -6,7 +6,7 @@ from jax import lax
 
 from lowering.arrays.computations import tree_reduce
 from lowering.formats import narrow, rounding, words
-from lowering.ops import cast, dtypes, emit, integers
+from lowering.ops import cast, dtypes, emit, integers, kernels
 from lowering.registry import decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE
 
@@ -19,7 +19,14 @@ def reduce_sum(ctx, x, *, axes, **_):
     op = "Sum" if ctx.eqn.primitive.name == "reduce_sum" else "Prod"
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         return cast(emit(op, cast(x, tf.float32), integers(axes)), x.dtype)
+    if ctx.target.holds and not kernels.supports(op, x.dtype):
+        return ctx.lower(_reduced_by_steps, x, avals=ctx.in_avals, op=op, axes=tuple(axes))
     return emit(op, x, integers(axes), modular=True)
+
+
+def _reduced_by_steps(x, *, op, axes):
+    combine, identity = (lax.add, 0) if op == "Sum" else (lax.mul, 1)
+    return _reduction(combine, identity)(x, axes=axes)
 
 
 @rule("reduce_max", "reduce_min")

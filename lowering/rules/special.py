@@ -7,11 +7,11 @@ import numpy as np
 from jax import lax
 
 from lowering import jax_compat
-from lowering.arrays import floats, gamma, precise, zeta
+from lowering.arrays import bessel, floats, gamma, precise, zeta
 from lowering.ops import cast, constant, emit, extrema, kernels
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMERS, Mode
+from lowering.targets import CONSUMER, Mode
 
 register_ops(
     {
@@ -67,9 +67,10 @@ def digamma(ctx, x):
     return emit("SelectV2", is_zero, constant(jax_compat.DIGAMMA_AT_ZERO, x.dtype), value)
 
 
-for _consumer in CONSUMERS:
-    decomposition("lgamma", target=_consumer)(floats.at_least_float32(gamma.lgamma))
-    decomposition("digamma", target=_consumer)(floats.at_least_float32(precise.digamma))
+decomposition("lgamma", target=CONSUMER)(floats.at_least_float32(gamma.lgamma))
+decomposition("digamma", target=CONSUMER)(floats.at_least_float32(precise.digamma))
+decomposition("bessel_i0e", target=CONSUMER)(floats.at_least_float32(bessel.i0e))
+decomposition("bessel_i1e", target=CONSUMER)(floats.at_least_float32(bessel.i1e))
 
 
 @rule("bessel_i1e", traits=Trait.ELEMENTWISE)

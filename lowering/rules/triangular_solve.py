@@ -2,8 +2,11 @@
 
 import tensorflow as tf
 
+from lowering.linalg import triangular
+from lowering.linalg.batching import on_batches
 from lowering.ops import cast, dtypes
-from lowering.registry import rule
+from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 
 
 @rule("triangular_solve")
@@ -24,3 +27,6 @@ def triangular_solve(ctx, a, b, *, left_side, lower, transpose_a, conjugate_a, u
     if not left_side:
         x = tf.linalg.matrix_transpose(x)
     return cast(x, dtype)
+
+
+decomposition("triangular_solve", target=CONSUMER)(on_batches(triangular.solve))

@@ -28,6 +28,8 @@ Paddings = Sequence[tuple[Dim, Dim]]
 MAX_RANK = 8
 # The highest rank that the kernel of PadV2 takes.
 _MAX_PAD_RANK = 6
+# The same of TF Lite, which has the lowest of the consumers.
+_MAX_CONSUMER_PAD_RANK = 5
 # Kernels that broadcast merge adjacent axes that are all broadcast, or all not, into a group. They
 # take at most so many groups.
 MAX_GROUPS = 5
@@ -132,7 +134,7 @@ def pad(
     axes = [i for i, pair in enumerate(paddings) if any(not isinstance(d, int) or d for d in pair)]
     if not axes:
         return x
-    if len(shape) > _MAX_PAD_RANK:
+    if len(shape) > (_MAX_CONSUMER_PAD_RANK if ctx.target.holds else _MAX_PAD_RANK):
 
         def pad_axis(y, i, dims, new):
             return pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new)

@@ -38,6 +38,10 @@ _HELD = {
     np.dtype(np.uint16): np.int32,
     np.dtype(np.uint32): np.int32,
 }
+_HELD_TYPES = {
+    tf.as_dtype(dtype).as_datatype_enum: tf.as_dtype(held).as_datatype_enum
+    for dtype, held in _HELD.items()
+}
 _DTYPES = ("float32", "int32", "bool", "complex64")
 
 # The passes of TensorFlow's optimizer that leave ops that TF.js knows.
@@ -131,9 +135,12 @@ def _optimized(graph: Frozen) -> Any:
 
 
 def _take_weights(graph_def: Any):
-    """Takes the values out of constants; yields their names and values."""
+    """Takes the values out of constants, and dtypes that TF.js lacks; yields names and values."""
     for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
         for node in nodes:
+            for attr in node.attr.values():
+                if attr.type in _HELD_TYPES:
+                    attr.type = _HELD_TYPES[attr.type]
             if node.op == "Const":
                 value = tf.make_ndarray(node.attr["value"].tensor)
                 del node.attr["value"]
