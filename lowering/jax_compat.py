@@ -489,7 +489,9 @@ def threefry_partitionable(eqn: jex_core.JaxprEqn) -> bool:
 
 def random_seed(seeds: Any, *, impl: Any, partitionable: bool) -> Any:
     """The words of the keys for seeds; `random_*` are on words, in JAX, for use in tracing."""
-    return _on_words(prng.random_seed_impl_base, partitionable, seeds, impl=impl)
+    # With 64 bits, the promotion of integers to int64 would reach programs that have none.
+    with jax.enable_x64(seeds.dtype.itemsize > 4):
+        return _on_words(prng.random_seed_impl_base, partitionable, seeds, impl=impl)
 
 
 def random_split(words: Any, *, impl: Any, shape: tuple[Dim, ...], partitionable: bool) -> Any:

@@ -268,9 +268,14 @@ def _run(harness: Harness) -> None:
         logging.getLogger(__name__).debug("%s: %s", harness.name, error)
 
 
-def is_any_accepted(consumer: str, tried: Sequence[Example]) -> bool:
-    """Whether a consumer accepts one of several examples, and computes no other integers."""
+def is_any_accepted(consumer: str, tried: Sequence[Example]) -> bool | None:
+    """Whether a consumer accepts one of several examples, and computes no other integers.
+
+    None if it takes none of them.
+    """
     answers = [is_accepted(consumer, example) for example in tried]
+    if not any(answer is not None for answer in answers):
+        return None
     is_wrong = False in answers and not tried[0].result.is_floating
     return True in answers and not is_wrong
 
@@ -297,9 +302,13 @@ def _are_close(expected: np.ndarray, actual: np.ndarray) -> bool:
     return bool(np.allclose(e[finite], a[finite], rtol=1e-3, atol=1e-5))
 
 
-def probe(consumer: str, tried: Sequence[Sequence[Example]], workers: int) -> dict[str, list[str]]:
-    """The dtypes that a consumer accepts for each op."""
+def probe(
+    consumer: str, tried: Sequence[Sequence[Example]], workers: int
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The dtypes that a consumer accepts for each op, and those that it does not take."""
     accepted: dict[str, set[str]] = collections.defaultdict(set)
+    refused: dict[str, set[str]] = collections.defaultdict(set)
+    wrong: dict[str, set[str]] = collections.defaultdict(set)
     # A fork of this process would inherit locks of TensorFlow's threads.
     context = multiprocessing.get_context("spawn")
     with pebble.ProcessPool(workers, 200, _start_worker, context=context) as pool:
@@ -310,10 +319,14 @@ def probe(consumer: str, tried: Sequence[Sequence[Example]], workers: int) -> di
         for future in tqdm.tqdm(
             concurrent.futures.as_completed(futures), total=len(futures), desc=consumer
         ):
-            if future.exception() is None and future.result():
-                example = futures[future]
-                accepted[example.op].add(example.dtype)
-    return {op: sorted(dtypes) for op, dtypes in accepted.items()}
+            example, error = futures[future], future.exception()
+            answer = None if error is not None else future.result()
+            # One that ends the process or takes too long may have done so for its operands.
+            found = wrong if error is not None or answer is False else refused
+            (accepted if answer else found)[example.op].add(example.dtype)
+    taken = {op: sorted(dtypes - wrong[op]) for op, dtypes in accepted.items()}
+    others = {op: sorted(dtypes - accepted[op]) for op, dtypes in refused.items()}
+    return {k: v for k, v in taken.items() if v}, {k: v for k, v in others.items() if v}
 
 
 def _start_worker() -> None:
@@ -350,9 +363,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         tried = examples(list(all_harnesses().values()))
     differences = 0
     for consumer in args.consumer:
-        found = probe(consumer, tried, args.workers)
+        found, refused = probe(consumer, tried, args.workers)
         if not args.check:
-            tables.write(consumer, versions(consumer), found)
+            tables.write(consumer, versions(consumer), found, refused)
             continue
         before = {(op, d) for op, dtypes in tables.table(consumer).items() for d in dtypes}
         now = {(op, d) for op, dtypes in found.items() for d in dtypes}

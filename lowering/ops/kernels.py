@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 from tensorflow.python.framework import kernels as tf_kernels
+from tensorflow.python.framework import op_callbacks
 
+from lowering.errors import UnsupportedError
 from lowering.ops import dtypes
 from lowering.targets import Target, tables
 
@@ -51,10 +53,32 @@ def lowering_for(target: Target) -> Iterator[None]:
     """A context in which ops are made for a target."""
     token = _TABLE.set(tables.table(target.name) or None)
     try:
-        with dtypes.holding(target.holds):
+        with dtypes.holding(target.holds), _checked(target):
             yield
     finally:
         _TABLE.reset(token)
+
+
+@contextlib.contextmanager
+def _checked(target: Target) -> Iterator[None]:
+    """A context in which an op of a graph that the target is known to lack is an error."""
+    refused = tables.refused(target.name)
+    if not refused:
+        yield
+        return
+
+    def check(op, inputs, attrs, outputs, op_name=None, graph=None):
+        if graph is None or op not in refused:
+            return
+        dtype = inputs[0].dtype.name if inputs else outputs[0].dtype.name
+        if dtype in refused[op]:
+            raise UnsupportedError(f"it needs {op} of {dtype}, which {target.name} lacks")
+
+    op_callbacks.add_op_callback(check)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(check)
 
 
 def are_of_tensorflow() -> bool:

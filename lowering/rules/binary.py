@@ -243,6 +243,11 @@ def pow_(ctx, x, y):
     return cast(emit("Pow", x, cast(tensor(y), x.dtype)), dtype)
 
 
+@decomposition("pow", target=CONSUMER, dtypes=words.WORDS)
+def pow_words(x, y):
+    return lax.pow(x, lax.convert_element_type(y, x.dtype))
+
+
 @decomposition("pow", dtypes=dtypes.COMPLEX)
 def pow_complex(x, y):
     return complex_math.pow(x, y.astype(x.dtype))

@@ -246,5 +246,7 @@ def _halves(x):
 def rng_uniform(ctx, low, high, *, shape):
     """The numbers are not XLA's, because the state of its generator is not specified."""
     wide = tf.float64 if low.dtype.is_floating else tf.int64
+    if ctx.target.holds:
+        wide = low.dtype
     bounds = cast(low, wide), cast(high, wide)
     return cast(tf.random.uniform(ctx.shape(shape), *bounds, dtype=wide), low.dtype)

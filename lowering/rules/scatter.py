@@ -17,7 +17,7 @@ from tensorflow.compiler.xla import xla_data_pb2
 from lowering import avals
 from lowering.arrays import computations
 from lowering.formats import words
-from lowering.ops import cast, constant, kernels, move
+from lowering.ops import cast, constant, move
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER, TFLITE
@@ -155,12 +155,13 @@ def _scatter(
 def _of_consumer(ctx, combine, strategy, index):
     """The update computation and strategy for a consumer, which may lack the op of a strategy.
 
-    TF Lite adds the updates of an element, where the last one is to remain.
+    TF Lite adds the updates of an element, where the last one is to remain. No consumer has the op
+    of products and extrema in all forms.
     """
     is_lacking = {
         rows.minimum: True,
         rows.maximum: True,
-        rows.multiply: not kernels.supports("UnsortedSegmentProd", tf.float32, "T"),
+        rows.multiply: True,
         rows.replace: ctx.target == TFLITE and not _are_distinct(index),
     }
     if not is_lacking.get(strategy, False):

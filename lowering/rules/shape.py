@@ -65,7 +65,7 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 @rule("rev", traits=Trait.SELECTS)
 def rev(ctx, x, *, dimensions):
     shape = ctx.out_aval.shape
-    if len(shape) <= movement.MAX_RANK:
+    if len(shape) <= movement.max_rank(ctx):
         return move("ReverseV2", x, integers(dimensions)) if dimensions else x
 
     def reverse_axis(y, *_):
@@ -77,7 +77,7 @@ def rev(ctx, x, *, dimensions):
 @rule("tile", traits=Trait.SELECTS)
 def tile(ctx, x, *, reps):
     axes = [i for i, rep in enumerate(reps) if not isinstance(rep, int) or rep != 1]
-    if len(reps) <= movement.MAX_RANK:
+    if len(reps) <= movement.max_rank(ctx):
         return move("Tile", x, ctx.shape(reps)) if axes else x
 
     def tile_axis(y, axis, *_):

@@ -11,7 +11,7 @@ def slice_(ctx, x, *, start_indices, limit_indices, strides):
     if strides is None or all(stride == 1 for stride in strides):
         return movement.slice_(ctx, x, shape, start_indices, sizes)
     bounds = list(zip(start_indices, limit_indices, strides, strict=True))
-    if len(shape) <= movement.MAX_RANK:
+    if len(shape) <= movement.max_rank(ctx):
         return _strided(ctx, x, shape, bounds)
 
     def slice_axis(y, axis, dims, _):

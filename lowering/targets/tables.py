@@ -1,6 +1,7 @@
-"""What the consumers of graphs run: for each op, the dtypes that are accepted.
+"""What the consumers of graphs run: for each op, the dtypes that are accepted, and those refused.
 
-The tables are found by `tools/probe_consumers.py` with the real converters and runtimes.
+The tables are found by `tools/probe_consumers.py` with the real converters and runtimes. What they
+do not mention has not been tried.
 """
 
 import functools
@@ -10,20 +11,40 @@ from collections.abc import Mapping, Sequence
 
 FOLDER = pathlib.Path(__file__).parent / "tables"
 
+Table = Mapping[str, frozenset[str]]
 
-@functools.cache
-def table(consumer: str) -> Mapping[str, frozenset[str]]:
+
+def table(consumer: str) -> Table:
     """The dtypes that a consumer accepts for each op, by the name of the op.
 
     The dtype of a `Cast` is a pair, such as "int32->float32".
     """
+    return _read(consumer, "ops")
+
+
+def refused(consumer: str) -> Table:
+    """The dtypes of each op that the converter or the runtime of a consumer does not take."""
+    return _read(consumer, "refused")
+
+
+@functools.cache
+def _read(consumer: str, part: str) -> Table:
     path = FOLDER / f"{consumer}.json"
-    ops = json.loads(path.read_text())["ops"] if path.exists() else {}
+    ops = json.loads(path.read_text())[part] if path.exists() else {}
     return {op: frozenset(dtypes) for op, dtypes in ops.items()}
 
 
-def write(consumer: str, versions: Mapping[str, str], ops: Mapping[str, Sequence[str]]) -> None:
-    """Writes the table of a consumer; `versions` are those of its converter and runtime."""
+def write(
+    consumer: str,
+    versions: Mapping[str, str],
+    ops: Mapping[str, Sequence[str]],
+    refused: Mapping[str, Sequence[str]],
+) -> None:
+    """Writes the tables of a consumer; `versions` are those of its converter and runtime."""
     FOLDER.mkdir(exist_ok=True)
-    data = {"versions": versions, "ops": {op: sorted(ops[op]) for op in sorted(ops)}}
+    data = {"versions": versions, "ops": _sorted(ops), "refused": _sorted(refused)}
     (FOLDER / f"{consumer}.json").write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _sorted(ops: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {op: sorted(ops[op]) for op in sorted(ops)}

@@ -28,11 +28,16 @@ Paddings = Sequence[tuple[Dim, Dim]]
 MAX_RANK = 8
 # The highest rank that the kernel of PadV2 takes.
 _MAX_PAD_RANK = 6
-# The same of TF Lite, which has the lowest of the consumers.
-_MAX_CONSUMER_PAD_RANK = 5
+# The highest rank of these ops in TF Lite, which is the lowest of the consumers.
+_MAX_CONSUMER_RANK = 5
 # Kernels that broadcast merge adjacent axes that are all broadcast, or all not, into a group. They
 # take at most so many groups.
 MAX_GROUPS = 5
+
+
+def max_rank(ctx: Context) -> int:
+    """The highest rank that Slice, StridedSlice, ReverseV2 and Tile take."""
+    return _MAX_CONSUMER_RANK if ctx.target.holds else MAX_RANK
 
 
 def scalar(value: int | tf.Tensor, dtype: Any) -> tf.Tensor:
@@ -72,9 +77,23 @@ def broadcast(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
     added = len(shape) - x.shape.rank
     if x.shape.as_list() == list(shape[added:]) and set(shape[:added]) <= {1}:
         return reshape(ctx, x, shape)
+    if ctx.target.holds and len(shape) > _MAX_CONSUMER_RANK:
+        return _broadcast_by_axes(ctx, x, shape)
     if len(shape) > MAX_GROUPS:
         x = _broadcast_trailing(ctx, x, shape)
     return move("BroadcastTo", x, ctx.shape(shape))
+
+
+def _broadcast_by_axes(ctx, x, shape):
+    """Broadcasts one axis after the other."""
+    have = [1] * (len(shape) - x.shape.rank) + x.shape.as_list()
+    axes = [i for i in range(len(shape)) if have[i] == 1 and shape[i] != 1]
+    dims = [1 if i in axes else size for i, size in enumerate(shape)]
+
+    def broadcast_axis(y, axis, merged, new):
+        return move("BroadcastTo", y, ctx.shape(new))
+
+    return along_axes(ctx, reshape(ctx, x, dims), dims, axes, shape, broadcast_axis)
 
 
 def _broadcast_trailing(ctx, x, shape):
@@ -108,7 +127,7 @@ def slice_(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shap
     cut = [i for i in range(len(shape)) if not (sizes[i] is shape[i] or sizes[i] == shape[i])]
     if not cut:
         return x
-    if len(shape) > MAX_RANK:
+    if len(shape) > max_rank(ctx):
 
         def slice_axis(y, i, dims, new):
             return slice_(ctx, y, dims, (0, starts[i], 0), new)
@@ -134,7 +153,7 @@ def pad(
     axes = [i for i, pair in enumerate(paddings) if any(not isinstance(d, int) or d for d in pair)]
     if not axes:
         return x
-    if len(shape) > (_MAX_CONSUMER_PAD_RANK if ctx.target.holds else _MAX_PAD_RANK):
+    if len(shape) > (_MAX_CONSUMER_RANK if ctx.target.holds else _MAX_PAD_RANK):
 
         def pad_axis(y, i, dims, new):
             return pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new)
