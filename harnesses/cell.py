@@ -22,7 +22,7 @@ from harnesses.variants import PLAIN, VARIANTS, Trial, array_of, arrays_of, on_a
 from limitations import Limitation, limitations_of
 from lowering import jax_compat
 from lowering.export import runtimes
-from lowering.export.entry import flat_entry
+from lowering.export.entry import flat_entry, joined
 from lowering.targets import CONSUMERS, TARGETS, TF, XLA
 
 # How TensorFlow executes a graph; and the mode in which a consumer's own runtime runs it.
@@ -289,10 +289,13 @@ def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[
     """Runs a cell by the consumer's converter and runtime, which may have other dtypes."""
     (args,) = trial.runs
     fun, arrays = on_arrays(lowered, args)
-    entry = flat_entry(fun, list(map(_canonical, arrays)))
-    dtypes = [x.dtype.as_numpy_dtype for x in tf.nest.flatten(entry.concrete.structured_outputs)]
-    results = runtimes.run(cell.target, entry)
-    return [x.astype(dtype) for x, dtype in zip(results, dtypes, strict=True)]
+    entry = flat_entry(fun, list(map(_canonical, arrays)), has_pairs=True)
+    outputs = entry.concrete.structured_outputs
+    results = zip(entry.outputs, runtimes.run(cell.target, entry), strict=True)
+    return [
+        joined(x) if name in entry.pairs else x.astype(outputs[name].dtype.as_numpy_dtype)
+        for name, x in results
+    ]
 
 
 def _run_graph(

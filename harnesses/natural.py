@@ -42,8 +42,8 @@ def _usual(x: Any) -> Any:
 def _flushed(x: np.ndarray) -> np.ndarray:
     """An array with zeros, without a sign, in place of subnormals."""
     if x.dtype.kind == "c":
-        parts = _flushed(np.stack([x.real, x.imag]))
-        return (parts[0] + 1j * parts[1]).astype(x.dtype)
+        parts = _flushed(np.stack([x.real, x.imag], -1))
+        return np.ascontiguousarray(parts).view(x.dtype)[..., 0]
     # Arithmetic of float16 is that of float32, where its subnormals are not.
     tiny = 0 if x.dtype == np.float16 else ml_dtypes.finfo(x.dtype).smallest_normal
     return np.where(abs(x) < tiny, np.zeros((), x.dtype), x).astype(x.dtype)

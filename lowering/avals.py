@@ -1,6 +1,8 @@
 """Questions about abstract values, dtypes and dimensions that need no TensorFlow."""
 
-from collections.abc import Sequence
+import contextlib
+import contextvars
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -14,13 +16,37 @@ def is_key(dtype: Any) -> bool:
     return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
+# Whether complex numbers are held as pairs of real ones.
+_HAS_PAIRS: contextvars.ContextVar[bool] = contextvars.ContextVar("has pairs", default=False)
+
+
+@contextlib.contextmanager
+def holding_pairs(has_pairs: bool) -> Iterator[None]:
+    """A context in which tensors hold complex numbers as pairs, or do not."""
+    token = _HAS_PAIRS.set(has_pairs)
+    try:
+        yield
+    finally:
+        _HAS_PAIRS.reset(token)
+
+
+def is_pair(dtype: Any) -> bool:
+    """Whether tensors hold the numbers of a dtype as pairs, in a last dimension of two."""
+    return _HAS_PAIRS.get() and jax.dtypes.issubdtype(dtype, np.complexfloating)
+
+
 def itemsize(dtype: Any) -> int:
     """The bytes of an element; PRNG keys have at most 16."""
     return 16 if is_key(dtype) else np.dtype(dtype).itemsize
 
 
 def physical_shape(aval: Any) -> tuple[Any, ...]:
-    """The shape of the tensor that holds a value: keys have a dimension for their words."""
+    """The shape of the tensor that holds a value.
+
+    Keys have a dimension for their words, complex numbers that are held as pairs one for the parts.
+    """
+    if is_pair(aval.dtype):
+        return (*aval.shape, 2)
     return (*aval.shape, *jax_compat.key_shape(aval.dtype)) if is_key(aval.dtype) else aval.shape
 
 

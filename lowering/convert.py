@@ -219,7 +219,8 @@ def _lower(
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
     with jax_compat.our_settings(), kernels.lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
-        results = interpreter.run_to_tensors(jaxpr, *operands)
+        with kernels.checked(target):
+            results = interpreter.run_to_tensors(jaxpr, *operands)
         if without_gradient and not target.is_natural:
             results = gradient.prevent(results, without_gradient, names)
         return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]

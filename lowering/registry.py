@@ -42,6 +42,8 @@ class Trait(enum.Flag):
     SELECTS = enum.auto()
     # Commutative and associative: a computation of reductions and scatters.
     MONOID = enum.auto()
+    # Linear in its operands together, so that it treats the parts of complex numbers alike.
+    LINEAR = enum.auto()
     # A sum of products, which runs faster for many operands at once.
     CONTRACTION = enum.auto()
     # Must not run at lowering time: it may run forever, or depends on when the program runs.

@@ -232,8 +232,8 @@ def _of_passes() -> list[list[Example]]:
     bits = Example("Bitcast", {"type": tf.int32}, [numbers], [False], tf.int32)
     found = [[bits], *totals]
     for kind, ops in unary.items():
-        x = numbers if kind is np.float32 else integers
-        found += [[Example(op, {}, [x], [False], tf.as_dtype(kind))] for op in ops]
+        operand: np.ndarray = numbers if kind is np.float32 else integers
+        found += [[Example(op, {}, [operand], [False], tf.as_dtype(kind))] for op in ops]
     for x, y, ops in binary.values():
         found += [
             [

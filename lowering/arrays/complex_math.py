@@ -8,6 +8,45 @@ import jax.numpy as jnp
 from jax import lax
 
 
+def multiply(z, w):
+    """Returns the product."""
+    a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
+    return lax.complex(a * c - b * d, a * d + b * c)
+
+
+def bilinear(product, z, w, dtype=None):
+    """Returns a bilinear function of z and w, given that of real numbers, in a dtype."""
+    a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
+    result = lax.complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
+    if dtype is None or jnp.issubdtype(dtype, jnp.complexfloating):
+        return result
+    return lax.real(result).astype(dtype)
+
+
+def divide(z, w):
+    """Returns the quotient; the parts of the divisor are scaled, so that no square overflows."""
+    a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
+    scale = lax.max(lax.abs(c), lax.abs(d))
+    is_usual = (scale > 0) & (scale < jnp.inf)
+    scale = jnp.where(is_usual, scale, jnp.ones((), scale.dtype))
+    c, d = c / scale, d / scale
+    size = (c * c + d * d) * scale
+    return lax.complex((a * c + b * d) / size, (b * c - a * d) / size)
+
+
+def size(z):
+    """Returns |z|; its square may overflow."""
+    return size_of_parts(lax.real(z), lax.imag(z))
+
+
+def size_of_parts(a, b):
+    """Returns |a + bi| of real numbers."""
+    large, small = _sorted_sizes(a, b)
+    is_special = (large == 0) | (large == jnp.inf)
+    ratio = small / jnp.where(is_special, jnp.ones((), large.dtype), large)
+    return jnp.where(is_special, large, large * lax.sqrt(1 + ratio * ratio))
+
+
 def exp(z):
     """Returns exp(z); it overflows only where a part does, and is real if z is real."""
     a, b = lax.real(z), lax.imag(z)

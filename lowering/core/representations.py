@@ -7,8 +7,10 @@ how operands are represented lower an equation on the changed operands, which ot
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from lowering.context import Context
-from lowering.formats import keys, narrow
+from lowering.formats import keys, narrow, pairs
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
@@ -64,6 +66,21 @@ class Narrow:
         return narrow.apply(ctx, *operands)
 
 
+class Pairs:
+    """Complex numbers as pairs of real ones, treated alike."""
+
+    def applies(self, ctx, rule, operands):
+        if not pairs.has_pairs(ctx.eqn) or rule.is_decomposition:
+            return False
+        return not rule.takes(np.dtype(np.complex64), True)
+
+    def hold(self, rule, value, aval):
+        return values.full(values.held(value, getattr(aval, "dtype", None)))
+
+    def apply(self, ctx, rule, operands):
+        return pairs.apply(ctx, *operands)
+
+
 class Decomposed:
     """Values of any kind, of which the rule is written in JAX."""
 
@@ -102,7 +119,9 @@ class Tensors:
         if not values.is_known(value):
             return values.full(value)
         if rule.keep_constants:
-            return values.held(value, dtype)
+            # Jaxprs that are called take known numbers as they are, and may fold them.
+            is_passed_on = rule.held and not keys.is_key_aval(aval)
+            return value if is_passed_on else values.held(value, dtype)
         return values.tensor(narrow.known(value, dtype), dtype)
 
     def apply(self, ctx, rule, operands):
@@ -127,6 +146,7 @@ class Broadcasts(Tensors):
 
 REPRESENTATIONS: Sequence[Representation] = (
     Known(),
+    Pairs(),
     Narrow(),
     Decomposed(),
     Keys(),

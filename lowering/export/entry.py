@@ -15,6 +15,7 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
+from lowering.formats import pairs
 from lowering.frontend import naming
 from lowering.targets import Target
 
@@ -41,6 +42,8 @@ class Entry:
       reference: the JAX function of the same inputs, which returns a list of arrays.
       samples: inputs to verify the export with.
       variables: what the exported model keeps of the parameters.
+      pairs: the names of complex outputs that are pairs of real numbers, in a last dimension, once
+        the function has been traced. No consumer takes complex tensors.
       outputs: the names of the results in their order, once the function has been traced.
     """
 
@@ -50,6 +53,7 @@ class Entry:
     samples: Sequence[np.ndarray]
     variables: Sequence[tf.Variable]
     outputs: list[str]
+    pairs: set[str] = dataclasses.field(default_factory=set)
 
     @functools.cached_property
     def concrete(self) -> Any:
@@ -186,20 +190,20 @@ def entry(
     outputs: list[str] = []
     dtypes = [jax.dtypes.canonicalize_dtype(leaf.dtype) for leaf in leaves]
 
-    def run(*tensors: Any) -> dict[str, tf.Tensor]:
+    def call(*tensors: Any) -> list[Any]:
         given = jax.tree_util.tree_unflatten(tree, tensors)
         if params is not None:
             given = (jax.tree_util.tree_unflatten(kept_tree, variables), *given)
         results, out_tree = jax.tree_util.tree_flatten(converted(*given))
         outputs[:] = _named("output_names", output_names, naming.of_results(out_tree))
-        return dict(zip(outputs, results, strict=True))
+        return results
 
     def reference(*arrays: np.ndarray) -> list[np.ndarray]:
         given = (*first, *jax.tree_util.tree_unflatten(tree, arrays))
         return list(map(np.asarray, jax.tree_util.tree_leaves(jax.jit(fun)(*given))))
 
-    return Entry(
-        tf.function(run, autograph=False),
+    return _of_flat(
+        call,
         [
             tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype, name)
             for shape, dtype, name in zip(symbolic, dtypes, names, strict=True)
@@ -211,29 +215,78 @@ def entry(
         ],
         variables,
         outputs,
+        has_pairs="complex64" in target.holds,
     )
 
 
-def flat_entry(fun: Callable[..., Any], samples: Sequence[np.ndarray]) -> Entry:
+def flat_entry(
+    fun: Callable[..., Any], samples: Sequence[np.ndarray], has_pairs: bool = False
+) -> Entry:
     """An entry for a TensorFlow function of arrays, whose inputs and outputs are numbered.
 
     Args:
       fun: a function of tensors; its results may be in pytrees.
       samples: arrays of the shapes and dtypes of its arguments.
+      has_pairs: whether complex inputs and outputs are pairs.
     """
     outputs: list[str] = []
 
-    def run(*tensors: Any) -> dict[str, tf.Tensor]:
+    def call(*tensors: Any) -> list[Any]:
         results = tf.nest.flatten(fun(*tensors))
         outputs[:] = [f"y{i:03}" for i in range(len(results))]
-        return dict(zip(outputs, results, strict=True))
+        return results
 
     def reference(*arrays: np.ndarray) -> list[np.ndarray]:
         return [x.numpy() for x in tf.nest.flatten(fun(*map(tf.constant, arrays)))]
 
     specs = [tf.TensorSpec(x.shape, x.dtype, f"x{i:03}") for i, x in enumerate(samples)]
-    function = tf.function(run, autograph=False)
-    return Entry(function, specs, reference, samples, [], outputs)
+    return _of_flat(call, specs, reference, samples, [], outputs, has_pairs)
+
+
+def _of_flat(call, specs, reference, samples, variables, outputs, has_pairs):
+    """An entry for a function of tensors that returns a list, and names its results in `outputs`.
+
+    If `has_pairs`, complex inputs and outputs are pairs of real numbers.
+    """
+    names: set[str] = set()
+    is_pair = [has_pairs and spec.dtype.is_complex for spec in specs]
+
+    def run(*tensors: Any) -> dict[str, tf.Tensor]:
+        given = [
+            tf.complex(x[..., 0], x[..., 1]) if of_pairs else x
+            for x, of_pairs in zip(tensors, is_pair, strict=True)
+        ]
+        found = call(*given)
+        results = dict(zip(outputs, found, strict=True))
+        if has_pairs:
+            names.update(name for name, x in results.items() if x.dtype.is_complex)
+        return {name: pairs.split(x) if name in names else x for name, x in results.items()}
+
+    def reference_of_pairs(*arrays: np.ndarray) -> list[np.ndarray]:
+        given = [joined(x) if of_pairs else x for x, of_pairs in zip(arrays, is_pair, strict=True)]
+        return [_split(x) if np.iscomplexobj(x) else x for x in reference(*given)]
+
+    return Entry(
+        tf.function(run, autograph=False),
+        [
+            tf.TensorSpec([*spec.shape, 2], tf.float32, spec.name) if of_pairs else spec
+            for spec, of_pairs in zip(specs, is_pair, strict=True)
+        ],
+        reference_of_pairs if has_pairs else reference,
+        [_split(x) if of_pairs else x for x, of_pairs in zip(samples, is_pair, strict=True)],
+        variables,
+        outputs,
+        names,
+    )
+
+
+def joined(x: np.ndarray) -> np.ndarray:
+    """Complex numbers from pairs."""
+    return np.ascontiguousarray(x, np.float32).view(np.complex64)[..., 0]
+
+
+def _split(x: np.ndarray) -> np.ndarray:
+    return np.stack([x.real, x.imag], -1).astype(np.float32)
 
 
 def _symbolic(leaves, tree, polymorphic_shapes, constraints):

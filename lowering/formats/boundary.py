@@ -8,7 +8,9 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from lowering import avals
 from lowering.errors import UnsupportedError
+from lowering.formats import pairs
 from lowering.formats.rounding import HAS_CAST
 from lowering.ops import cast, dtypes, modes, values
 from lowering.targets import Mode
@@ -25,6 +27,8 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     Raises:
       UnsupportedError: if TensorFlow cannot convert it in the current mode.
     """
+    if avals.is_pair(dtype):
+        return pairs.enter(x)
     if dtype not in dtypes.NARROW:
         return cast(x, dtypes.to_tf(dtype))
     if _has_cast(dtype):
@@ -41,6 +45,8 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
       TypeError: if TensorFlow has no such dtype.
       UnsupportedError: as `enter`.
     """
+    if avals.is_pair(dtype):
+        return pairs.leave(x)
     to = dtypes.to_tf_argument(dtype)
     if dtype not in dtypes.NARROW:
         return cast(x, to)

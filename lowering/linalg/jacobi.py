@@ -124,7 +124,7 @@ def _rotated(a: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array,
 
 
 def _nan_unless_finite(scale: Array) -> Array:
-    return jnp.where(jnp.isfinite(scale), 0, jnp.nan).astype(scale.dtype)
+    return jnp.where(jnp.isfinite(scale), jnp.zeros_like(scale), jnp.full_like(scale, jnp.nan))
 
 
 def _repeat(times: int, step: Callable[..., tuple[Array, ...]], *state: Array) -> tuple[Array, ...]:

@@ -53,14 +53,14 @@ def lowering_for(target: Target) -> Iterator[None]:
     """A context in which ops are made for a target."""
     token = _TABLE.set(tables.table(target.name) or None)
     try:
-        with dtypes.holding(target.holds), _checked(target):
+        with dtypes.holding(target.holds):
             yield
     finally:
         _TABLE.reset(token)
 
 
 @contextlib.contextmanager
-def _checked(target: Target) -> Iterator[None]:
+def checked(target: Target) -> Iterator[None]:
     """A context in which an op of a graph that the target is known to lack is an error."""
     refused = tables.refused(target.name)
     if not refused:

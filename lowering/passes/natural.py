@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.arrays import complex_math
 from lowering.passes.fusion import primitive_like_operand
 from lowering.passes.patterns import Group, Pattern, Search
 
@@ -80,12 +81,7 @@ def _size(x, y):
 
 
 def _hypot(x, y):
-    """The larger times the size of the vector in its units; infinite if one is."""
-    x, y = lax.abs(x), lax.abs(y)
-    large, small = lax.max(x, y), lax.min(x, y)
-    is_special = (large == 0) | (large == np.inf)
-    ratio = small / jnp.where(is_special, jnp.ones((), x.dtype), large)
-    return jnp.where(is_special, large, large * lax.sqrt(1 + ratio * ratio))
+    return complex_math.size_of_parts(x, y)
 
 
 def _clip(x, low, high):

@@ -7,16 +7,17 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
-from lowering.formats import narrow, rounding, words
+from lowering.formats import narrow, pairs, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, extrema
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, Mode
-from lowering.tensors import complex_division
+from lowering.tensors import complex_division, movement
 
-register_ops({"add": "AddV2", "mul": "Mul"}, modular=True, traits=Trait.MONOID)
-register_ops({"add_any": "AddV2"}, modular=True)
+register_ops({"add": "AddV2"}, modular=True, traits=Trait.MONOID | Trait.LINEAR)
+register_ops({"mul": "Mul"}, modular=True, traits=Trait.MONOID)
+register_ops({"add_any": "AddV2"}, modular=True, traits=Trait.LINEAR)
 register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
@@ -89,7 +90,7 @@ def _less_complex(x, y):
     return (real_x < real_y) | (real_x == real_y) & (lax.imag(x) < lax.imag(y))
 
 
-@rule("sub", keep_constants=True, traits=Trait.ELEMENTWISE)
+@rule("sub", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.LINEAR)
 def sub(ctx, x, y):
     """In a graph, TensorFlow's optimizer makes -y of 0 - y, which is -0 and not 0 where y is 0."""
     if _is_known(ctx, x, 0) and jnp.issubdtype(x.dtype, jnp.floating):
@@ -126,6 +127,12 @@ def div(ctx, x, y):
     if is_reciprocal:
         x, y = constant(-1, x.dtype), emit("Neg", y)
     return emit("RealDiv", x, y)
+
+
+decomposition("mul", target=CONSUMER, dtypes=dtypes.COMPLEX)(
+    lambda x, y, **_: complex_math.multiply(x, y)
+)
+decomposition("div", target=CONSUMER, dtypes=dtypes.COMPLEX)(complex_math.divide)
 
 
 @rule("div", dtypes=dtypes.INTEGER, keep_constants=True)
@@ -220,6 +227,12 @@ def _root(x):
     """The power of 1/2, which differs from the square root in -0 and negative infinity."""
     is_outside = (x < 0) & (x != -jnp.inf)
     return jnp.where(is_outside, jnp.asarray(jnp.nan, x.dtype), lax.sqrt(lax.abs(x)))
+
+
+@rule("complex", target=CONSUMER, dtypes=dtypes.COMPLEX)
+def complex_of_pairs(ctx, real, imag):
+    shape = ctx.out_aval.shape
+    return pairs.pair(*(movement.broadcast(ctx, part, shape) for part in (real, imag)))
 
 
 # TensorFlow's optimizer replaces powers with these known exponents by ops that differ.

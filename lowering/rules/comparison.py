@@ -1,8 +1,10 @@
 """Comparisons."""
 
+from jax import lax
+
 from lowering.formats import words
 from lowering.ops import dtypes, emit
-from lowering.registry import rule
+from lowering.registry import decomposition, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER
 from lowering.tensors.ordering import total_order
@@ -28,6 +30,16 @@ rule("lt", "lt_to", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalAnd", _no
 rule("le", "le_to", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalOr", _not(x), y))
 rule("gt", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalAnd", x, _not(y)))
 rule("ge", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalOr", x, _not(y)))
+
+
+@decomposition("eq", target=CONSUMER, dtypes=dtypes.COMPLEX)
+def eq_of_pairs(x, y):
+    return (lax.real(x) == lax.real(y)) & (lax.imag(x) == lax.imag(y))
+
+
+@decomposition("ne", target=CONSUMER, dtypes=dtypes.COMPLEX)
+def ne_of_pairs(x, y):
+    return (lax.real(x) != lax.real(y)) | (lax.imag(x) != lax.imag(y))
 
 
 rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WORDS)(

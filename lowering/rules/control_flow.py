@@ -97,7 +97,9 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
         return scan.unrolled() if unroll >= length else scan.loop(unroll)
     # XLA compiles the body even if it never runs, and then cannot take elements of empty arrays.
     loop = functools.partial(scan.loop, unroll)
-    return tf.cond(ctx.size(length) > 0, loop, scan.empty)
+    if ctx.target.holds:
+        return tf.cond(ctx.size(length) > 0, loop, scan.empty)
+    return tf.switch_case(tf.minimum(ctx.size(length), 1), [scan.empty, loop])
 
 
 def _unchanged(body, num_consts, num_carry):

@@ -11,14 +11,15 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
+from lowering.arrays import complex_math
 from lowering.arrays.convolutions import convolve
 from lowering.arrays.windows import Window, windows
 from lowering.context import Context
 from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
-from lowering.registry import Trait, rule
-from lowering.targets import TFJS, XLA
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER, TFJS, XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -47,6 +48,14 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
             return ctx.lower(_with_room, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
     operands = cast(lhs, tf.float32), cast(rhs, tf.float32)
     return cast(kernel(ctx, *operands, axes, params["dimension_numbers"]), lhs.dtype)
+
+
+@decomposition("conv_general_dilated", target=CONSUMER, dtypes=COMPLEX)
+def conv_general_dilated_of_pairs(lhs, rhs, *, preferred_element_type=None, **params):
+    product = functools.partial(
+        lax.conv_general_dilated_p.bind, preferred_element_type=np.dtype(np.float32), **params
+    )
+    return complex_math.bilinear(product, lhs, rhs, preferred_element_type)
 
 
 def _simpler_for_consumer(ctx, axes):

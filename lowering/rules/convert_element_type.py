@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
-from lowering import jax_compat
-from lowering.formats import narrow, rounding, words
+from lowering import avals, jax_compat
+from lowering.formats import narrow, pairs, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER
@@ -31,14 +32,19 @@ def convert_element_type(ctx, x, *, new_dtype, **_):
 @rule(
     "convert_element_type",
     target=CONSUMER,
-    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION),
+    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
 )
 def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     """From the dtype that holds the values to that which holds the results, rounded once."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
+    if avals.is_pair(target):
+        if avals.is_pair(source):
+            return x
+        real = ctx.lower(_to_float32, x, avals=ctx.in_avals)
+        return pairs.pair(real, tf.zeros_like(real))
+    if avals.is_pair(source):
+        x, source = pairs.parts(x)[0], np.dtype(np.float32)
     to = dtypes.to_tf(target)
-    if x.dtype.is_complex and not to.is_complex:
-        x = emit("Real", x, Tout=x.dtype.real_dtype)
     if source == np.uint32 and not to.is_integer and to != tf.bool:
         high, low = (cast(half, tf.float32) for half in words.halves(x))
         x = emit("AddV2", emit("Mul", high, constant(2.0**16, np.float32)), low)
@@ -46,6 +52,10 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
         return _saturate_word(x) if target == np.uint32 else _saturate(x, to, np.iinfo(target))
     result = cast(x, to)
     return rounding.narrow_to(result, target) if dtypes.is_narrow(target) else result
+
+
+def _to_float32(x):
+    return lax.convert_element_type(x, np.float32)
 
 
 def _saturate_word(x):

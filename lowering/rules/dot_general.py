@@ -13,9 +13,11 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.arrays import complex_math
 from lowering.ops import bitcast, cast, constant, dtypes, emit, move, tuning
-from lowering.registry import Trait, rule
-from lowering.targets import TFLITE
+from lowering.ops.dtypes import COMPLEX
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER, TFLITE
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -56,6 +58,15 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
         for is_swapped, x, y in ((False, lhs, rhs), (True, rhs, lhs))
         for order in (contract, sorted(contract, key=lhs.index), sorted(contract, key=rhs.index))
     ]
+
+
+@decomposition("dot_general", target=CONSUMER, dtypes=COMPLEX)
+def dot_general_of_pairs(lhs, rhs, *, preferred_element_type=None, permutation=None, **params):
+    product = functools.partial(
+        lax.dot_general_p.bind, preferred_element_type=np.dtype(np.float32), **params
+    )
+    result = complex_math.bilinear(product, lhs, rhs, preferred_element_type)
+    return result if permutation is None else lax.transpose(result, permutation)
 
 
 @dataclasses.dataclass(frozen=True)

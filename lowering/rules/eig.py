@@ -8,6 +8,7 @@ from lowering.linalg import schur as schur_
 from lowering.linalg.batching import on_batches
 from lowering.ops import dtypes
 from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 _eig = on_batches(schur_.eig)
@@ -49,6 +50,11 @@ def eig(ctx, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
     if compute_left_eigenvectors or ctx.in_avals[0].shape[-1] == 0:
         return decompose(x)
     return ctx.by_mode(op_by_op, decompose, x)
+
+
+@decomposition("eig", target=CONSUMER)
+def eig_consumer(x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
+    return _eig(x, left=compute_left_eigenvectors, right=compute_right_eigenvectors)
 
 
 _normalized_real = on_batches(schur_.normalized)

@@ -2,11 +2,13 @@
 
 import functools
 
+import jax.numpy as jnp
 import tensorflow as tf
 
 from lowering.linalg import jacobi
 from lowering.linalg.batching import on_batches
-from lowering.registry import rule
+from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 
@@ -32,3 +34,8 @@ def eigh(ctx, x, *, lower, **_):
 @on_batches
 def _eigh(x):
     return jacobi.eigh(x)[::-1]
+
+
+@decomposition("eigh", target=CONSUMER)
+def eigh_consumer(x, *, lower, **_):
+    return _eigh(jnp.tril(x if lower else jnp.conj(jnp.swapaxes(x, -1, -2))))

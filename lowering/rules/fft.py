@@ -1,9 +1,14 @@
 """Discrete Fourier transforms."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import tensorflow as tf
+from jax import lax
 
-from lowering.registry import rule
+from lowering.ops.dtypes import COMPLEX
+from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 
 _SUFFIX = {1: "", 2: "2D", 3: "3D"}
 
@@ -19,3 +24,49 @@ def fft(ctx, x, *, fft_type, fft_lengths):
     if kind == "RFFT":
         result = {"Tcomplex": tf.complex64 if x.dtype == tf.float32 else tf.complex128}
     return op(input=x, fft_length=ctx.shape(fft_lengths), **result)
+
+
+@decomposition("fft", target=CONSUMER, dtypes=COMPLEX)
+def fft_of_pairs(x, *, fft_type, fft_lengths):
+    """Products with the matrices of the transforms, an axis after the other.
+
+    Lengths are known, and those of programs on devices are short.
+    """
+    kind = lax.FftType(fft_type).name
+    axes = range(x.ndim - len(fft_lengths), x.ndim)
+    if kind == "IRFFT":
+        for axis, length in list(zip(axes, fft_lengths, strict=True))[:-1]:
+            x = _transformed(x, axis, length, sign=1) / np.float32(length)
+        return _real_of_half(x, fft_lengths[-1])
+    sign = 1 if kind == "IFFT" else -1
+    for axis, length in reversed(list(zip(axes, fft_lengths, strict=True))):
+        x = _transformed(x, axis, length, sign)
+        if kind == "RFFT" and axis == x.ndim - 1:
+            x = lax.slice_in_dim(x, 0, length // 2 + 1, axis=axis)
+        if kind == "IFFT":
+            x = x / np.float32(length)
+    return x
+
+
+def _transformed(x, axis, length, sign):
+    """The transform along an axis."""
+    angles = sign * 2 * np.pi * (np.outer(np.arange(length), np.arange(length)) % length) / length
+    return _along(x, np.cos(angles) + 1j * np.sin(angles), axis)
+
+
+def _real_of_half(x, length):
+    """The inverse transform along the last axis, from the half of it that determines the rest."""
+    count = length // 2 + 1
+    x = lax.slice_in_dim(x, 0, count, axis=x.ndim - 1)
+    k, j = np.arange(count)[:, None], np.arange(length)
+    weights = np.where((k == 0) | (2 * k == length), 1, 2) / length
+    angles = 2 * np.pi * (k * j % length) / length
+    real = _along(lax.real(x), weights * np.cos(angles), x.ndim - 1)
+    return real - _along(lax.imag(x), weights * np.sin(angles), x.ndim - 1)
+
+
+def _along(x, matrix, axis):
+    """The products of the vectors along an axis with a matrix."""
+    dtype = np.complex64 if np.iscomplexobj(matrix) else np.float32
+    product = jnp.tensordot(x.astype(dtype), matrix.astype(dtype), (axis, 0))
+    return jnp.moveaxis(product, -1, axis)

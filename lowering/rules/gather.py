@@ -9,7 +9,7 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.formats import narrow, words
+from lowering.formats import narrow, pairs, words
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
 from lowering.registry import rule
@@ -64,6 +64,11 @@ def gather_consumer(ctx, operand, index, *, fill_value, **_):
     if fill_value is not None:
         fill_value = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
     return words.run_on_indices(ctx, operand, index, fill_value=fill_value)[0]
+
+
+@rule("gather", target=CONSUMER, dtypes=dtypes.COMPLEX, keep_constants=True)
+def gather_of_pairs(ctx, operand, index, **_):
+    return pairs.apply_to_parts(ctx, operand, index)
 
 
 @rule("gather", dtypes=dtypes.NARROW, keep_constants=True)

@@ -16,8 +16,8 @@ from lowering.arrays import computations
 from lowering.arrays.limits import highest, lowest
 from lowering.arrays.windows import Window, fold, windows
 from lowering.ops import bitcast, cast, constant, dtypes, emit
-from lowering.registry import decomposition, rule
-from lowering.targets import CONSUMERS, PORTABLE, Mode
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER, PORTABLE, Mode
 from lowering.tensors import movement, ordering
 from lowering.tensors.pooling import pool
 
@@ -117,14 +117,13 @@ def _by_shifts(combine, init):
     return decompose
 
 
-for _consumer in CONSUMERS:
-    for _name, _combine, _init in (
-        ("reduce_window_max", lax.max, lowest),
-        ("reduce_window_min", lax.min, highest),
-        ("reduce_window_sum", lax.add, lambda dtype: 0),
-    ):
-        _dtypes = dtypes.INTEGER if "sum" in _name else (*dtypes.INTEGER, *dtypes.BOOL)
-        decomposition(_name, target=_consumer, dtypes=_dtypes)(_by_shifts(_combine, _init))
+for _name, _combine, _init in (
+    ("reduce_window_max", lax.max, lowest),
+    ("reduce_window_min", lax.min, highest),
+    ("reduce_window_sum", lax.add, lambda dtype: 0),
+):
+    _dtypes = dtypes.INTEGER if "sum" in _name else (*dtypes.INTEGER, *dtypes.BOOL)
+    decomposition(_name, target=CONSUMER, dtypes=_dtypes)(_by_shifts(_combine, _init))
 
 
 @rule("reduce_window_min", target=PORTABLE, dtypes=dtypes.FLOAT)
@@ -214,7 +213,7 @@ decomposition("reduce_window_max", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.
 decomposition("reduce_window_min", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.min, np.inf))
 
 
-@rule("reduce_window_sum")
+@rule("reduce_window_sum", traits=Trait.LINEAR)
 def reduce_window_sum(ctx, x, **window):
     """Sums of low precision are accumulated in float32 and rounded once."""
     if _is_symbolic(window):

@@ -7,11 +7,12 @@ from jax import lax
 from lowering.arrays.computations import tree_reduce
 from lowering.formats import narrow, rounding, words
 from lowering.ops import cast, dtypes, emit, integers, kernels
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE
 
 
-@rule("reduce_sum", "reduce_prod")
+@rule("reduce_sum", traits=Trait.LINEAR)
+@rule("reduce_prod")
 def reduce_sum(ctx, x, *, axes, **_):
     """Integers wrap around. Low precision is accumulated in float32 and rounded once."""
     if not axes:
@@ -98,6 +99,7 @@ def _reduction(op, identity):
     return reduce
 
 
+decomposition("reduce_prod", target=CONSUMER, dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
 decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
 decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))
 decomposition("reduce_or")(_reduction(lax.bitwise_or, 0))

@@ -16,8 +16,9 @@ from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering import avals
 from lowering.arrays import computations
-from lowering.formats import words
+from lowering.formats import pairs, words
 from lowering.ops import cast, constant, move
+from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER, TFLITE
@@ -65,6 +66,11 @@ def scatter_words(ctx, operand, index, updates, **_):
     if ctx.eqn.primitive.name in ("scatter-min", "scatter-max"):
         return words.run_on_order(ctx, operand, index, updates)[0]
     return words.run_on_indices(ctx, operand, index, updates, data=(0, 2))[0]
+
+
+@rule("scatter-add", "scatter-sub", target=CONSUMER, dtypes=COMPLEX, keep_constants=True)
+def scatter_add_of_pairs(ctx, operand, index, updates, **_):
+    return pairs.apply_to_parts(ctx, operand, index, updates)
 
 
 class _Plan:

@@ -65,7 +65,9 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 @rule("rev", traits=Trait.SELECTS)
 def rev(ctx, x, *, dimensions):
     shape = ctx.out_aval.shape
-    if len(shape) <= movement.max_rank(ctx):
+    # TF Lite reverses only neighbouring axes together.
+    is_apart = ctx.target.holds and len(dimensions) > 1
+    if len(shape) <= movement.max_rank(ctx) and not is_apart:
         return move("ReverseV2", x, integers(dimensions)) if dimensions else x
 
     def reverse_axis(y, *_):

@@ -4,7 +4,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering.formats import narrow, words
+from lowering import avals
+from lowering.formats import narrow, pairs, words
 from lowering.ops import cast, constant, dtypes, emit, move
 from lowering.registry import rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
@@ -56,6 +57,27 @@ def sort_narrow(ctx, *operands, **_):
 @rule("sort", target=CONSUMER, dtypes=words.WORDS)
 def sort_words(ctx, *operands, **_):
     return words.run_on_order(ctx, *operands)
+
+
+@rule("sort", target=CONSUMER, dtypes=dtypes.COMPLEX)
+def sort_of_pairs(ctx, *operands, dimension, num_keys, **_):
+    """Complex keys are two real ones: the real part, then the imaginary one."""
+    is_pair = [avals.is_pair(aval.dtype) for aval in ctx.in_avals]
+    parts = [
+        part
+        for x, both in zip(operands, is_pair, strict=True)
+        for part in (pairs.parts(x) if both else [x])
+    ]
+    num_keys += sum(is_pair[:num_keys])
+    size = ctx.size(ctx.in_avals[0].shape[dimension])
+    rank = len(ctx.in_avals[0].shape)
+    order = [i for i in range(rank) if i != dimension] + [dimension]
+    moved = [movement.transpose(ctx, x, order) for x in parts]
+    back = np.argsort(order).tolist()
+    results = iter(
+        movement.transpose(ctx, y, back) for y in _sort_last_natural(moved, num_keys, size)
+    )
+    return [pairs.pair(next(results), next(results)) if both else next(results) for both in is_pair]
 
 
 def _sort_last(operands, num_keys, size):

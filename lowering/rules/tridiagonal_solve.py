@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from lowering.linalg import tridiagonal
 from lowering.linalg.batching import on_batches
-from lowering.registry import rule
+from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless
 
 _solve = on_batches(tridiagonal.solve, rank=1)
@@ -34,3 +35,6 @@ def tridiagonal_solve(ctx, dl, d, du, b, *, perturb_singular):
         ctx.lower, _solve, avals=ctx.in_avals, perturb_singular=perturb_singular
     )
     return ctx.by_mode(op_by_op, compiled, dl, d, du, b)
+
+
+decomposition("tridiagonal_solve", target=CONSUMER)(_solve)

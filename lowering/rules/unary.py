@@ -4,10 +4,12 @@ import functools
 
 import jax.numpy as jnp
 import numpy as np
+import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays import complex_math
-from lowering.formats import words
+from lowering.formats import pairs, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE, TF
@@ -36,7 +38,7 @@ _OPS = {name: name.capitalize() for name in _SAME_NAME}
 
 register_ops(_OPS)
 register_ops({"is_finite": "IsFinite", "logistic": "Sigmoid"})
-register_ops({"neg": "Neg"}, modular=True)
+register_ops({"neg": "Neg"}, modular=True, traits=Trait.LINEAR)
 
 
 @rule("sign", traits=Trait.ELEMENTWISE)
@@ -178,6 +180,21 @@ def abs_complex(ctx, x):
     real = x.dtype.real_dtype
     size = emit("ComplexAbs", x, Tout=real)
     return emit("SelectV2", emit("NotEqual", x, x), constant(np.nan, real), size)
+
+
+decomposition("abs", target=CONSUMER, dtypes=dtypes.COMPLEX)(complex_math.size)
+for _part, _primitive in enumerate(("real", "imag")):
+    rule(_primitive, target=CONSUMER, dtypes=dtypes.COMPLEX)(
+        lambda ctx, x, part=_part: pairs.parts(x)[part]
+    )
+
+
+@rule("conj", target=CONSUMER, dtypes=dtypes.COMPLEX)
+def conj_of_pairs(ctx, x, **_):
+    if not avals.is_pair(ctx.in_avals[0].dtype):
+        return pairs.pair(x, tf.zeros_like(x))
+    real, imag = pairs.parts(x)
+    return pairs.pair(real, emit("Neg", imag))
 
 
 for _primitive, _op in {"real": "Real", "imag": "Imag"}.items():

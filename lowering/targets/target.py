@@ -23,7 +23,8 @@ class Target:
         `lowering.ops.tuning`.
       is_natural: whether its numerics are natural.
       holds: for dtypes that the consumer has no arithmetic for, those in which programs hold their
-        values: the integers that fit, the same bits of words, or floats that are rounded.
+        values: the integers that fit, the same bits of words, floats that are rounded, or pairs of
+        the parts of complex numbers.
     """
 
     name: str
@@ -45,6 +46,7 @@ PORTABLE = _natural("portable", parent="tf")
 _HELD = {
     **dict.fromkeys(("int8", "int16", "uint8", "uint16", "uint32"), "int32"),
     **dict.fromkeys(("float16", "bfloat16"), "float32"),
+    "complex64": "float32",
 }
 CONSUMER = _natural("consumer", "portable", _HELD)
 TFLITE = _natural("tflite", "consumer", _HELD)
