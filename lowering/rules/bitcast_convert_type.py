@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import tensorflow as tf
 from jax import lax
@@ -32,7 +33,8 @@ def bitcast_convert_type_words(ctx, x, **_):
     if kernels.supports("Bitcast", x.dtype):
         return tf.bitcast(x, to)
     fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits
-    return ctx.lower(fun, x)
+    aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, x.dtype.as_numpy_dtype)
+    return ctx.lower(fun, x, avals=[aval])
 
 
 @rule("bitcast_convert_type", dtypes=dtypes.NARROW)

@@ -69,6 +69,8 @@ def write(
     directory = pathlib.Path(directory)
     graph = frozen(concrete)
     graph_def = _optimized(graph)
+    for function in graph_def.library.function:
+        _give_results_nodes(function)
     weights = list(_take_weights(graph_def))
     directory.mkdir(parents=True, exist_ok=True)
     entries, data = _encoded(weights, quantize)
@@ -132,6 +134,19 @@ def _optimized(graph: Frozen) -> Any:
     rewriters.optimizers.extend(_PASSES)
     rewriters.min_graph_nodes = -1
     return tf_optimizer.OptimizeGraph(config, meta_graph)
+
+
+def _give_results_nodes(function: Any) -> None:
+    """Makes each result of a function that of a node of its own.
+
+    TF.js keeps for each node of a function which of its outputs is a result, and so has only one of
+    them. TensorFlow's optimizer removes the nodes that tell them apart.
+    """
+    for arg in function.signature.output_arg:
+        node = function.node_def.add(op="Identity", name=f"{function.signature.name}/{arg.name}")
+        node.input.append(function.ret[arg.name])
+        node.attr["T"].type = arg.type
+        function.ret[arg.name] = f"{node.name}:output:0"
 
 
 def _take_weights(graph_def: Any):

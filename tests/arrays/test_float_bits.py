@@ -1,0 +1,28 @@
+"""The bits of floats, by arithmetic."""
+
+import jax
+import numpy as np
+import pytest
+
+from lowering.arrays import float_bits
+
+TINY = np.finfo(np.float32).smallest_normal
+NUMBERS = np.concatenate(
+    [
+        np.float32([0, 1, -1, 1.5, 2, 3, TINY, -TINY, np.inf, -np.inf, 3.4028235e38, 1e-30]),
+        np.random.default_rng(0).integers(1 << 23, 255 << 23, 500, np.int32).view(np.float32),
+    ]
+)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_bits_of_floats(sign):
+    x = np.where(NUMBERS == 0, NUMBERS, sign * NUMBERS)
+    np.testing.assert_array_equal(jax.jit(float_bits.bits_of)(x), x.view(np.int32))
+    np.testing.assert_array_equal(jax.jit(float_bits.of_bits)(x.view(np.int32)), x)
+
+
+def test_nan():
+    bits = np.int32([0x7FC00000, 0x7F800001, -1])
+    assert np.isnan(float_bits.of_bits(bits)).all()
+    assert float_bits.bits_of(np.float32([np.nan]))[0] == 0x7FC00000

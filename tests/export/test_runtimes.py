@@ -1,0 +1,71 @@
+"""What the runtimes of consumers compute: classes of programs that converters get wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from lowering.export import runtimes
+from lowering.export.entry import entry, joined
+from lowering.targets import CONSUMERS, TARGETS
+
+X = np.float32([-np.inf, -2.5, -1, 0, 0.5, 3, np.inf])
+I = np.int32([-7, -1, 0, 3, 2**31 - 1, -(2**31)])  # noqa: E741
+WORDS = np.uint32([12, 3456])
+SPD = np.float32([[4, 1, 0], [1, 3, 1], [0, 1, 2]])
+PROGRAMS = {
+    "selected infinities": (lambda x: jnp.where(x > 0, x, x - x), X),
+    "comparisons with infinity": (lambda x: (x == jnp.inf, x <= jnp.inf, jnp.isinf(x)), X),
+    "selected booleans": (lambda x: jnp.where(x > 0, x < 2, x < -2), X),
+    "quotients": (lambda x: (x // 3, x % 3, lax.div(x, jnp.int32(-4)), lax.rem(x, 5 + 0 * x)), I),
+    "products that overflow": (lambda x: (x * x[::-1], x * 12345, x.prod(), x.sum()), I),
+    "bits": (lambda x: (x & 12, x | 3, x ^ -5, ~x, x >> 3, x << 5, lax.population_count(x)), I),
+    "bits of floats": (lambda x: lax.bitcast_convert_type(x[1:4], np.int32), X),
+    "words": (lambda x: (x // 7, x > 13, x << 30, x.astype("float32")), WORDS),
+    "random bits": (lambda x: jax.random.bits(jax.random.wrap_key_data(x), (5,)), WORDS),
+    "random numbers": (lambda x: jax.random.normal(jax.random.wrap_key_data(x), (5,)), WORDS),
+    "random integers": (lambda x: jax.random.randint(jax.random.key(x[0]), (5,), 0, 9), WORDS),
+    "dropped updates": (lambda x: x.at[jnp.array([1, 9, 1])].add(1.5, mode="drop"), X),
+    "repeated updates": (lambda x: x.at[jnp.array([1, 1, 2, 1])].set(jnp.arange(4.0)), X),
+    "largest updates": (lambda x: x.at[jnp.array([1, 1, 2, 1])].max(jnp.arange(4.0)), X),
+    "products of updates": (lambda x: x.at[jnp.array([1, 1, 2])].mul(3.0), X),
+    "blocks": (lambda x: lax.dynamic_update_slice(x, x[:2], (x[3].astype("int32") + 4,)), X),
+    "cumulative": (lambda x: (jnp.cumsum(x), jnp.cumprod(x), lax.cummax(x)), X[1:-1]),
+    "nothing": (lambda x: (x[:0], x + 1, x[:0].sum()), X),
+    "no arguments of use": (lambda x: jnp.arange(5) * 2, X),
+    "vector times matrix": (lambda x: x[0] @ x, SPD),
+    "integers in matrices": (lambda x: jnp.outer(x, x)[:, :3] @ jnp.ones((3, 2), "int32"), I % 9),
+    "linear algebra": (
+        lambda x: (jnp.linalg.cholesky(x), jnp.linalg.solve(x, x[0]), jnp.linalg.eigvalsh(x)),
+        SPD,
+    ),
+    "spectra": (lambda x: (jnp.abs(jnp.fft.fft(x)), jnp.fft.rfft(x)), SPD),
+    "many branches": (lambda x: lax.switch(x[3], [lambda y, k=k: y * k for k in range(5)], x), I),
+    "loops in loops": (
+        lambda x: lax.scan(
+            lambda c, e: (c + lax.scan(lambda a, b: (a + b, a), c, e)[1].sum(), e), 0.0, x
+        ),
+        SPD,
+    ),
+    "axes": (
+        lambda x: jnp.broadcast_to(x, (2, 1, 2, 1, 2, 3, 3)).transpose(6, 0, 2, 4, 1, 3, 5),
+        SPD,
+    ),
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_runtime(name, consumer):
+    fun, x = PROGRAMS[name]
+    made = entry(fun, (x,), TARGETS[consumer])
+    expected = jax.tree_util.tree_leaves(jax.jit(fun)(x))
+    for output, e, a in zip(made.outputs, expected, runtimes.run(consumer, made), strict=True):
+        a = joined(a) if output in made.pairs else a
+        if jnp.issubdtype(e.dtype, jnp.inexact):
+            # What NaN becomes is the consumer's.
+            a = np.where(np.isnan(e), e, a)
+            np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(a.astype(e.dtype), e)
