@@ -22,7 +22,7 @@ from harnesses.variants import PLAIN, VARIANTS, Trial, array_of, arrays_of, on_a
 from limitations import Limitation, limitations_of
 from lowering import jax_compat
 from lowering.export import runtimes
-from lowering.export.entry import flat_entry, joined
+from lowering.export.entry import flat_entry, restored
 from lowering.targets import CONSUMERS, TARGETS, TF, XLA
 
 # How TensorFlow executes a graph; and the mode in which a consumer's own runtime runs it.
@@ -289,13 +289,9 @@ def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[
     """Runs a cell by the consumer's converter and runtime, which may have other dtypes."""
     (args,) = trial.runs
     fun, arrays = on_arrays(lowered, args)
-    entry = flat_entry(fun, list(map(_canonical, arrays)), has_pairs=True)
-    outputs = entry.concrete.structured_outputs
-    results = zip(entry.outputs, runtimes.run(cell.target, entry), strict=True)
-    return [
-        joined(x) if name in entry.pairs else x.astype(outputs[name].dtype.as_numpy_dtype)
-        for name, x in results
-    ]
+    entry = flat_entry(fun, list(map(_canonical, arrays)), for_consumer=True)
+    results = runtimes.run(cell.target, entry)
+    return [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
 
 
 def _run_graph(

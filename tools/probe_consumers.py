@@ -229,8 +229,10 @@ def _of_passes() -> list[list[Example]]:
             ("Prod", np.int32, tf.int32),
         )
     ]
+    count = np.array(4, np.int32)
+    top_k = Example("TopKV2", {"sorted": True}, [integers, count], [False, True], tf.int32)
     bits = Example("Bitcast", {"type": tf.int32}, [numbers], [False], tf.int32)
-    found = [[bits], *totals]
+    found = [[bits], [top_k], *totals]
     for kind, ops in unary.items():
         operand: np.ndarray = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [operand], [False], tf.as_dtype(kind))] for op in ops]

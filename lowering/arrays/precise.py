@@ -98,7 +98,8 @@ def digamma(x: jax.Array) -> jax.Array:
     angle = np.pi * jnp.where(is_near, distance, 0.5 - distance)
     sine, cosine = lax.sin(angle), lax.cos(angle)
     cotangent = jnp.where(is_near, cosine, sine) / jnp.where(is_near, sine, cosine)
-    reflected = value - jnp.where(is_right, np.pi, -np.pi) * cotangent
+    pi = jnp.full_like(x, np.pi)
+    reflected = value - jnp.where(is_right, pi, -pi) * cotangent
     reflected = jnp.where(distance == 0, jnp.nan, reflected)
     positive = jnp.where(x < 1, value - 1 / x, value)
     return jnp.where(is_positive, positive, reflected)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
-from lowering.formats import pairs
+from lowering.formats import boundary, pairs
 from lowering.frontend import naming
 from lowering.targets import Target
 
@@ -42,8 +42,9 @@ class Entry:
       reference: the JAX function of the same inputs, which returns a list of arrays.
       samples: inputs to verify the export with.
       variables: what the exported model keeps of the parameters.
-      pairs: the names of complex outputs that are pairs of real numbers, in a last dimension, once
-        the function has been traced. No consumer takes complex tensors.
+      dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
+        Complex outputs are pairs of real numbers there, in a last dimension, and bfloat16 is
+        float32.
       outputs: the names of the results in their order, once the function has been traced.
     """
 
@@ -53,7 +54,7 @@ class Entry:
     samples: Sequence[np.ndarray]
     variables: Sequence[tf.Variable]
     outputs: list[str]
-    pairs: set[str] = dataclasses.field(default_factory=set)
+    dtypes: dict[str, np.dtype] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def concrete(self) -> Any:
@@ -215,19 +216,19 @@ def entry(
         ],
         variables,
         outputs,
-        has_pairs="complex64" in target.holds,
+        for_consumer=bool(target.holds),
     )
 
 
 def flat_entry(
-    fun: Callable[..., Any], samples: Sequence[np.ndarray], has_pairs: bool = False
+    fun: Callable[..., Any], samples: Sequence[np.ndarray], for_consumer: bool = False
 ) -> Entry:
     """An entry for a TensorFlow function of arrays, whose inputs and outputs are numbered.
 
     Args:
       fun: a function of tensors; its results may be in pytrees.
       samples: arrays of the shapes and dtypes of its arguments.
-      has_pairs: whether complex inputs and outputs are pairs.
+      for_consumer: whether inputs and outputs are in dtypes that consumers have.
     """
     outputs: list[str] = []
 
@@ -240,53 +241,85 @@ def flat_entry(
         return [x.numpy() for x in tf.nest.flatten(fun(*map(tf.constant, arrays)))]
 
     specs = [tf.TensorSpec(x.shape, x.dtype, f"x{i:03}") for i, x in enumerate(samples)]
-    return _of_flat(call, specs, reference, samples, [], outputs, has_pairs)
+    return _of_flat(call, specs, reference, samples, [], outputs, for_consumer)
 
 
-def _of_flat(call, specs, reference, samples, variables, outputs, has_pairs):
+def _of_flat(call, specs, reference, samples, variables, outputs, for_consumer):
     """An entry for a function of tensors that returns a list, and names its results in `outputs`.
 
-    If `has_pairs`, complex inputs and outputs are pairs of real numbers.
+    If it is `for_consumer`, inputs and outputs are in dtypes that consumers have: complex numbers
+    are pairs of real ones, and bfloat16 is float32.
     """
-    names: set[str] = set()
-    is_pair = [has_pairs and spec.dtype.is_complex for spec in specs]
+    dtypes: dict[str, np.dtype] = {}
+    if not for_consumer:
+
+        def named(*tensors: Any) -> dict[str, tf.Tensor]:
+            found = call(*tensors)
+            return dict(zip(outputs, found, strict=True))
+
+        function = tf.function(named, autograph=False)
+        return Entry(function, specs, reference, samples, variables, outputs)
+
+    of_function = [spec.dtype for spec in specs]
 
     def run(*tensors: Any) -> dict[str, tf.Tensor]:
-        given = [
-            tf.complex(x[..., 0], x[..., 1]) if of_pairs else x
-            for x, of_pairs in zip(tensors, is_pair, strict=True)
-        ]
-        found = call(*given)
+        found = call(*map(_from_consumer, tensors, of_function))
         results = dict(zip(outputs, found, strict=True))
-        if has_pairs:
-            names.update(name for name, x in results.items() if x.dtype.is_complex)
-        return {name: pairs.split(x) if name in names else x for name, x in results.items()}
+        dtypes.update({name: np.dtype(x.dtype.as_numpy_dtype) for name, x in results.items()})
+        return {name: _to_consumer(x) for name, x in results.items()}
 
-    def reference_of_pairs(*arrays: np.ndarray) -> list[np.ndarray]:
-        given = [joined(x) if of_pairs else x for x, of_pairs in zip(arrays, is_pair, strict=True)]
-        return [_split(x) if np.iscomplexobj(x) else x for x in reference(*given)]
+    def reference_of_consumer(*arrays: np.ndarray) -> list[np.ndarray]:
+        given = [
+            restored(x, np.dtype(dtype.as_numpy_dtype))
+            for x, dtype in zip(arrays, of_function, strict=True)
+        ]
+        return list(map(_held, reference(*given)))
 
     return Entry(
         tf.function(run, autograph=False),
-        [
-            tf.TensorSpec([*spec.shape, 2], tf.float32, spec.name) if of_pairs else spec
-            for spec, of_pairs in zip(specs, is_pair, strict=True)
-        ],
-        reference_of_pairs if has_pairs else reference,
-        [_split(x) if of_pairs else x for x, of_pairs in zip(samples, is_pair, strict=True)],
+        list(map(_held_spec, specs)),
+        reference_of_consumer,
+        list(map(_held, samples)),
         variables,
         outputs,
-        names,
+        dtypes,
     )
 
 
-def joined(x: np.ndarray) -> np.ndarray:
-    """Complex numbers from pairs."""
-    return np.ascontiguousarray(x, np.float32).view(np.complex64)[..., 0]
+def _held_spec(spec: tf.TensorSpec) -> tf.TensorSpec:
+    """An input of a consumer: complex numbers are pairs, and bfloat16 is float32."""
+    shape = [*spec.shape, 2] if spec.dtype.is_complex else spec.shape
+    is_held = spec.dtype.is_complex or spec.dtype == tf.bfloat16
+    return tf.TensorSpec(shape, tf.float32, spec.name) if is_held else spec
 
 
-def _split(x: np.ndarray) -> np.ndarray:
-    return np.stack([x.real, x.imag], -1).astype(np.float32)
+def _held(x: np.ndarray) -> np.ndarray:
+    """An array as a consumer takes it; see `_held_spec`."""
+    if np.iscomplexobj(x):
+        return np.stack([x.real, x.imag], -1).astype(np.float32)
+    return x.astype(np.float32) if x.dtype == tf.bfloat16.as_numpy_dtype else x
+
+
+def _from_consumer(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """An input of a consumer as the function takes it."""
+    return tf.complex(x[..., 0], x[..., 1]) if dtype.is_complex else tf.cast(x, dtype)
+
+
+def _to_consumer(x: tf.Tensor) -> tf.Tensor:
+    """A result of the function as a consumer returns it."""
+    if x.dtype.is_complex:
+        return pairs.split(x)
+    if x.dtype != tf.bfloat16:
+        return x
+    before = boundary.before_cast(x)
+    return tf.cast(x, tf.float32) if before is None else before
+
+
+def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An array of a dtype from what a consumer has in its place; see `Entry.dtypes`."""
+    if dtype.kind == "c":
+        return np.ascontiguousarray(x, np.float32).view(np.complex64)[..., 0]
+    return x.astype(dtype)
 
 
 def _symbolic(leaves, tree, polymorphic_shapes, constraints):

@@ -4,13 +4,15 @@ There they have dtypes of their own; see `formats.narrow`. Between the two, Tens
 some dtypes of eight bits or fewer in some modes only.
 """
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
 from lowering import avals
 from lowering.errors import UnsupportedError
-from lowering.formats import pairs
+from lowering.formats import pairs, rounding
 from lowering.formats.rounding import HAS_CAST
 from lowering.ops import cast, dtypes, modes, values
 from lowering.targets import Mode
@@ -30,12 +32,27 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     if avals.is_pair(dtype):
         return pairs.enter(x)
     if dtype not in dtypes.NARROW:
-        return cast(x, dtypes.to_tf(dtype))
+        return _held(x, dtype)
     if _has_cast(dtype):
         return tf.cast(x, dtypes.to_tf(dtype))
     if modes.current() is Mode.EAGER:
         return tf.constant(values.held(x.numpy(), dtype))
     raise _boundary_error("an argument", dtype)
+
+
+def _held(x: tf.Tensor, dtype: Any) -> tf.Tensor:
+    """An argument in the dtype that holds it; what was just cast to a half is rounded instead."""
+    to = dtypes.to_tf(dtype)
+    before = before_cast(x)
+    if to == tf.float32 and x.dtype != to and before is not None and before.dtype == to:
+        return rounding.narrow_to(before, dtype)
+    return cast(x, to)
+
+
+def before_cast(x: tf.Tensor) -> tf.Tensor | None:
+    """The tensor of a graph that a tensor is cast from; None if it is not cast."""
+    source = values.source(x)
+    return source.inputs[0] if source is not None and source.type == "Cast" else None
 
 
 def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:

@@ -47,7 +47,7 @@ def parts(x: Value) -> tuple[Value, Value]:
 
 def enter(x: tf.Tensor) -> tf.Tensor:
     """A tensor of complex numbers as pairs; one that was just made of its parts as these."""
-    source = _source(x)
+    source = values.source(x)
     if source is not None and source.type == "Complex":
         return pair(*source.inputs)
     return pair(tf.math.real(x), tf.math.imag(x))
@@ -60,20 +60,10 @@ def leave(x: tf.Tensor) -> tf.Tensor:
 
 def split(x: tf.Tensor) -> tf.Tensor:
     """A tensor of complex numbers as pairs, for runtimes that have no such tensors."""
-    source = _source(x)
+    source = values.source(x)
     if source is not None and source.type == "Complex":
         return tf.stack(list(source.inputs), -1)
     return tf.stack([tf.math.real(x), tf.math.imag(x)], -1)
-
-
-def _source(x: tf.Tensor):
-    """The op of a graph that made a tensor; None if it is eager."""
-    if not tf.is_symbolic_tensor(x):
-        return None
-    op = x.op
-    while op.type == "Identity":
-        op = op.inputs[0].op
-    return op
 
 
 def apply(ctx: Context, *operands: Value) -> Any:

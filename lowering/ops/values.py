@@ -112,6 +112,16 @@ def held(value: Value, dtype: Any) -> Value:
     return np.asarray(value, dtypes.held(dtype)) if dtypes.is_narrow(dtype) else value
 
 
+def source(tensor: tf.Tensor) -> Any:
+    """The op of a graph that made a tensor, whatever its name; None if it is eager."""
+    if not tf.is_symbolic_tensor(tensor):
+        return None
+    made: Any = tensor
+    while made.op.type == "Identity":
+        made = made.op.inputs[0]
+    return made.op
+
+
 def is_small(value: Value) -> bool:
     """Whether a value is known and small enough to be part of a function that it is given to."""
     return isinstance(value, np.ndarray) and value.nbytes <= _SMALL_BYTES

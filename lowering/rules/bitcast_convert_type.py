@@ -21,15 +21,19 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     return x if x.dtype == dtype else tf.bitcast(x, dtype)
 
 
-@rule("bitcast_convert_type", target=CONSUMER, dtypes=(*words.WORDS, np.int32, np.float32))
-def bitcast_convert_type_words(ctx, x, **_):
+@rule(
+    "bitcast_convert_type",
+    target=CONSUMER,
+    dtypes=(*words.WORDS, *words.SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
+)
+def bitcast_convert_type_consumer(ctx, x, **_):
     """Words have the bits of int32. Consumers without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
-    if x.dtype == to and 4 == source.itemsize == target.itemsize:
+    if {source.itemsize, target.itemsize} != {4}:
+        ctx.unsupported("it has no numbers of fewer than 32 bits", "Shift and mask words instead")
+    if x.dtype == to:
         return x
-    if {x.dtype, to} != {tf.int32, tf.float32}:
-        ctx.unsupported("it has no bits of this dtype")
     if kernels.supports("Bitcast", x.dtype):
         return tf.bitcast(x, to)
     fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits

@@ -10,7 +10,7 @@ import tensorflow as tf
 from lowering import avals, jax_compat
 from lowering.ops import dtypes
 from lowering.registry import Trait, rule
-from lowering.targets import Mode
+from lowering.targets import CONSUMER, Mode
 
 
 @rule("pure_callback", "io_callback", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
@@ -42,6 +42,13 @@ def callback(ctx, *operands, **_):
     )
     # One result comes without a list.
     return tf.nest.flatten(results) if ctx.out_avals else []
+
+
+@rule("pure_callback", "io_callback", "debug_callback", "debug_print", target=CONSUMER, held=True)
+def callback_of_consumer(ctx, *operands, **_):
+    ctx.unsupported(
+        "its runtime cannot call back into Python", "Leave the callback out of what is exported"
+    )
 
 
 def _run(eqn: jex_core.JaxprEqn, symbolic: Sequence[int], *arrays: np.ndarray) -> list[np.ndarray]:

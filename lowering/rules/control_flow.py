@@ -76,6 +76,7 @@ def while_(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, *
         lambda *carry: ctx.run(body_jaxpr, *body_consts, *carry),
         carried,
         cond_jaxpr.outvars[0].aval.shape,
+        ctx.target,
     )
 
 

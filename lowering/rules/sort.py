@@ -6,7 +6,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.formats import narrow, pairs, words
-from lowering.ops import cast, constant, dtypes, emit, move
+from lowering.ops import cast, dtypes, emit
 from lowering.registry import rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
@@ -87,7 +87,7 @@ def _sort_last(operands, num_keys, size):
         # The elements can be made from the sorted keys.
         descending, _ = ordering.top_k(emit("Invert", keys[0]), size)
         return [cast(emit("Invert", descending), dtype)]
-    return _sorted_by([emit("Invert", key) for key in keys], operands, size)
+    return ordering.sorted_by([emit("Invert", key) for key in keys], operands, size)
 
 
 def _sort_last_natural(operands, num_keys, size):
@@ -96,18 +96,4 @@ def _sort_last_natural(operands, num_keys, size):
     if len(operands) == 1 and len(keys) == 1 and dtype != tf.uint64:
         descending, _ = ordering.top_k(ordering.reverse(keys[0]), size)
         return [cast(ordering.reverse(descending), dtype)]
-    return _sorted_by([ordering.reverse(key) for key in keys], operands, size)
-
-
-def _sorted_by(keys, operands, size):
-    """Sorts stably by keys in descending order, the first of them the most significant."""
-    permutation = None
-    for key in reversed(keys):
-        _, found = ordering.top_k(key if permutation is None else _take(key, permutation), size)
-        permutation = found if permutation is None else _take(permutation, found)
-    return [_take(x, permutation) for x in operands]
-
-
-def _take(x, permutation):
-    last = x.shape.rank - 1
-    return move("GatherV2", x, permutation, constant(last, tf.int32), batch_dims=last)
+    return ordering.sorted_by([ordering.reverse(key) for key in keys], operands, size)

@@ -47,6 +47,32 @@ def top_k_natural(ctx, x, *, k, axis=-1, **_):
     return [_swap(ctx, cast(values, x.dtype), axis), _swap(ctx, positions, axis)]
 
 
+@rule("top_k", target=CONSUMER, dtypes=(np.int32,))
+def top_k_consumer(ctx, x, *, k, axis=-1, **_):
+    return _by_keys(ctx, x, ordering.natural_keys, axis, k)
+
+
+def _by_keys(ctx, x, keys_of, axis, k, is_least=False):
+    """The greatest elements along an axis, or the least, and their positions.
+
+    `keys_of` makes integers or floats in the order of the elements, the most significant first.
+    """
+    axis = axis % x.shape.rank
+    x, shape = _swap(ctx, x, axis), list(ctx.in_avals[0].shape)
+    shape[axis], shape[-1] = shape[-1], shape[axis]
+    keys = [ordering.reverse(key) if is_least else key for key in keys_of(x)]
+    if len(keys) == 1:
+        _, positions = ordering.top_k(keys[0], ctx.size(k))
+    else:
+        size = ctx.size(shape[-1])
+        steps = movement.broadcast(ctx, tf.range(size), shape)
+        (positions,) = ordering.sorted_by(keys, [steps], size)
+        positions = movement.slice_(ctx, positions, shape, [0] * len(shape), [*shape[:-1], k])
+    last = x.shape.rank - 1
+    values = move("GatherV2", x, positions, constant(last, tf.int32), batch_dims=last)
+    return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
+
+
 @rule("top_k", dtypes=dtypes.NARROW)
 def top_k_narrow(ctx, x, **_):
     return narrow.run_on_order(ctx, x)
@@ -60,16 +86,9 @@ def top_k_words(ctx, x, **_):
 @rule("approx_top_k", traits=Trait.SELECTS)
 def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     """The exact result, as in JAX on the CPU; equal elements keep their order."""
-    axis = reduction_dimension % x.shape.rank
-    moved = _swap(ctx, x, axis)
-    keys = ordering.natural_keys if ctx.target.is_natural else ordering.sort_keys
-    (key,) = keys(moved)
-    if not is_max_k:
-        key = ordering.reverse(key)
-    _, positions = ordering.top_k(key, ctx.size(ctx.out_avals[0].shape[axis]))
-    last = x.shape.rank - 1
-    values = move("GatherV2", moved, positions, constant(last, tf.int32), batch_dims=last)
-    return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
+    keys_of = ordering.natural_keys if ctx.target.is_natural else ordering.sort_keys
+    k = ctx.out_avals[0].shape[reduction_dimension]
+    return _by_keys(ctx, x, keys_of, reduction_dimension, k, is_least=not is_max_k)
 
 
 def _swap(ctx, x, axis):

@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import constant, dtypes, integers, move
+from lowering.ops import constant, dtypes, emit, integers, move
 from lowering.ops.values import Value, tensor
+from lowering.targets import TFLITE, Target
 from lowering.tensors import movement
 
 
@@ -58,6 +59,7 @@ def while_loop(
     body: Callable[..., Sequence[tf.Tensor]],
     carried: Carried,
     batch: Sequence[Any],
+    target: Target,
 ) -> list[Value]:
     """The last values of a loop that repeats `body` while `cond` holds.
 
@@ -68,21 +70,22 @@ def while_loop(
       batch: the shape of what `cond` returns. If it is no scalar, the carried values have these
         leading dimensions, and each element is a loop of its own. One that has ended stays as it
         is.
+      target: who runs the loop.
     """
     if not carried.shapes:
         return carried.values
     if not batch:
         result = tf.while_loop(
             lambda *values: cond(*carried.all(values)),
-            lambda *values: carried.changing(body(*carried.all(values))),
+            lambda *values: _copied(carried.changing(body(*carried.all(values))), values, target),
             carried.init,
             shape_invariants=carried.shapes,
         )
         return carried.all(result)
 
-    def step(goes_on, values):
-        successors = carried.changing(body(*carried.all(values)))
-        values = tuple(_select(goes_on, x, y) for x, y in zip(successors, values, strict=True))
+    def step(goes_on, before):
+        successors = carried.changing(body(*carried.all(before)))
+        values = tuple(_select(goes_on, x, y) for x, y in zip(successors, before, strict=True))
         return cond(*carried.all(values)), values
 
     every_axis = integers(range(len(batch)))
@@ -135,14 +138,14 @@ class Scan:
         whole = size - size % unroll if isinstance(size, int) else size
         first, stop, step = (size - 1, size - 1 - whole, -1) if self.reverse else (0, whole, 1)
 
-        def advance(i, values, handles):
+        def advance(i, before, handles):
             elements = [source.get(i) for source in sources]
-            values, outputs = self._step(self.carried.all(values), elements)
+            values, outputs = self._step(self.carried.all(before), elements)
             handles = tuple(
                 stack.put(handle, i, y)
                 for stack, handle, y in zip(stacks, handles, outputs, strict=True)
             )
-            return self.carried.changing(values), handles
+            return _copied(self.carried.changing(values), before, self.ctx.target), handles
 
         def loop_body(i, values, handles):
             for _ in range(unroll):
@@ -265,6 +268,24 @@ class _ElementArray:
 
     def stacked(self, handle: tf.Tensor) -> tf.Tensor:
         return handle
+
+
+def _copied(
+    successors: Sequence[tf.Tensor], values: Sequence[tf.Tensor], target: Target
+) -> tuple[tf.Tensor, ...]:
+    """What the values of a loop become.
+
+    TF Lite overwrites a value with its successor while that of another may still be this value. So
+    each successor that was a value is made by an op, which no converter removes.
+    """
+    if target != TFLITE:
+        return tuple(successors)
+    before = {id(x) for x in values}
+    return tuple(_copy(x) if id(x) in before else x for x in successors)
+
+
+def _copy(x: tf.Tensor) -> tf.Tensor:
+    return emit("LogicalOr" if x.dtype == tf.bool else "Maximum", x, x)
 
 
 def _select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

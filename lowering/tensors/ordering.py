@@ -4,11 +4,13 @@ All ops and modes of TensorFlow agree on the order of integers. They do not agre
 NaNs, zeros of both signs and subnormals.
 """
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import bitcast, cast, constant, dtypes, emit, integers, kernels
+from lowering.ops import bitcast, cast, constant, dtypes, emit, integers, kernels, move
 
 
 def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
@@ -38,7 +40,8 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
 def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
     """Numbers in the order in which JAX sorts `x`, if there is no NaN: `x` itself, or its parts.
 
-    They are float32, float64 or integers of at least 32 bits, which consumers can sort.
+    They are float32, float64 or integers of at least 32 bits, which consumers can sort. Where one
+    cannot sort all int32, they are the upper and the lower half of the number, in float32.
     """
     if x.dtype.is_complex:
         return [tf.math.real(x), tf.math.imag(x)]
@@ -50,6 +53,10 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
         return [_signed(x)]
     if x.dtype == tf.uint32:
         return [cast(x, tf.int64)]
+    if x.dtype == tf.int32 and not kernels.supports("TopKV2", tf.int32):
+        size = constant(1 << 16, tf.int32)
+        halves = emit("FloorDiv", x, size), emit("FloorMod", x, size)
+        return [cast(half, tf.float32) for half in halves]
     return [cast(x, tf.int32) if x.dtype.size < 4 else x]
 
 
@@ -107,6 +114,25 @@ def top_k(key: tf.Tensor, k: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     k = constant(k, tf.int32) if isinstance(k, int) else k
     found = emit("TopKV2", key, k, sorted=True)
     return cast(found.values, dtype), found.indices
+
+
+def sorted_by(
+    keys: Sequence[tf.Tensor], operands: Sequence[tf.Tensor], size: int | tf.Tensor
+) -> list[tf.Tensor]:
+    """Arrays sorted stably along their last axis, of `size`.
+
+    The keys are in descending order, the first of them the most significant.
+    """
+    permutation = None
+    for key in reversed(keys):
+        _, found = top_k(key if permutation is None else _take(key, permutation), size)
+        permutation = found if permutation is None else _take(permutation, found)
+    return [_take(x, permutation) for x in operands]
+
+
+def _take(x, permutation):
+    last = x.shape.rank - 1
+    return move("GatherV2", x, permutation, constant(last, tf.int32), batch_dims=last)
 
 
 def has_unusual(x: tf.Tensor) -> tf.Tensor:
