@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals, jax_compat
 from lowering.context import Context
-from lowering.ops import constant, memo, modes, values
+from lowering.ops import integers, memo, modes, move, values
 from lowering.ops.values import Value
 from lowering.registry import Trait, facts
 from lowering.targets import Mode
@@ -106,8 +106,11 @@ def _broadcast(real, imag):
     """Parts that one of the elementwise ops may have left smaller than the other."""
     if real.shape == imag.shape:
         return real, imag
-    zero = constant(0, real.dtype)
-    return real + zero * imag, imag + zero * real
+    shape = tf.broadcast_dynamic_shape(tf.shape(real), tf.shape(imag))
+    known = tf.broadcast_static_shape(real.shape, imag.shape)
+    if known.is_fully_defined():
+        shape = integers(known.as_list())
+    return move("BroadcastTo", real, shape), move("BroadcastTo", imag, shape)
 
 
 def _is_pair(aval) -> bool:

@@ -31,11 +31,15 @@ def _truncate_mod(x, y):
 def _truncate_div(x, y):
     """The quotient rounded down, and one more where that is not the quotient rounded to zero."""
     down = emit("FloorDiv", x, y)
-    remainder = emit("Sub", x, emit("Mul", down, y))
+    return emit("AddV2", down, _difference(x, y, down))
+
+
+def _difference(x, y, quotient):
+    """By how much the two rounded quotients of integers differ, given one: 0, or 1."""
+    remainder = emit("Sub", x, emit("Mul", quotient, y))
     zero = constant(0, x.dtype)
     is_negative = emit("NotEqual", emit("Less", x, zero), emit("Less", y, zero))
-    is_off = emit("LogicalAnd", is_negative, emit("NotEqual", remainder, zero))
-    return emit("AddV2", down, cast(is_off, x.dtype))
+    return cast(emit("LogicalAnd", is_negative, emit("NotEqual", remainder, zero)), x.dtype)
 
 
 @substitute("FloorMod")
@@ -49,11 +53,7 @@ def _floor_div(x, y):
     if x.dtype.is_floating:
         return emit("Floor", emit("RealDiv", x, y))
     truncated = emit("TruncateDiv", x, y)
-    remainder = emit("Sub", x, emit("Mul", truncated, y))
-    zero = constant(0, x.dtype)
-    is_negative = emit("NotEqual", emit("Less", x, zero), emit("Less", y, zero))
-    is_off = emit("LogicalAnd", is_negative, emit("NotEqual", remainder, zero))
-    return emit("Sub", truncated, cast(is_off, x.dtype))
+    return emit("Sub", truncated, _difference(x, y, truncated))
 
 
 @substitute("BitwiseAnd")

@@ -68,20 +68,12 @@ def _leaky_relu_where_positive(x, alpha):
     return jnp.where(x > 0, x, alpha * x)
 
 
-def _leaky_relu_by_maximum(x, alpha):
-    return jnp.maximum(x, alpha * x)
-
-
 def _gelu(x):
     return 0.5 * x * (1 + lax.erf(x * np.sqrt(0.5).astype(x.dtype)))
 
 
 def _size(x, y):
     return lax.abs(lax.complex(x, y))
-
-
-def _hypot(x, y):
-    return complex_math.size_of_parts(x, y)
 
 
 def _clip(x, low, high):
@@ -116,7 +108,7 @@ NATURAL_PATTERNS = (
         literals=(1,),
         when_literals=_is_divisor,
     ),
-    Pattern(_size, _hypot, args=(_X, _X), when=_is_single),
+    Pattern(_size, complex_math.size_of_parts, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,
         _clamp,

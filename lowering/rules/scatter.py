@@ -164,15 +164,11 @@ def _of_consumer(ctx, combine, strategy, index):
     TF Lite adds the updates of an element, where the last one is to remain. No consumer has the op
     of products and extrema in all forms.
     """
-    is_lacking = {
-        rows.minimum: True,
-        rows.maximum: True,
-        rows.multiply: True,
-        rows.replace: ctx.target == TFLITE and not _are_distinct(index),
-    }
-    if not is_lacking.get(strategy, False):
-        return combine, strategy
-    return combine or _last, rows.combine_one_by_one
+    adds_repeated = ctx.target == TFLITE and not _are_distinct(index)
+    is_lacking = strategy in (rows.minimum, rows.maximum, rows.multiply)
+    if is_lacking or (strategy is rows.replace and adds_repeated):
+        return combine or _last, rows.combine_one_by_one
+    return combine, strategy
 
 
 def _last(old, new):
@@ -182,9 +178,7 @@ def _last(old, new):
 def _are_distinct(index):
     """Whether it is known that no two index vectors are equal."""
     if not isinstance(index, np.ndarray):
-        return (
-            math.prod(index.shape[:-1].as_list() or [1]) == 1 if None not in index.shape else False
-        )
+        return index.shape[:-1].num_elements() == 1
     vectors = index.reshape(-1, index.shape[-1])
     return len(np.unique(vectors, axis=0)) == len(vectors)
 

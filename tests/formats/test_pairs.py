@@ -52,6 +52,16 @@ def test_numbers(name):
         np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-5)
 
 
+def test_infinite_parts_beside_numbers_that_are_known():
+    def fun(z):
+        return z + np.array([1 + 2j, 1 + 3j, 1 + 4j], np.complex64), np.complex64(3j) - z
+
+    z = np.array([complex(1, np.inf), complex(-np.inf, 2), 0], np.complex64)
+    converted = lowering.convert(fun, target="onnx", with_gradient=False)
+    for e, a in zip(fun(z), tf.function(converted, autograph=False)(z), strict=True):
+        np.testing.assert_array_equal(a, e)
+
+
 @pytest.mark.parametrize("target", CONSUMERS)
 def test_no_tensor_of_an_exported_graph_is_complex(target):
     made = entry(FUNCTIONS["matmul"], (Z, W), TARGETS[target])
