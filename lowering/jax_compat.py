@@ -528,7 +528,14 @@ def _on_words(fun: Callable[..., Any], partitionable: bool, *args: Any, **kwargs
 
 
 def _in_own_dtype(fun: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *operands: fun(*operands, dtype=operands[0].dtype)
+    """A function of JAX in the dtype of its operands; its counters are of no more bits."""
+
+    def in_own_dtype(*operands):
+        dtype = operands[0].dtype
+        with jax.enable_x64(dtype.itemsize > 4):
+            return fun(*operands, dtype=dtype)
+
+    return in_own_dtype
 
 
 # Primitives for which JAX has no op of XLA, but a function of arrays of one shape, in float32 or

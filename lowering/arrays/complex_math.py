@@ -172,6 +172,41 @@ def cos(z):
     return lax.complex(lax.cos(a) * cosh, imag)
 
 
+def sinh(z):
+    """Returns sinh(z). It overflows only where a part does, and is real if z is real."""
+    a, b = lax.real(z), lax.imag(z)
+    cosh, sinh = _hyperbolic(a)
+    imag = jnp.where(b == 0, jnp.zeros((), a.dtype), _scaled(cosh, a, lax.sin(b)))
+    return lax.complex(_scaled(sinh, a, lax.cos(b)), imag)
+
+
+def cosh(z):
+    """Returns cosh(z). It overflows only where a part does, and is real if z is real."""
+    a, b = lax.real(z), lax.imag(z)
+    cosh, sinh = _hyperbolic(a)
+    imag = jnp.where(b == 0, jnp.zeros((), a.dtype), _scaled(sinh, a, lax.sin(b)))
+    return lax.complex(_scaled(cosh, a, lax.cos(b)), imag)
+
+
+def tan(z):
+    """Returns tan(z) = -i tanh(i z)."""
+    turned = tanh(lax.complex(-lax.imag(z), lax.real(z)))
+    return lax.complex(lax.imag(turned), -lax.real(turned))
+
+
+def tanh(z):
+    """Returns tanh(z); its real part is 1 or -1 where the sines are too large for their squares."""
+    a, b = lax.real(z), lax.imag(z)
+    is_large = lax.abs(a) > 15
+    cosh_a, sinh_a = _hyperbolic(jnp.where(is_large, jnp.zeros((), a.dtype), a))
+    sine, cosine = lax.sin(b), lax.cos(b)
+    size = sinh_a * sinh_a + cosine * cosine
+    rest = lax.exp(-2 * lax.abs(a))
+    rest = jnp.where(rest == 0, rest, 4 * sine * cosine * rest)
+    real = jnp.where(is_large, lax.sign(a), sinh_a * cosh_a / size)
+    return lax.complex(real, jnp.where(is_large, rest, sine * cosine / size))
+
+
 def logistic(z):
     """Returns 1 / (1 + exp(-z)), which is zero where the exponential overflows."""
     divisor = 1 + lax.exp(-z)
@@ -226,6 +261,14 @@ def _log_size(large, small):
     """Returns log(sqrt(large^2 + small^2)), which does not overflow."""
     ratio = jnp.where(large == small, jnp.ones((), large.dtype), small / large)
     return lax.log(large) + 0.5 * lax.log1p(ratio * ratio)
+
+
+def _scaled(size, x, factor):
+    """Returns the product of cosh(x) or sinh(x) and a factor; the first may overflow."""
+    root = lax.exp(lax.abs(x) * 0.5)
+    return jnp.where(
+        lax.abs(size) == jnp.inf, lax.sign(size) * root * (0.5 * factor) * root, size * factor
+    )
 
 
 def _hyperbolic(x):

@@ -1,4 +1,6 @@
-"""The bits of float32 by arithmetic, for consumers of graphs that have no bitcast.
+"""The bits of floats by arithmetic, for consumers of graphs that have no bitcast.
+
+Those of float32 are found by arithmetic alone; those of float16 and bfloat16 by those of float32.
 
 NaN has the bits of one NaN, whatever its own are.
 """
@@ -32,7 +34,7 @@ def of_bits(bits: jax.Array) -> jax.Array:
 
 
 def bits_of(x: jax.Array) -> jax.Array:
-    """The bits of each float32, as int32; those of zeros are positive.
+    """The bits of each float32, as int32.
 
     The exponent is the number of powers that are not larger, found in eight steps.
     """
@@ -54,4 +56,43 @@ def bits_of(x: jax.Array) -> jax.Array:
     bits = jnp.where(is_normal, normal, mantissa)
     bits = jnp.where(size == np.inf, np.int32(_INFINITY), bits)
     bits = jnp.where(x != x, np.int32(_NAN), bits)
-    return jnp.where(x < 0, bits + np.int32(np.iinfo(np.int32).min), bits)
+    # The inverse of a zero has its sign.
+    is_negative = (x < 0) | (np.float32(1) / x < 0)
+    return jnp.where(is_negative, bits + np.int32(np.iinfo(np.int32).min), bits)
+
+
+# By how much the exponents of float32 are larger than those of float16, and the least normal number
+# and the least number of that.
+_BIAS_16 = 112
+_NORMAL_16 = 2.0**-14
+_LEAST_16 = 2.0**-24
+
+
+def bits_of_short(x: jax.Array) -> jax.Array:
+    """The bits of each float16 or bfloat16, as int32 from 0 to 65535."""
+    number = x.astype(np.float32)
+    bits = lax.bitcast_convert_type(number, np.int32)
+    if x.dtype == jnp.bfloat16:
+        return lax.shift_right_logical(bits, np.int32(16))
+    size = lax.abs(number)
+    normal = (bits & np.int32(0x7FFFFFFF)) - np.int32(_BIAS_16 << _MANTISSA)
+    normal = lax.shift_right_arithmetic(normal, np.int32(13))
+    small = (lax.min(size, np.float32(_NORMAL_16)) / np.float32(_LEAST_16)).astype(np.int32)
+    found = jnp.where(size < _NORMAL_16, small, normal)
+    found = jnp.where(size == np.inf, np.int32(0x7C00), found)
+    found = jnp.where(number != number, np.int32(0x7E00), found)
+    return jnp.where(bits < 0, found + np.int32(0x8000), found)
+
+
+def of_short_bits(bits: jax.Array, dtype: np.dtype) -> jax.Array:
+    """The inverse of `bits_of_short`; `dtype` is float16 or bfloat16."""
+    if dtype == jnp.bfloat16:
+        return lax.bitcast_convert_type(bits << np.int32(16), np.float32).astype(dtype)
+    size = bits & np.int32(0x7FFF)
+    normal = (size << np.int32(13)) + np.int32(_BIAS_16 << _MANTISSA)
+    value = lax.bitcast_convert_type(normal, np.float32)
+    small = size.astype(np.float32) * np.float32(_LEAST_16)
+    value = jnp.where(size < 0x0400, small, value)
+    value = jnp.where(size == 0x7C00, np.float32(np.inf), value)
+    value = jnp.where(size > 0x7C00, np.float32(np.nan), value)
+    return jnp.where(bits >= 0x8000, -value, value).astype(dtype)

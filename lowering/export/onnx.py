@@ -20,6 +20,15 @@ _FLOAT = tf.float32.as_datatype_enum
 # The number of the dtype in ONNX.
 _BOOL = 9
 
+# The comparisons of ONNX, which take integers from this version on.
+_COMPARISONS = {
+    "Less": "Less",
+    "LessEqual": "LessOrEqual",
+    "Greater": "Greater",
+    "GreaterEqual": "GreaterOrEqual",
+}
+_OPSET_OF_COMPARISONS = 12
+
 
 def to_onnx(
     fun: Any,
@@ -72,11 +81,30 @@ def converted(made: Entry, opset: int) -> bytes:
             output_names=[x.name for x in graph.outputs.values()],
             opset=opset,
             tensors_to_rename=names,
-            custom_op_handlers={"SelectV2": (_as_where, [])},
+            custom_op_handlers=_handlers(opset),
         )
     if not inputs:
         del proto.graph.input[:]
     return proto.SerializeToString()
+
+
+def _handlers(opset: int) -> dict[str, Any]:
+    """What takes the place of functions of tf2onnx that write an op, by op."""
+    handlers = {"SelectV2": (_as_where, []), "TruncateMod": (_as_mod, [])}
+    if opset >= _OPSET_OF_COMPARISONS:
+        handlers |= dict.fromkeys(_COMPARISONS, (_as_comparison, []))
+    return handlers
+
+
+def _as_mod(ctx: Any, node: Any, name: str, args: Any) -> None:
+    """Makes a remainder the one of ONNX that has the sign of the dividend."""
+    node.type = "Mod"
+    node.set_attr("fmod", 1)
+
+
+def _as_comparison(ctx: Any, node: Any, name: str, args: Any) -> None:
+    """Makes a comparison the same in ONNX; tf2onnx would compare integers as float32."""
+    node.type = _COMPARISONS[node.type]
 
 
 def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:

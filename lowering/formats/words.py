@@ -25,17 +25,18 @@ SHORT = SHORT_SIGNED + SHORT_UNSIGNED
 
 def run_on_order(ctx: Context, *operands: Value) -> list[tf.Tensor]:
     """The results of an equation that orders its operands."""
-    flipped = [
-        _flipped(x) if var.aval.dtype == dtypes.WORD else x
+    ordered = [
+        flipped(x) if var.aval.dtype == dtypes.WORD else x
         for x, var in zip(operands, ctx.eqn.invars, strict=True)
     ]
     return [
-        _flipped(x) if var.aval.dtype == dtypes.WORD else x
-        for x, var in zip(narrow.run_on_held(ctx, *flipped), ctx.eqn.outvars, strict=True)
+        flipped(x) if var.aval.dtype == dtypes.WORD else x
+        for x, var in zip(narrow.run_on_held(ctx, *ordered), ctx.eqn.outvars, strict=True)
     ]
 
 
-def _flipped(x: Value) -> Value:
+def flipped(x: Value) -> Value:
+    """Words as the integers that have their order; the inverse of this is the same."""
     least = np.iinfo(np.int32).min
     x = full(x)
     if is_known(x):

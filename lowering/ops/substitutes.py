@@ -124,6 +124,11 @@ def _invert(x):
     return emit("Sub", constant(-1, x.dtype), x)
 
 
+@substitute("Abs")
+def _abs(x):
+    return emit("Maximum", x, emit("Neg", x))
+
+
 @substitute("Rint")
 def _rint(x):
     return emit("Round", x)
@@ -223,7 +228,8 @@ def _tan(x):
 
 @substitute("Atan")
 def _atan(x):
-    return emit("Atan2", x, constant(1, x.dtype))
+    # Not all kernels of Atan2 broadcast.
+    return emit("Atan2", x, emit("Fill", _shape(x, tf.int32), constant(1, x.dtype)))
 
 
 @substitute("Asin")
@@ -269,22 +275,22 @@ def _atan2(y, x):
 @substitute("TensorScatterAdd")
 def _tensor_scatter_add(tensor, index, updates, **_):
     """The sum of the updates of each element, added to it."""
-    total = emit("ScatterNd", index, updates, _shape(tensor, index))
+    total = emit("ScatterNd", index, updates, _shape(tensor, index.dtype))
     return emit("AddV2", tensor, total)
 
 
 @substitute("TensorScatterSub")
 def _tensor_scatter_sub(tensor, index, updates, **_):
-    total = emit("ScatterNd", index, updates, _shape(tensor, index))
+    total = emit("ScatterNd", index, updates, _shape(tensor, index.dtype))
     return emit("Sub", tensor, total)
 
 
-def _shape(tensor: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-    """The shape of a tensor, in the dtype of its index."""
+def _shape(tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The shape of a tensor, as integers of a dtype."""
     known = tensor.shape.as_list()
     if None not in known:
-        return constant(np.array(known), index.dtype)
-    return cast(tf.shape(tensor), index.dtype)
+        return constant(np.array(known), dtype)
+    return cast(tf.shape(tensor), dtype)
 
 
 @substitute("Square")

@@ -43,7 +43,9 @@ def argmax_narrow(ctx, x, **_):
 
 @rule("argmax", "argmin", target=CONSUMER, dtypes=words.WORDS)
 def argmax_words(ctx, x, **_):
-    return words.run_on_order(ctx, x)[0]
+    """The operand or the index is a word."""
+    is_word = ctx.in_avals[0].dtype == dtypes.WORD
+    return narrow.run_on_held(ctx, words.flipped(x) if is_word else x)[0]
 
 
 def _first_extremum(ctx, x, *, axes, index_dtype, **_):

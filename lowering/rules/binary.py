@@ -9,25 +9,40 @@ from jax import lax
 from lowering.arrays import complex_math
 from lowering.formats import narrow, pairs, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, extrema
-from lowering.ops.values import tensor
+from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, PORTABLE, TFJS, Mode
+from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
 
 register_ops({"add": "AddV2"}, modular=True, traits=Trait.MONOID | Trait.LINEAR)
 register_ops({"mul": "Mul"}, modular=True, traits=Trait.MONOID)
 register_ops({"add_any": "AddV2"}, modular=True, traits=Trait.LINEAR)
 register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
+
+
+@rule("atan2", target=TFLITE)
+def atan2_tflite(ctx, y, x):
+    """TF Lite's kernel does not broadcast."""
+    shape = ctx.out_aval.shape
+    return emit("Atan2", *(movement.broadcast(ctx, z, shape) for z in (y, x)))
+
+
 register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
 
 @rule("mul", target=TFJS, dtypes=(np.int32,), keep_constants=True)
 def mul_tfjs(ctx, x, y, **_):
-    """TF.js multiplies in float64, so that large products are made of halves."""
+    """TF.js multiplies in float64, so that large products are made of halves.
+
+    Of products with constants in a row TensorFlow's optimizer makes one, with a large constant.
+    """
     for operand, other in ((x, y), (y, x)):
         if isinstance(other, np.ndarray) and _is_exact_factor(other):
-            return emit("Mul", tensor(operand), constant(other))
+            operand = tensor(operand)
+            maker = source(operand)
+            if maker is None or maker.type != "Mul":
+                return emit("Mul", operand, constant(other))
     return _product(tensor(x), tensor(y))
 
 
@@ -254,6 +269,20 @@ def pow_(ctx, x, y):
     if dtype == tf.bfloat16:  # Its kernel gives NaN for the power of NaN to 0.
         x = cast(x, tf.float32)
     return cast(emit("Pow", x, cast(tensor(y), x.dtype)), dtype)
+
+
+@rule("pow", target=TFJS, dtypes=dtypes.FLOAT, keep_constants=True)
+def pow_tfjs(ctx, x, y):
+    """In JavaScript the infinite powers of 1 and -1 are NaN."""
+    power = pow_(ctx, x, y)
+    if isinstance(y, np.ndarray) and np.all(np.isfinite(y)):
+        return power
+    x, y = tensor(x), tensor(y)
+    if not y.dtype.is_floating:
+        return power
+    one = constant(1, x.dtype)
+    is_one = emit("LogicalAnd", emit("Equal", emit("Abs", x), one), emit("IsInf", y))
+    return emit("SelectV2", is_one, one, power)
 
 
 @decomposition("pow", target=CONSUMER, dtypes=words.WORDS)

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 from jax import lax
@@ -31,7 +32,7 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     if {source.itemsize, target.itemsize} != {4}:
-        ctx.unsupported("it has no numbers of fewer than 32 bits", "Shift and mask words instead")
+        return ctx.lower(_through_words, x, avals=ctx.in_avals, dtype=target)
     if x.dtype == to:
         return x
     if kernels.supports("Bitcast", x.dtype):
@@ -39,6 +40,45 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits
     aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, x.dtype.as_numpy_dtype)
     return ctx.lower(fun, x, avals=[aval])
+
+
+def _through_words(x, *, dtype):
+    """Numbers of 8, 16 or 32 bits as numbers of `dtype`, by arithmetic on int32."""
+    width, new_width = 8 * x.dtype.itemsize, 8 * dtype.itemsize
+    bits = _to_word(x)
+    if width > new_width:
+        amounts = np.arange(0, width, new_width, dtype=np.int32)
+        bits = lax.shift_right_logical(
+            bits[..., None], jnp.broadcast_to(amounts, (*x.shape, amounts.size))
+        )
+        bits = bits & np.int32((1 << new_width) - 1)
+    elif width < new_width:
+        factors = 1 << np.arange(0, new_width, width, dtype=np.int32)
+        bits = jnp.sum(bits * factors, -1, dtype=np.int32)
+    return _from_word(bits, dtype)
+
+
+def _to_word(x):
+    """The bits of numbers as int32, positive where they are fewer than 32."""
+    width = 8 * x.dtype.itemsize
+    if width == 32:
+        return lax.bitcast_convert_type(x, np.int32)
+    if jnp.issubdtype(x.dtype, np.floating):
+        return float_bits.bits_of_short(x)
+    word = x.astype(np.int32)
+    return jnp.where(word < 0, word + np.int32(1 << width), word)
+
+
+def _from_word(bits, dtype):
+    """The inverse of `_to_word`."""
+    width = 8 * dtype.itemsize
+    if width == 32:
+        return lax.bitcast_convert_type(bits, dtype)
+    if jnp.issubdtype(dtype, np.floating):
+        return float_bits.of_short_bits(bits, dtype)
+    if jnp.issubdtype(dtype, np.signedinteger):
+        bits = jnp.where(bits < 1 << (width - 1), bits, bits - np.int32(1 << width))
+    return bits.astype(dtype)
 
 
 @rule("bitcast_convert_type", dtypes=dtypes.NARROW)

@@ -1,5 +1,7 @@
 """Comparisons."""
 
+import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from lowering.formats import words
@@ -45,6 +47,19 @@ def ne_of_pairs(x, y):
 rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WORDS)(
     lambda ctx, x, y: words.run_on_order(ctx, x, y)[0]
 )
+
+
+def _total_order(x):
+    """Integers in the total order; the negative ones have their order reversed."""
+    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    least = np.array(np.iinfo(bits.dtype).min, bits.dtype)
+    return jnp.where(bits < 0, least - (bits + np.ones((), bits.dtype)), bits)
+
+
+for _primitive, _compare in {"lt_to": lax.lt, "le_to": lax.le, "eq_to": lax.eq}.items():
+    decomposition(_primitive, target=CONSUMER, dtypes=dtypes.FLOAT)(
+        lambda x, y, compare=_compare: compare(_total_order(x), _total_order(y))
+    )
 
 
 # In the order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, in which NaN equals itself.

@@ -71,7 +71,7 @@ def _simpler_for_consumer(ctx, axes):
         return _with_padded_images
     if ctx.target != TFJS:
         return None
-    if max(w.dilation for w in axes) > 1 and max(w.stride for w in axes) > 1:
+    if any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes):
         return _with_dilated_weights
     if params["feature_group_count"] == 1 or _kernel(ctx, axes) is _depthwise_conv2d:
         return None

@@ -14,12 +14,12 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
+from lowering.formats import words
 from lowering.ops import bitcast, cast, constant, dtypes, emit, move, tuning
-from lowering.ops.dtypes import COMPLEX
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, TFLITE
-from lowering.tensors import movement
-from lowering.tensors.contractions import compute_dtypes
+from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
+from lowering.tensors import limbs, movement
+from lowering.tensors.contractions import compute_dtypes, consumer_dtypes
 
 
 @rule("dot_general", traits=Trait.CONTRACTION)
@@ -30,9 +30,8 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     of the result are in the order `permutation`; see `passes.fusion`.
     """
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
-    lhs_dtype, rhs_dtype, dtype = compute_dtypes(
-        lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision
-    )
+    choose = consumer_dtypes if ctx.target.holds else compute_dtypes
+    lhs_dtype, rhs_dtype, dtype = choose(lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision)
     lhs = _convert(ctx, lhs, lhs_aval.shape, lhs_dtype)
     rhs = _convert(ctx, rhs, rhs_aval.shape, rhs_dtype)
     products = _products(lhs_aval.shape, rhs_aval.shape, dimension_numbers, permutation)
@@ -60,13 +59,37 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
     ]
 
 
-@decomposition("dot_general", target=CONSUMER, dtypes=COMPLEX)
-def dot_general_of_pairs(lhs, rhs, *, preferred_element_type=None, permutation=None, **params):
-    product = functools.partial(
-        lax.dot_general_p.bind, preferred_element_type=np.dtype(np.float32), **params
-    )
-    result = complex_math.bilinear(product, lhs, rhs, preferred_element_type)
+@decomposition(
+    "dot_general",
+    target=CONSUMER,
+    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
+)
+def dot_general_of_held(
+    lhs, rhs, *, precision=None, preferred_element_type=None, permutation=None, **params
+):
+    """In the dtypes that consumers multiply, rounded or wrapped around once."""
+    dot_general = functools.partial(lax.dot_general_p.bind, precision=None, **params)
+    result = functools.partial(dot_general, preferred_element_type=preferred_element_type)
+    out = jax.eval_shape(result, lhs, rhs).dtype
+    if jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
+        lhs, rhs = (x.astype(np.complex64) for x in (lhs, rhs))
+        kind = np.dtype(np.float32)
+        multiply, steps = functools.partial(complex_math.bilinear, dtype=out), ()
+    else:
+        *inner, kind, accumulator = _consumer_dtypes(lhs.dtype, rhs.dtype, out, precision)
+        lhs, rhs = (x.astype(d).astype(kind) for x, d in zip((lhs, rhs), inner, strict=True))
+        multiply, steps = lambda product, x, y: product(x, y), (accumulator, out)
+    result = multiply(functools.partial(dot_general, preferred_element_type=kind), lhs, rhs)
+    for dtype in steps:
+        result = result.astype(dtype)
     return result if permutation is None else lax.transpose(result, permutation)
+
+
+def _consumer_dtypes(lhs, rhs, out, precision):
+    """The dtypes of operands, of the product and of the accumulator."""
+    *operands, accumulator = consumer_dtypes(lhs, rhs, out, precision)
+    is_integer = all(jnp.issubdtype(dtype, np.integer) for dtype in operands)
+    return *operands, np.dtype(np.int32 if is_integer else np.float32), accumulator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,6 +210,10 @@ def _multiply(x, y, matmul, dtype):
 
 
 def _matmul(ctx, x, y, adj_x, adj_y):
+    if ctx.target == TFJS and x.dtype == tf.int32:
+        # TF.js multiplies matrices in float32.
+        floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
+        return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
     if ctx.target == TFLITE and x.shape.rank == 2 and 1 in x.shape:
         # TF Lite's converter joins this with a reshape of the result, and then fails.
         x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
@@ -194,8 +221,8 @@ def _matmul(ctx, x, y, adj_x, adj_y):
         return move("Squeeze", product, axis=[0])
     if x.shape.rank == y.shape.rank == 2:
         return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
-    if x.dtype.is_complex:
-        # The flags of BatchMatMulV2 would take the conjugate, too.
+    if x.dtype.is_complex or ctx.target == ONNX and x.dtype.is_integer:
+        # The flags of BatchMatMulV2 would take the conjugate, and tf2onnx takes them for floats only.
         x, y = _swapped(ctx, x) if adj_x else x, _swapped(ctx, y) if adj_y else y
         adj_x = adj_y = False
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):

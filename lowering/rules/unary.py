@@ -8,7 +8,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import complex_math
+from lowering.arrays import complex_inverse, complex_math
 from lowering.formats import pairs, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
@@ -151,6 +151,23 @@ for _primitive, _argument in _ON_BRANCH_CUT.items():
         lambda ctx, z, op=_OPS[_primitive], argument=_argument, **_: emit(
             op, ctx.lower(argument, z, avals=ctx.in_avals)
         )
+    )
+
+
+for _fun in (
+    complex_math.sinh,
+    complex_math.cosh,
+    complex_math.tan,
+    complex_math.tanh,
+    complex_inverse.asin,
+    complex_inverse.acos,
+    complex_inverse.atan,
+    complex_inverse.asinh,
+    complex_inverse.acosh,
+    complex_inverse.atanh,
+):
+    decomposition(_fun.__name__, target=CONSUMER, dtypes=dtypes.COMPLEX)(
+        lambda z, fun=_fun, **_: fun(z)
     )
 
 

@@ -33,6 +33,16 @@ def compute_dtypes(
     return lhs, lhs, lhs
 
 
+def consumer_dtypes(
+    lhs: np.dtype, rhs: np.dtype, out: np.dtype, precision: Any = None
+) -> tuple[np.dtype, np.dtype, np.dtype]:
+    """As `compute_dtypes`, for consumers, which have no float64: its precision is not asked for."""
+    found = compute_dtypes(lhs, rhs, out, precision)
+    if np.dtype(np.float64) in found and np.dtype(np.float64) not in (lhs, rhs, out):
+        return compute_dtypes(lhs, rhs, out)
+    return found
+
+
 def _supported(dtype, supported):
     return dtype if supported is None or dtype in supported else np.dtype(supported[0])
 

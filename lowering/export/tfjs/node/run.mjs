@@ -45,7 +45,9 @@ function toTensor({dtype, shape, data}) {
 }
 
 function fromTensor(x) {
-  const values = x.dataSync();
+  // The cpu backend casts without converting, so that float32 may come as integers.
+  const kept = x.dataSync();
+  const values = kept instanceof ARRAYS[x.dtype] ? kept : new ARRAYS[x.dtype](kept);
   const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
   return {dtype: x.dtype, shape: x.shape, data: bytes.toString('base64')};
 }

@@ -1,0 +1,133 @@
+"""Inverse trigonometric and hyperbolic functions of complex numbers, from those of real numbers.
+
+For consumers of graphs, which have no complex numbers. Sines and cosines: T. E. Hull, T. F.
+Fairgrieve and P. T. P. Tang, "Implementing the complex arcsine and arccosine functions using
+exception handling", ACM Transactions on Mathematical Software 23, 1997. Tangents: W. Kahan, "Branch
+cuts for complex elementary functions", 1987. On branch cuts zeros have the signs that JAX heeds.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from lowering.arrays.complex_math import atan_argument, atanh_argument, size_of_parts
+
+# Beyond these bounds the arc sine and the logarithm of its other part have no digits left.
+_STEEP = 0.6417
+_LARGE_SIZE = 1.5
+# From this size on, squares are all that is left of the radicands.
+_HUGE = 2.0**20
+# Below this, times the distance to a branch point, the imaginary part changes nothing but itself.
+_NEGLIGIBLE = 2.0**-24
+
+
+def asin(z: jax.Array) -> jax.Array:
+    """The arc sine; its cut is the real axis beyond 1, where a zero counts as positive."""
+    x, y = lax.real(z), lax.imag(z)
+    angle, _, other = _arcs(x, y)
+    return lax.complex(_with_sign(angle, x < 0), _with_sign(other, y < 0))
+
+
+def acos(z: jax.Array) -> jax.Array:
+    """The arc cosine; its cut is that of the arc sine."""
+    x, y = lax.real(z), lax.imag(z)
+    _, angle, other = _arcs(x, y)
+    angle = jnp.where(x < 0, np.float32(np.pi) - angle, angle)
+    return lax.complex(angle, _with_sign(other, y >= 0))
+
+
+def asinh(z: jax.Array) -> jax.Array:
+    """The inverse of the hyperbolic sine: -i asin(i z)."""
+    x, y = lax.real(z), lax.imag(z)
+    turned = asin(lax.complex(-y, x))
+    return lax.complex(lax.imag(turned), -lax.real(turned))
+
+
+def acosh(z: jax.Array) -> jax.Array:
+    """The inverse of the hyperbolic cosine: i acos(z) or -i acos(z), in the right half plane."""
+    x, y = lax.real(z), lax.imag(z)
+    _, angle, other = _arcs(x, y)
+    angle = jnp.where(x < 0, np.float32(np.pi) - angle, angle)
+    return lax.complex(other, _with_sign(angle, y < 0))
+
+
+def atanh(z: jax.Array) -> jax.Array:
+    """The inverse of the hyperbolic tangent: -i atan(i z)."""
+    z = atanh_argument(z)
+    real, imag = _arc_tangent(-lax.imag(z), lax.real(z))
+    return lax.complex(imag, -real)
+
+
+def atan(z: jax.Array) -> jax.Array:
+    """The arc tangent; its cut is the imaginary axis beyond i."""
+    z = atan_argument(z)
+    return lax.complex(*_arc_tangent(lax.real(z), lax.imag(z)))
+
+
+def _arc_tangent(signed_x: jax.Array, signed_y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The parts of the arc tangent; the sign of a zero real part is that of the result."""
+    x, y = lax.abs(signed_x), lax.abs(signed_y)
+    is_left = (signed_x < 0) | (np.float32(1) / signed_x < 0)
+    large, small = lax.max(x, y), lax.min(x, y)
+    is_huge = large > _HUGE
+    # In a unit that overflows nowhere.
+    safe_x, safe_y = (jnp.where(is_huge, np.float32(0), part) for part in (x, y))
+    beside = 1 - safe_y
+    distance = size_of_parts(beside, safe_x)
+    imag = 0.25 * lax.log1p(4 * safe_y / distance / distance)
+    # Near the branch point the quotient may overflow; 1 is nothing beside it.
+    is_near = distance < 2.0**-20
+    imag = jnp.where(is_near, 0.5 * (np.float32(np.log(2)) - lax.log(distance)), imag)
+    real = 0.5 * lax.atan2(2 * safe_x, beside * (1 + safe_y) - safe_x * safe_x)
+    ratio = small / jnp.where((large == 0) | (large == np.inf), np.float32(1), large)
+    along = jnp.where(y >= x, np.float32(1), ratio) / jnp.where(large == 0, np.float32(1), large)
+    imag = jnp.where(is_huge, along / (1 + ratio * ratio), imag)
+    real = jnp.where(is_huge, np.float32(np.pi / 2), real)
+    return _with_sign(real, is_left), _with_sign(imag, signed_y < 0)
+
+
+def _arcs(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The real parts of arc sine and arc cosine of |x| + i |y|, and the size of their imaginary."""
+    x, y = lax.abs(x), lax.abs(y)
+    is_huge = lax.max(x, y) > _HUGE
+    inner_x, inner_y = (jnp.where(is_huge, np.float32(0), part) for part in (x, y))
+    sine, cosine, other = _arcs_of_moderate(inner_x, inner_y)
+    large, small = lax.max(x, y), lax.min(x, y)
+    ratio = jnp.where(large == small, np.float32(1), small / lax.max(large, np.float32(1)))
+    log_size = lax.log(large) + 0.5 * lax.log1p(ratio * ratio)
+    return (
+        jnp.where(is_huge, lax.atan2(x, y), sine),
+        jnp.where(is_huge, lax.atan2(y, x), cosine),
+        jnp.where(is_huge, np.float32(np.log(2)) + log_size, other),
+    )
+
+
+def _arcs_of_moderate(x, y):
+    """`_arcs` of numbers whose squares do not overflow."""
+    r, s = size_of_parts(x + 1, y), size_of_parts(x - 1, y)
+    a = lax.max(0.5 * (r + s), np.float32(1))
+    b = lax.min(x / a, np.float32(1))
+    is_inside = x <= 1
+    # The distances of a to x and to 1, without what cancels.
+    before, behind = r + x + 1, s + lax.abs(x - 1)
+    safe = jnp.where(behind == 0, np.float32(1), behind)
+    over_before, over_behind = y * (y / before), y * (y / safe)
+    a_x = a + x
+    inner = lax.sqrt(0.5 * a_x * (over_before + behind))
+    outer = y * lax.sqrt(0.5 * (a_x / before + a_x / safe))
+    leg = jnp.where(is_inside, inner, outer)
+    leg = jnp.where(b <= _STEEP, lax.sqrt((1 - b) * (1 + b)), leg)
+    side = jnp.where(b <= _STEEP, b, x)
+    above = 0.5 * (over_before + jnp.where(is_inside, over_behind, behind))
+    other = lax.log1p(above + lax.sqrt(above * (a + 1)))
+    other = jnp.where(a > _LARGE_SIZE, lax.log(a + lax.sqrt(a * a - 1)), other)
+    # Where the square of y vanishes, y itself is in proportion to the imaginary part.
+    is_flat = (x < 1) & (y <= _NEGLIGIBLE * (1 - x))
+    root = lax.sqrt((1 - lax.min(x, np.float32(1))) * (1 + x))
+    other = jnp.where(is_flat, y / jnp.where(is_flat, root, np.float32(1)), other)
+    return lax.atan2(side, leg), lax.atan2(leg, side), other
+
+
+def _with_sign(size, is_negative):
+    return jnp.where(is_negative, -size, size)
