@@ -1,6 +1,7 @@
 """Walks a jaxpr and calls one rule per equation."""
 
 import contextlib
+import functools
 import contextvars
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -126,7 +127,12 @@ class Interpreter(Lowering):
         """Lowers an equation in the first of the representations that applies to it."""
         if self.target.holds and _is_empty(eqn):
             # Consumers stumble over operands and results without elements.
-            return [np.zeros(var.aval.shape, var.aval.dtype) for var in eqn.outvars]
+            return [_nothing(var.aval.shape, var.aval.dtype) for var in eqn.outvars]
+        if self.target.holds:
+            operands = [
+                _nothing(var.aval.shape, var.aval.dtype) if _has_nothing(var) else x
+                for x, var in zip(operands, eqn.invars, strict=True)
+            ]
         token = _EQUATION.set(eqn)
         try:
             rule = self._rule(eqn)
@@ -282,10 +288,18 @@ class Interpreter(Lowering):
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:
     """Whether no result of an equation has an element, and nothing else comes of it."""
-    results = [var.aval for var in eqn.outvars]
-    if eqn.effects or not results:
-        return False
-    return all(0 in getattr(x, "shape", ()) and not avals.is_key(x.dtype) for x in results)
+    return bool(eqn.outvars) and not eqn.effects and all(map(_has_nothing, eqn.outvars))
+
+
+def _has_nothing(var: Any) -> bool:
+    """Whether a variable is an array without elements, and not one of keys."""
+    return 0 in getattr(var.aval, "shape", ()) and not avals.is_key(var.aval.dtype)
+
+
+@functools.cache
+def _nothing(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array without elements; the same one each time, as results are folded by identity."""
+    return np.zeros(shape, dtype)
 
 
 class _Scopes(contextlib.ExitStack):

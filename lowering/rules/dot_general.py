@@ -221,8 +221,8 @@ def _matmul(ctx, x, y, adj_x, adj_y):
         return move("Squeeze", product, axis=[0])
     if x.shape.rank == y.shape.rank == 2:
         return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
-    if x.dtype.is_complex or ctx.target == ONNX and x.dtype.is_integer:
-        # The flags of BatchMatMulV2 would take the conjugate, and tf2onnx takes them for floats only.
+    if x.dtype.is_complex or (ctx.target == ONNX and x.dtype.is_integer):
+        # Its flags would take the conjugate, and tf2onnx takes them for floats only.
         x, y = _swapped(ctx, x) if adj_x else x, _swapped(ctx, y) if adj_y else y
         adj_x = adj_y = False
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):

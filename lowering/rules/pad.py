@@ -25,8 +25,8 @@ def pad(ctx, x, value, *, padding_config):
         dim + _negative(low) + _negative(high)
         for dim, low, high in zip(shape, lows, highs, strict=True)
     ]
-    if any(_is_int(dim) and dim < 0 for dim in cropped):
-        # One end loses more elements than there are: the result is nothing but padding.
+    if any(_is_int(dim) and dim <= 0 for dim in cropped):
+        # No element is left, or one end loses even more: the result is nothing but padding.
         return movement.broadcast(ctx, value, result)
     if not all(map(_has_sign, (*lows, *highs, *cropped))):
         return _pad_and_crop(ctx, x, value, shape, lows, highs, result)
