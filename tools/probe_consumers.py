@@ -202,23 +202,29 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
 def _of_passes() -> list[list[Example]]:
     """Examples of ops that no harness needs: passes find them, or rules use them if they can."""
     numbers = np.array([[-2.5, -1.0, 0.0], [0.25, 1.0, 7.5]], np.float32)
-    integers = np.array([-(2**31), -70000, -7, -1, 0, 1, 6, 70001, 2**31 - 1], np.int32)
-    divisors = np.array([3, -5, 2, 7, 1, -2, 4, 65536, 3], np.int32)
-    amounts = np.array([1, 2, 31, 4, 5, 30, 0, 17, 3], np.int32)
+    ratios = np.array([-2.5, 7, 1e10, 1e-3, 5e8], np.float32)
+    infinities = np.array([[np.inf, np.inf], [-np.inf, np.inf], [1, np.inf]], np.float32)
+    integers = np.array(
+        [-(2**31), -(2**31) + 1, -70000, -7, -1, 0, 1, 6, 70001, 2**31 - 1, 756803085], np.int32
+    )
+    neighbours = np.where(integers > 0, integers - 1, integers + 1)
+    divisors = np.array([3, -5, 2, 7, 1, -2, 4, 65536, 3, 7, -3], np.int32)
+    amounts = np.array([1, 2, 31, 4, 5, 30, 0, 17, 3, 1, 2], np.int32)
     unary = {
         np.float32: "Relu Relu6 LeakyRelu Elu Softplus LogSoftmax Square Inv Erf Erfc Rint".split(),
-        np.int32: ["Invert", "Square"],
+        np.int32: ["Abs", "Invert", "Square"],
     }
-    binary = {
-        np.float32: (numbers, numbers[::-1] + 0.5, "FloorDiv FloorMod SquaredDifference".split()),
-        np.int32: (integers, divisors, "FloorDiv FloorMod TruncateDiv TruncateMod Mul".split()),
-        np.dtype(np.int32): (
-            integers,
-            integers[::-1],
-            "BitwiseAnd BitwiseOr BitwiseXor Less Greater Maximum".split(),
-        ),
-        "amounts": (integers, amounts, ["LeftShift", "RightShift"]),
-    }
+    comparisons = "Less LessEqual Greater GreaterEqual Maximum"
+    two, three = np.array(2.0, np.float32), np.array(3.0, np.float32)
+    binary: list[tuple[np.ndarray, np.ndarray, str]] = [
+        (numbers, numbers[::-1] + 0.5, "FloorDiv SquaredDifference"),
+        (ratios, ratios[::-1] + 3, "FloorMod TruncateMod"),
+        (infinities[:, 0], infinities[:, 1], "Atan2"),
+        (two, three, "Atan2"),
+        (integers, divisors, "FloorDiv FloorMod TruncateDiv TruncateMod Mul"),
+        (integers, neighbours, f"BitwiseAnd BitwiseOr BitwiseXor {comparisons}"),
+        (integers, amounts, "LeftShift RightShift"),
+    ]
     axis = np.array([0], np.int32)
     large = np.stack([integers, integers[::-1] + 7, integers - 3, amounts * 3])
     totals = [
@@ -236,13 +242,13 @@ def _of_passes() -> list[list[Example]]:
     for kind, ops in unary.items():
         operand: np.ndarray = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [operand], [False], tf.as_dtype(kind))] for op in ops]
-    for x, y, ops in binary.values():
+    for x, y, ops in binary:
         found += [
             [
                 Example(op, {}, [x, y], [False, known], tf.as_dtype(x.dtype))
                 for known in (False, True)
             ]
-            for op in ops
+            for op in ops.split()
         ]
     return found
 

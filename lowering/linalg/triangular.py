@@ -18,11 +18,18 @@ def cholesky(a: Array) -> Array:
 
     def add_column(k, factor):
         rest = masked.column(a, k) - matmul(factor, jnp.conj(masked.row(factor, k))[:, None])[:, 0]
-        pivot = lax.sqrt(jnp.real(masked.element(rest, k))).astype(a.dtype)
-        below = masked.positions(n) >= k
-        return masked.set_column(factor, k, jnp.where(below, rest / pivot, jnp.zeros((), a.dtype)))
+        pivot = lax.sqrt(jnp.real(masked.element(rest, k)))
+        below = jnp.where(masked.positions(n) > k, _scaled(rest, pivot), jnp.zeros((), a.dtype))
+        return masked.set_column(factor, k, masked.set_element(below, k, pivot.astype(a.dtype)))
 
     return lax.fori_loop(np.int32(0), np.int32(n), add_column, jnp.zeros_like(a))
+
+
+def _scaled(x, divisor):
+    """The quotient of numbers and a real one, of complex numbers part by part."""
+    if not jnp.iscomplexobj(x):
+        return x / divisor
+    return lax.complex(lax.real(x) / divisor, lax.imag(x) / divisor)
 
 
 def solve(

@@ -199,9 +199,11 @@ def _acosh(x):
 
 @substitute("Atanh")
 def _atanh(x):
-    one = constant(1, x.dtype)
-    quotient = emit("RealDiv", emit("AddV2", x, x), emit("Sub", one, x))
-    return emit("Mul", constant(0.5, x.dtype), emit("Log1p", quotient))
+    """Of the size, as the logarithm loses digits near -1."""
+    size, half = emit("Abs", x), constant(0.5, x.dtype)
+    rest = emit("Sub", constant(1, x.dtype), size)
+    quotient = emit("RealDiv", emit("AddV2", size, size), rest)
+    return emit("Mul", emit("Sign", x), emit("Mul", half, emit("Log1p", quotient)))
 
 
 @substitute("Sinh")

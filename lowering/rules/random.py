@@ -9,7 +9,8 @@ from jax import lax
 from jax.extend.random import threefry2x32_p
 
 from lowering import avals, jax_compat
-from lowering.ops import cast, constant, dtypes
+from lowering.formats import words
+from lowering.ops import cast, constant, dtypes, emit
 from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
@@ -242,11 +243,30 @@ def _halves(x):
     return x.astype(np.uint32), high.astype(np.uint32)
 
 
+def _uniform_for_consumer(ctx, low, high, shape):
+    """Numbers of float32 between the bounds, rounded down to integers, but not below the lower."""
+    size = tf.random.uniform(ctx.shape(shape))
+    first, last = cast(low, tf.float32), cast(high, tf.float32)
+    number = emit("AddV2", first, emit("Mul", size, emit("Sub", last, first)))
+    if low.dtype.is_floating:
+        return number
+    # float32 may round up to the upper limit, which may be more than int32 holds.
+    most = np.nextafter(np.float32(2**31), np.float32(0))
+    rounded = cast(emit("Minimum", emit("Floor", number), constant(most)), low.dtype)
+    highest = emit("Sub", high, constant(1, low.dtype))
+    return emit("Maximum", emit("Minimum", rounded, highest), low)
+
+
+@rule("rng_uniform", target=CONSUMER, dtypes=words.WORDS)
+def rng_uniform_words(ctx, low, high, **_):
+    return words.run_on_order(ctx, low, high)[0]
+
+
 @rule("rng_uniform")
 def rng_uniform(ctx, low, high, *, shape):
     """The numbers are not XLA's, because the state of its generator is not specified."""
-    wide = tf.float64 if low.dtype.is_floating else tf.int64
     if ctx.target.holds:
-        wide = low.dtype
+        return _uniform_for_consumer(ctx, low, high, shape)
+    wide = tf.float64 if low.dtype.is_floating else tf.int64
     bounds = cast(low, wide), cast(high, wide)
     return cast(tf.random.uniform(ctx.shape(shape), *bounds, dtype=wide), low.dtype)
