@@ -1,8 +1,8 @@
 """Walks a jaxpr and calls one rule per equation."""
 
 import contextlib
-import functools
 import contextvars
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -255,11 +255,13 @@ def _atan2(y, x):
     """The angle in the right half plane, turned by half a turn where x is negative."""
     zero, one = constant(0, x.dtype), constant(1, x.dtype)
     larger = emit("Maximum", emit("Abs", x), emit("Abs", y))
-    is_infinite = emit("LogicalAnd", emit("IsInf", x), emit("IsInf", y))
     divisor = emit("SelectV2", emit("Equal", larger, zero), one, larger)
-    ratios = [
-        emit("SelectV2", is_infinite, emit("Sign", z), emit("RealDiv", z, divisor)) for z in (y, x)
-    ]
+    ratios = []
+    for z in (y, x):
+        infinite = emit("SelectV2", emit("IsInf", z), emit("Sign", z), zero)
+        ratios.append(
+            emit("SelectV2", emit("IsInf", larger), infinite, emit("RealDiv", z, divisor))
+        )
     steep = emit("Greater", emit("Abs", ratios[0]), emit("Abs", ratios[1]))
     low = emit("SelectV2", emit("Equal", larger, zero), one, ratios[1])
     low = emit("SelectV2", steep, one, low)
@@ -272,6 +274,27 @@ def _atan2(y, x):
     turn = emit("SelectV2", is_below, constant(-np.pi, x.dtype), constant(np.pi, x.dtype))
     turned = emit("SelectV2", is_left, emit("AddV2", flat, turn), flat)
     return emit("SelectV2", steep, up, turned)
+
+
+@substitute("TensorScatterUpdate")
+def _tensor_scatter_update(tensor, index, updates, **_):
+    """A choice between each element and its update, whose number is scattered to its place."""
+    depth, count = index.shape[-1], index.shape[:-1].num_elements()
+    if count is None or None in tensor.shape[:depth]:
+        return tf.raw_ops.TensorScatterUpdate(tensor=tensor, indices=index, updates=updates)
+    rest = tensor.shape.rank - depth
+    numbers = constant(np.arange(1, count + 1).reshape(index.shape[:-1]), tf.int32)
+    sizes = constant(tensor.shape.as_list()[:depth], index.dtype)
+    number = emit("ScatterNd", index, numbers, sizes)
+    zero, one = constant(0, tf.int32), constant(1, tf.int32)
+    rows = emit("Reshape", updates, integers([count, *updates.shape[updates.shape.rank - rest :]]))
+    # Kernels that add the numbers of elements with several updates may exceed the last one.
+    last = constant(count - 1, tf.int32)
+    place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)
+    is_updated = emit("Greater", number, zero)
+    for _ in range(rest):
+        is_updated = emit("ExpandDims", is_updated, constant(-1, tf.int32))
+    return emit("SelectV2", is_updated, emit("GatherV2", rows, place, zero), tensor)
 
 
 @substitute("TensorScatterAdd")

@@ -150,7 +150,10 @@ def _scatter(
     if unique_indices and combine is not None:
         strategy = rows.combine_at_once
     elif ctx.target.holds and not unique_indices:
-        combine, strategy = _of_consumer(ctx, combine, strategy, index)
+        # Windows overlap, and may be moved to one place.
+        are_rows = all(plan.spans(axis) or plan.sizes[axis] == 1 for axis in plan.indexed)
+        is_distinct = are_rows and not plan.clips and _are_distinct(index)
+        combine, strategy = _of_consumer(ctx, combine, strategy, is_distinct)
     order = _order(plan)
     one_index = strategy in (rows.multiply, rows.combine_at_once, rows.combine_one_by_one)
     updated = _rows(ctx, plan, order, one_index, operand, index, updates)
@@ -158,13 +161,13 @@ def _scatter(
     return indexing.transpose(ctx, result, np.argsort(order).tolist())
 
 
-def _of_consumer(ctx, combine, strategy, index):
+def _of_consumer(ctx, combine, strategy, is_distinct):
     """The update computation and strategy for a consumer, which may lack the op of a strategy.
 
     TF Lite adds the updates of an element, where the last one is to remain. No consumer has the op
     of products and extrema in all forms.
     """
-    adds_repeated = ctx.target == TFLITE and not _are_distinct(index)
+    adds_repeated = ctx.target == TFLITE and not is_distinct
     is_lacking = strategy in (rows.minimum, rows.maximum, rows.multiply)
     if is_lacking or (strategy is rows.replace and adds_repeated):
         return combine or _last, rows.combine_one_by_one

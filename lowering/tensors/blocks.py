@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from lowering import avals
 from lowering.context import Context
 from lowering.ops import cast, constant, emit, move
 from lowering.targets import Mode, target
@@ -59,6 +60,8 @@ def write(
         return block
     if 0 in sizes:
         return x
+    if ctx.target.holds and len(shape) > movement.max_rank(ctx) and avals.is_static(shape):
+        return _select_flat(ctx, x, shape, block, sizes, starts, cut)
     if ctx.target.holds:
         return _select(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
@@ -90,6 +93,26 @@ def _select(ctx, x, shape, block, sizes, starts, cut):
         )
         is_inside = is_here if is_inside is None else emit("LogicalAnd", is_inside, is_here)
     return move("SelectV2", is_inside, block, x)
+
+
+def _select_flat(ctx, x, shape, block, sizes, starts, cut):
+    """As `_select`, of arrays with more axes than consumers take, by the places of all elements."""
+    is_inside, index = None, constant(0, "int32")
+    coordinates = np.indices(shape, np.int32).reshape(len(shape), -1)
+    for axis, steps in enumerate(coordinates):
+        place = nearest = constant(steps)
+        if axis in cut:
+            place = emit("Sub", place, movement.scalar(starts[axis], tf.int32))
+            last = constant(sizes[axis] - 1, "int32")
+            nearest = emit("Minimum", emit("Maximum", place, constant(0, "int32")), last)
+            is_here = emit("Equal", nearest, place)
+            is_inside = is_here if is_inside is None else emit("LogicalAnd", is_inside, is_here)
+        stride = constant(math.prod(sizes[axis + 1 :]), "int32")
+        index = emit("AddV2", emit("Mul", nearest, stride), index)
+    flat = movement.reshape(ctx, block, (math.prod(sizes),))
+    found = move("GatherV2", flat, index, constant(0, "int32"))
+    old = movement.reshape(ctx, x, (math.prod(shape),))
+    return movement.reshape(ctx, move("SelectV2", is_inside, found, old), shape)
 
 
 def _assign(x, block, begin):

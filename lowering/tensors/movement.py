@@ -65,11 +65,27 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
         return x
+    if ctx.target.holds and len(permutation) > _MAX_CONSUMER_RANK and None not in x.shape:
+        return _transpose_by_steps(ctx, x, permutation)
     if not tuning.transposes_by_einsum(ctx.target, x, permutation):
         return move("Transpose", x, integers(permutation))
     axes = string.ascii_lowercase[: x.shape.rank]
     equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
     return tf.raw_ops.Einsum(inputs=[x], equation=equation)
+
+
+def _transpose_by_steps(ctx, x, permutation):
+    """Moves each axis to its place in turn, past the axes between."""
+    order, sizes = list(range(len(permutation))), x.shape.as_list()
+    for place, axis in enumerate(permutation):
+        found = order.index(axis)
+        passed = math.prod(sizes[place:found])
+        if 1 not in (passed, sizes[found]):
+            parts = [math.prod(sizes[:place]), passed, sizes[found], math.prod(sizes[found + 1 :])]
+            x = move("Transpose", reshape(ctx, x, parts), integers([0, 2, 1, 3]))
+        for values in (order, sizes):
+            values.insert(place, values.pop(found))
+    return reshape(ctx, x, sizes)
 
 
 def broadcast(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:

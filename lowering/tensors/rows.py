@@ -8,6 +8,7 @@ strategies for any computation, `combine_*`, need index vectors of one element.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from jax import lax
 
 from lowering.context import Context
 from lowering.ops import cast, constant, emit, integers, move
-from lowering.tensors import indexing, ordering
+from lowering.tensors import indexing, movement, ordering
 
 Update = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -61,8 +62,15 @@ def _with_room(op, ctx, rows):
     They go to a row of their own behind all others, which is removed.
     """
     rank, indexed = rows.operand.shape.rank, rows.index.shape[-1]
-    shape = tf.shape(rows.operand)
     known = rows.operand.shape.as_list()
+    if rank > movement.max_rank(ctx) and None not in known:
+        merged = [*known[:indexed], math.prod(known[indexed:])]
+        operand = movement.reshape(ctx, rows.operand, merged)
+        parts = [*rows.updates_shape[: rows.index.shape.rank - 1], merged[-1]]
+        updates = movement.reshape(ctx, rows.updates, parts)
+        rows = dataclasses.replace(rows, operand=operand, updates=updates, updates_shape=parts)
+        return movement.reshape(ctx, _with_room(op, ctx, rows), known)
+    shape = tf.shape(rows.operand)
     sizes = [shape[i] if dim is None else dim for i, dim in enumerate(known)]
     limits = sizes[:indexed]
     if all(isinstance(limit, int) for limit in limits):
