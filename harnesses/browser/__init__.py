@@ -28,6 +28,8 @@ RUNTIMES = ("tfjs-webgl", "tfjs-wasm", "tfjs-cpu", "litert", "onnxruntime")
 
 # Where the page seems to be; no request leaves this process.
 _HOST = "https://runner.test/"
+# TF.js computes what is small on the CPU, whatever the backend; here the backend has to.
+_PAGE = f"{_HOST}runner.html?tfjsflags=WEBGL_CPU_FORWARD:false"
 
 # WebGL is computed by the CPU, as machines that test have no graphics card.
 FLAGS = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
@@ -77,7 +79,7 @@ class Browser:
         self._page = self._browser.new_page()
         self._page.route("**/*", self._serve)
         self._models: dict[str, pathlib.Path] = {}
-        self._page.goto(f"{_HOST}runner.html")
+        self._page.goto(_PAGE)
 
     def __enter__(self) -> "Browser":
         return self
@@ -135,7 +137,7 @@ class Browser:
 
     def _serve(self, route: Any) -> None:
         """Answers a request of the page with a file."""
-        path = self._file(route.request.url.removeprefix(_HOST))
+        path = self._file(route.request.url.removeprefix(_HOST).partition("?")[0])
         if path is None or not path.is_file():
             route.fulfill(status=404)
         else:

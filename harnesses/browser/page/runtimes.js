@@ -16,6 +16,12 @@ export async function load(runtime, url) {
   throw new Error(`unknown runtime ${runtime}`);
 }
 
+// The typed array of each dtype.
+export const ARRAYS = {
+  float32: Float32Array, int32: Int32Array, uint32: Uint32Array, int16: Int16Array,
+  uint16: Uint16Array, int8: Int8Array, uint8: Uint8Array, bool: Uint8Array,
+};
+
 // The promise of each script or library, by what it is.
 const loaded = new Map();
 
@@ -77,7 +83,9 @@ async function loadTFJS(backend, url) {
           ([name, {data, shape, dtype}]) => [inputs[name].name, tf.tensor(data, shape, dtype)]));
       const results = [await execute(given)].flat();
       const read = await Promise.all(results.map((x) => x.data()));
-      const found = results.map(({dtype, shape}, i) => ({dtype, shape, data: read[i]}));
+      // A cast may leave the data in an array of the dtype before.
+      const found = results.map(
+          ({dtype, shape}, i) => ({dtype, shape, data: ARRAYS[dtype].from(read[i])}));
       tf.dispose([given, results]);
       return Object.fromEntries(names.map((name, i) => [name, found[i]]));
     });
@@ -86,9 +94,20 @@ async function loadTFJS(backend, url) {
   return {run, dispose: () => model.dispose()};
 }
 
+// LiteRT without a look for a GPU, and without notes on what it does: both would fill the console.
+async function startLiteRT() {
+  const litert = await import('@litertjs/core');
+  const create = litert.Environment.create;
+  litert.Environment.create = () => create.call(litert.Environment, {webGpuDevice: null});
+  globalThis.Module = {
+    printErr: (line) => /^(INFO|WARNING):/.test(line) || console.error(line),
+  };
+  await litert.loadLiteRt(`${LIB}litert/`);
+  return litert;
+}
+
 async function loadLiteRT(url) {
-  const {loadLiteRt, loadAndCompile, Tensor} = await import('@litertjs/core');
-  await once('litert', () => loadLiteRt(`${LIB}litert/`));
+  const {loadAndCompile, Tensor} = await once('litert', startLiteRT);
   const model = await loadAndCompile(url, {accelerator: 'wasm'});
 
   async function run(arrays) {
