@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from harnesses import browser
 from harnesses.browser import packages
 from lowering.export.tfjs import node
 from tools.demo import building, digits, random_numbers, training
@@ -90,6 +91,13 @@ def test_the_page_has_the_random_numbers_of_jax():
     bits = [high * 65536 + low for high, low in zip(numbers["high"], numbers["low"])]
     assert bits == jax.random.bits(key, (random_numbers.COUNT,)).tolist()
     assert numbers["uniform"] == jax.random.uniform(key, (random_numbers.COUNT,)).tolist()
+
+
+def test_without_chromium_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    with pytest.raises(FileNotFoundError, match="apt-get install chromium"):
+        browser.chromium()
 
 
 def test_the_lock_file_names_no_host():

@@ -1,5 +1,6 @@
 // The runtimes of a browser behind one function: `load(runtime, url)` gives a model, whose `run`
-// takes and gives arrays by name. An array is {dtype, shape, data}; data is a typed array.
+// takes arrays by name, and gives {outputs, milliseconds}: arrays by name, and how long they took. An
+// array is {dtype, shape, data}; data is a typed array.
 //
 // The page needs an import map for '@litertjs/core' and '@litertjs/wasm-utils'. All files of the
 // runtimes stand in `lib/` beside this one.
@@ -40,6 +41,13 @@ function script(name) {
   }));
 }
 
+// What `compute` gives, and how long that took.
+async function timed(compute) {
+  const start = performance.now();
+  const outputs = await compute();
+  return {outputs, milliseconds: performance.now() - start};
+}
+
 // Work of TF.js waits for earlier work, as one backend at a time is the current one.
 let lastOfTFJS = Promise.resolve();
 
@@ -78,7 +86,7 @@ async function loadTFJS(backend, url) {
   }
 
   function run(arrays) {
-    return inTurn(backend, async () => {
+    return inTurn(backend, () => timed(async () => {
       const given = Object.fromEntries(Object.entries(arrays).map(
           ([name, {data, shape, dtype}]) => [inputs[name].name, tf.tensor(data, shape, dtype)]));
       const results = [await execute(given)].flat();
@@ -88,7 +96,7 @@ async function loadTFJS(backend, url) {
           ({dtype, shape}, i) => ({dtype, shape, data: ARRAYS[dtype].from(read[i])}));
       tf.dispose([given, results]);
       return Object.fromEntries(names.map((name, i) => [name, found[i]]));
-    });
+    }));
   }
 
   return {run, dispose: () => model.dispose()};
@@ -122,7 +130,7 @@ async function loadLiteRT(url) {
     return Object.fromEntries(found);
   }
 
-  return {run, dispose: () => model.delete()};
+  return {run: (arrays) => timed(() => run(arrays)), dispose: () => model.delete()};
 }
 
 async function loadONNX(url) {
@@ -140,5 +148,5 @@ async function loadONNX(url) {
         ([name, x]) => [name, {dtype: x.type, shape: x.dims, data: x.data}]));
   }
 
-  return {run, dispose: () => session.release()};
+  return {run: (arrays) => timed(() => run(arrays)), dispose: () => session.release()};
 }

@@ -42,8 +42,8 @@ export class Digits {
     const program = await Program.load('digits', column);
     let largest = 0;
     for (const digit of this.#known.digits) {
-      const {results} = await program.run(this.#inputs(fromDigit(digit.image)));
-      const {data} = results.probabilities;
+      const {outputs} = await program.run(this.#inputs(fromDigit(digit.image)));
+      const {data} = outputs.probabilities;
       largest = Math.max(largest, largestDifference(digit.probabilities, data));
       await rest();
     }
@@ -103,12 +103,12 @@ export class Digits {
     }
   }
 
-  #show(runtime, {results, time}) {
+  #show(runtime, {outputs: {probabilities, seen}, milliseconds}) {
     if (this.#pad.isEmpty) return;
-    this.#times[runtime].textContent = time.toFixed(1);
-    this.#seen = results.seen.data;
-    this.#found.set(runtime, results.probabilities.data);
-    this.#showColumn(runtime, results.probabilities.data);
+    this.#times[runtime].textContent = milliseconds.toFixed(1);
+    this.#seen = seen.data;
+    this.#found.set(runtime, probabilities.data);
+    this.#showColumn(runtime, probabilities.data);
     this.#showDigits();
     this.#showAnswer();
   }
@@ -126,21 +126,26 @@ export class Digits {
   }
 
   #showAnswer() {
-    const answer = find('answer');
-    if (this.#pad.isEmpty) {
-      answer.textContent = this.#programs.size ? 'Draw a digit, or choose one below.' : answer.textContent;
-      return;
-    }
+    const {digit, isEmpty} = this.#pad;
     const found = [...this.#found.values()];
-    if (found.length < this.#programs.size) return;
-    const answers = new Set(found.map((x) => x.indexOf(Math.max(...x))));
-    const {digit} = this.#pad;
-    const others = digit === null ? found : [digit.probabilities];
-    const largest = Math.max(
-        ...found.flatMap((x) => others.map((y) => largestDifference(x, y))));
-    const between = digit === null ? 'between runtimes' : 'from JAX';
-    answer.textContent = answers.size === 1 ?
-        `It is a ${[...answers][0]}. Largest difference ${between}: ${shownDifference(largest)}.` :
-        `The runtimes disagree: ${[...answers].join(', ')}.`;
+    if (isEmpty) {
+      this.#say('Draw a digit, or choose one below.', '');
+    } else if (found.length === this.#programs.size) {
+      const answers = new Set(found.map((x) => x.indexOf(Math.max(...x))));
+      const others = digit === null ? found : [digit.probabilities];
+      const largest = Math.max(...found.flatMap((x) => others.map((y) => largestDifference(x, y))));
+      const between = digit === null ? 'between runtimes' : 'from JAX';
+      this.#say(
+          answers.size === 1 ? `It is a ${[...answers][0]}.` :
+                               `The runtimes disagree: ${[...answers].join(', ')}.`,
+          `Largest difference ${between}: ${shownDifference(largest)}`);
+    }
+  }
+
+  // Shows an answer, which screen readers tell as well, but only if it is another one.
+  #say(answer, difference) {
+    const shown = find('answer');
+    if (this.#programs.size && shown.textContent !== answer) shown.textContent = answer;
+    find('difference').textContent = difference;
   }
 }

@@ -25,11 +25,9 @@ export class Program {
     return new Program(await load(runtime, url));
   }
 
-  // The results for some inputs, and how long they took, in milliseconds.
-  async run(inputs) {
-    const start = performance.now();
-    const results = await this.#model.run(inputs);
-    return {results, time: performance.now() - start};
+  // The outputs for some inputs, and how long they took; see `runtimes.js`.
+  run(inputs) {
+    return this.#model.run(inputs);
   }
 
   // Calls `use` with what `run` gives for the newest inputs; inputs that are older by then are

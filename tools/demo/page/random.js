@@ -22,7 +22,7 @@ function words({high, low}) {
   return Array.from(high, (upper, i) => upper * 0x10000 + low[i]);
 }
 
-// The rows of each kind of numbers: how they are taken from results, shown, and compared.
+// The rows of each kind of numbers: how they are taken from outputs, shown, and compared.
 const KINDS = [
   {
     title: 'bits',
@@ -80,9 +80,9 @@ export class RandomNumbers {
     const program = await Program.load('random', column);
     let equal = 0;
     for (let seed = 0; seed < COMPARED; seed++) {
-      const {results} = await program.run(this.#inputs(seed));
+      const {outputs} = await program.run(this.#inputs(seed));
       const expected = words(this.#known[seed]);
-      equal += words(this.#data(results)).filter((word, i) => word === expected[i]).length;
+      equal += words(this.#data(outputs)).filter((word, i) => word === expected[i]).length;
       await rest();
     }
     const all = COMPARED * COUNT;
@@ -100,8 +100,8 @@ export class RandomNumbers {
     return {seed: {dtype: 'int32', shape: [], data: Int32Array.of(seed)}};
   }
 
-  #data(results) {
-    return Object.fromEntries(Object.entries(results).map(([name, {data}]) => [name, data]));
+  #data(outputs) {
+    return Object.fromEntries(Object.entries(outputs).map(([name, {data}]) => [name, data]));
   }
 
   #draw() {
@@ -114,8 +114,8 @@ export class RandomNumbers {
     const seed = Number(input.value);
     find('seed-shown').textContent = String(seed);
     for (const [runtime, program] of this.#programs) {
-      program.runNewest(this.#inputs(seed), ({results}) => {
-        this.#found.set(runtime, this.#data(results));
+      program.runNewest(this.#inputs(seed), ({outputs}) => {
+        this.#found.set(runtime, this.#data(outputs));
         if (this.#found.size === this.#programs.size) this.#show(this.#known[seed]);
       });
     }
