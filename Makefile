@@ -34,7 +34,7 @@ demo: $(READY)
 
 # Uses the page in Chromium, which has to be installed.
 demo-test: demo
-	$(VENV)/bin/python -m pytest tests/demo/in_browser.py $(ARGS)
+	$(VENV)/bin/python -m pytest tests/demo/in_browser.py tests/demo/runner_in_browser.py $(ARGS)
 
 $(READY): setup.cfg pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)

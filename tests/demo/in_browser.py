@@ -13,14 +13,10 @@ import os
 import pathlib
 import threading
 
-import jax.numpy as jnp
-import numpy as np
 import pytest
 from playwright import sync_api
 
-from harnesses.browser import RUNTIMES, Browser, launch
-from lowering.export.entry import entry
-from lowering.targets import ONNX, TFJS, TFLITE
+from harnesses.browser import launch
 from tools.demo.__main__ import FOLDER
 
 # Where screenshots are written, if anywhere.
@@ -78,12 +74,6 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def runner():
-    with Browser() as runner:
-        yield runner
-
-
 @pytest.fixture
 def opened(browser, address):
     """A function that opens the page, ready for use; what its console says is an error."""
@@ -133,29 +123,6 @@ def _expect_answer(page, digit):
 def _shoot(page, name):
     if _SCREENSHOTS:
         page.screenshot(path=pathlib.Path(_SCREENSHOTS) / f"{name}.png", full_page=True)
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_exported_functions_run_in_each_runtime(runner, runtime):
-    def fun(x, n):
-        return {"product": jnp.tanh(x) @ x.T, "positive": x > 0, "number": n.astype(jnp.float32)}
-
-    inputs = (np.float32([[0.5, -1, 2], [3, 0.25, -4]]), np.int32([1, -2, 70000]))
-    target = {"litert": TFLITE, "onnxruntime": ONNX}.get(runtime, TFJS)
-    made = entry(fun, inputs, target)
-    run = runner.run_entry(runtime, made, times=3)
-    assert len(run.times) == 3
-    for name, expected in zip(made.outputs, made.reference(*inputs), strict=True):
-        assert run.outputs[name].dtype == expected.dtype
-        np.testing.assert_allclose(run.outputs[name], expected, rtol=1e-5)
-
-
-def test_models_that_a_runtime_does_not_take_are_errors(runner, tmp_path):
-    (tmp_path / "model").write_bytes(b"no model")
-    with pytest.raises(RuntimeError, match="onnxruntime failed"):
-        runner.run("onnxruntime", tmp_path / "model", {})
-    with pytest.raises(ValueError, match="runtime is one of tfjs-webgl, "):
-        runner.run("tfjs", tmp_path, {})
 
 
 def test_digits_drawn_by_mouse(opened):
