@@ -1,6 +1,6 @@
 // The runtimes of a browser behind one function: `load(runtime, url)` gives a model, whose `run`
-// takes arrays by name, and gives {outputs, milliseconds}: arrays by name, and how long they took. An
-// array is {dtype, shape, data}; data is a typed array.
+// takes arrays by name, and gives {outputs, milliseconds}: arrays by name, and how long they took.
+// An array is {dtype, shape, data}; data is a typed array.
 //
 // The page needs an import map for '@litertjs/core' and '@litertjs/wasm-utils'. All files of the
 // runtimes stand in `lib/` beside this one.

@@ -28,7 +28,8 @@ export class Digits {
     find('undo').addEventListener('click', () => this.#pad.undo());
     this.#addTable();
     this.#addExamples();
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#showDigits());
+    matchMedia('(prefers-color-scheme: dark)')
+        .addEventListener('change', () => this.#showDigits());
     const {accuracy, tested} = known;
     find('model').textContent =
         `A network of two convolutions and two dense layers, trained in JAX ${known.versions.jax}. ` +
@@ -122,7 +123,7 @@ export class Digits {
       cell.style.setProperty('--share', share ?? 0);
       cell.classList.toggle('best', share !== undefined && share === largest);
     });
-    if (probabilities === undefined) this.#times[runtime].textContent = runtime === 'jax' ? '' : '–';
+    if (probabilities === undefined && runtime !== 'jax') this.#times[runtime].textContent = '–';
   }
 
   #showAnswer() {
@@ -134,11 +135,11 @@ export class Digits {
       const answers = new Set(found.map((x) => x.indexOf(Math.max(...x))));
       const others = digit === null ? found : [digit.probabilities];
       const largest = Math.max(...found.flatMap((x) => others.map((y) => largestDifference(x, y))));
-      const between = digit === null ? 'between runtimes' : 'from JAX';
+      const differ = digit === null ? 'The runtimes differ' : 'They differ from JAX';
       this.#say(
           answers.size === 1 ? `It is a ${[...answers][0]}.` :
                                `The runtimes disagree: ${[...answers].join(', ')}.`,
-          `Largest difference ${between}: ${shownDifference(largest)}`);
+          `${differ} by at most ${shownDifference(largest)}`);
     }
   }
 

@@ -18,7 +18,8 @@ export class Pad extends EventTarget {
   #isDown = false;
   #pressed = new Set();
 
-  // `say` is told what happens to the pen of the keyboard. Changes of the drawing are events 'draw'.
+  // `say` is told what happens to the pen of the keyboard. Changes of the drawing are events
+  // 'draw'.
   constructor(canvas, say) {
     super();
     this.#canvas = canvas;

@@ -142,8 +142,8 @@ export class RandomNumbers {
         .map(({name, by}) => `${name} (${by})`).join(', ');
     find('comparison').textContent = known ?
         `JAX’s own numbers come out of ${names || 'no runtime'}.` :
-        `The page has JAX’s numbers for the seeds 0 to ${this.#known.length - 1}. For this one, ` +
-            `the same come out of ${names}.`;
+        `The page has JAX’s numbers for the seeds 0 to ${this.#known.length - 1}. ` +
+            `For this one, the same come out of ${names}.`;
   }
 }
 
