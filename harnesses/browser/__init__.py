@@ -118,6 +118,8 @@ class Browser:
                 "(request) => window.run(...request)", [runtime, f"{_HOST}{name}", given, times]
             )
         except Exception as error:
+            # A runtime may be broken by what it has failed at, as its memory is kept.
+            self._page.goto(_PAGE)
             raise RuntimeError(f"{runtime} failed: {error}") from error
         outputs = {key: _from_json(x) for key, x in answer["outputs"].items()}
         return Run(outputs, [time / 1000 for time in answer["times"]])

@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from harnesses.browser import RUNTIMES, Browser
-from lowering.export.entry import entry
+from lowering.export.entry import entry, flat_entry
 from lowering.targets import ONNX, TFJS, TFLITE
 
 
@@ -49,3 +50,13 @@ def test_models_that_a_runtime_does_not_take_are_errors(runner, tmp_path):
         runner.run("onnxruntime", tmp_path / "model", {})
     with pytest.raises(ValueError, match="runtime is one of tfjs-webgl, "):
         runner.run("tfjs", tmp_path, {})
+
+
+def test_a_failure_harms_no_later_run(runner):
+    """TF.js's wasm divides by zero when it reverses booleans, and its memory is unusable then."""
+    flipped = flat_entry(lambda x: tf.reverse(x, [0]), [np.array([True, False, False])], True)
+    with pytest.raises(RuntimeError, match="divide by zero"):
+        runner.run_entry("tfjs-wasm", flipped)
+    x = np.arange(3, dtype=np.float32)
+    (result,) = runner.run_entry("tfjs-wasm", flat_entry(tf.cumsum, [x], True)).outputs.values()
+    np.testing.assert_array_equal(result, [0, 1, 3])
