@@ -53,7 +53,7 @@ def test_models_that_a_runtime_does_not_take_are_errors(runner, tmp_path):
 
 
 def test_a_failure_harms_no_later_run(runner):
-    """TF.js's wasm multiplies no matrices of integers; what has failed may have spoiled its memory."""
+    """TF.js by wasm multiplies no matrices of integers, and a failure may spoil its memory."""
     matrix = np.ones((2, 2), np.int32)
     with pytest.raises(RuntimeError, match="BatchMatMul"):
         runner.run_entry("tfjs-wasm", flat_entry(tf.matmul, [matrix, matrix], True))
