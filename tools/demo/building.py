@@ -37,7 +37,7 @@ def write(folder: pathlib.Path, steps: int = training.STEPS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     params = training.train(steps)
     _, tested = training.load()
-    print(f"accuracy on digits of other people: {training.accuracy(params, *tested):.1%}")
+    print(f"accuracy on digits kept from training: {training.accuracy(params, *tested):.1%}")
 
     some = _some_of_each_class(tested)
     drawing = np.asarray(training.as_drawing(some.images[0]))

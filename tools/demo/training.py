@@ -21,7 +21,7 @@ STEPS = 1200
 _BATCH = 128
 # The sides of a varied drawing, in points; a point is a square of pixels.
 _POINTS = 32
-# The last digits are by people whose digits are not among the others.
+# How many of the last digits are kept from training.
 _TESTED = 360
 
 

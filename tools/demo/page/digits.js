@@ -33,8 +33,8 @@ export class Digits {
     const {accuracy, tested} = known;
     find('model').textContent =
         `A network of two convolutions and two dense layers, trained in JAX ${known.versions.jax}. ` +
-        `It recognizes ${(100 * accuracy).toFixed(1)}% of ${tested} digits by people whose ` +
-        'digits it has not seen. Centring and scaling of a drawing are part of the JAX program.';
+        `It recognizes ${(100 * accuracy).toFixed(1)}% of ${tested} digits that were ` +
+        'kept from its training. Centring and scaling of a drawing are part of the JAX program.';
   }
 
   // Loads the model in a runtime, and compares it with JAX.
