@@ -8,7 +8,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: sweep test lint docs bench
+.PHONY: sweep test lint docs bench demo demo-test
 
 sweep: $(READY)
 	$(VENV)/bin/python -m tools.sweep $(ARGS)
@@ -28,8 +28,16 @@ docs: $(READY)
 bench: $(READY)
 	$(VENV)/bin/python -m tools.bench $(ARGS)
 
+# The page of g3doc/demo; takes two minutes.
+demo: $(READY)
+	$(VENV)/bin/python -m tools.demo $(ARGS)
+
+# Uses the page in Chromium, which has to be installed.
+demo-test: demo
+	$(VENV)/bin/python -m pytest tests/demo/in_browser.py tests/demo/runner_in_browser.py $(ARGS)
+
 $(READY): setup.cfg pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,dev]"
+	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,dev]"
 	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

@@ -1,0 +1,163 @@
+"""Runs exported models in a real browser: TF.js by webgl, wasm and in JavaScript, LiteRT and
+onnxruntime by wasm.
+
+    with Browser() as browser:
+        results = browser.run("tfjs-webgl", pathlib.Path("web_model"), {"x": x})
+
+The browser is Chromium without a window, which is driven by Playwright. It reads all files from
+this process, and has no network.
+"""
+
+import base64
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harnesses.browser import packages
+from lowering.export import onnx, tflite
+from lowering.export.entry import Entry
+from lowering.export.packages import import_package
+from lowering.export.tfjs import graph_model
+
+RUNTIMES = ("tfjs-webgl", "tfjs-wasm", "tfjs-cpu", "litert", "onnxruntime")
+
+# Where the page seems to be; no request leaves this process.
+_HOST = "https://runner.test/"
+# TF.js computes what is small on the CPU, whatever the backend; here the backend has to.
+_PAGE = f"{_HOST}runner.html?tfjsflags=WEBGL_CPU_FORWARD:false"
+
+# WebGL is computed by the CPU, as machines that test have no graphics card.
+FLAGS = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+class Run(NamedTuple):
+    """The results of a model by name, and how long each run took after the first, in seconds."""
+
+    outputs: dict[str, np.ndarray]
+    times: list[float]
+
+
+def chromium() -> str:
+    """The path of Chromium: that of the variable CHROMIUM, or the one that is installed.
+
+    Raises:
+      FileNotFoundError: with the command that installs it, if there is none.
+    """
+    named = os.environ.get("CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        raise FileNotFoundError(
+            "there is no Chromium; install it, on Debian by `apt-get install chromium`, or set the "
+            "variable CHROMIUM to its path"
+        )
+    return found
+
+
+def launch(playwright: Any) -> Any:
+    """A browser of Playwright: Chromium with WebGL."""
+    # Chromium's sandbox does not work for root, who runs tests in containers.
+    return playwright.chromium.launch(
+        executable_path=chromium(), args=list(FLAGS), chromium_sandbox=os.getuid() != 0
+    )
+
+
+class Browser:
+    """A browser that runs models until it is closed."""
+
+    def __init__(self) -> None:
+        packages.install()
+        api = import_package("playwright.sync_api", "browser")
+        self._playwright = api.sync_playwright().start()
+        self._browser = launch(self._playwright)
+        self._page = self._browser.new_page()
+        self._page.route("**/*", self._serve)
+        self._models: dict[str, pathlib.Path] = {}
+        self._page.goto(_PAGE)
+
+    def __enter__(self) -> "Browser":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the browser."""
+        self._browser.close()
+        self._playwright.stop()
+
+    def run(
+        self, runtime: str, model: pathlib.Path, inputs: Mapping[str, np.ndarray], times: int = 0
+    ) -> Run:
+        """Runs a model.
+
+        Args:
+          runtime: one of `RUNTIMES`.
+          model: the directory of a TF.js model, or the file of another.
+          inputs: its inputs, by name.
+          times: how often it is run once more and timed.
+
+        Raises:
+          ValueError: for an unknown runtime.
+          RuntimeError: if the runtime cannot load or run the model.
+        """
+        if runtime not in RUNTIMES:
+            raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, not {runtime!r}")
+        # Each model has its own address, as the browser keeps what it has read.
+        name = f"models/{len(self._models)}"
+        self._models[name] = model
+        given = {key: _to_json(x) for key, x in inputs.items()}
+        try:
+            answer = self._page.evaluate(
+                "(request) => window.run(...request)", [runtime, f"{_HOST}{name}", given, times]
+            )
+        except Exception as error:
+            # A runtime may be broken by what it has failed at, as its memory is kept.
+            self._page.goto(_PAGE)
+            raise RuntimeError(f"{runtime} failed: {error}") from error
+        outputs = {key: _from_json(x) for key, x in answer["outputs"].items()}
+        return Run(outputs, [time / 1000 for time in answer["times"]])
+
+    def run_entry(self, runtime: str, entry: Entry, times: int = 0) -> Run:
+        """Runs an entry that is lowered for the runtime's target on its samples."""
+        inputs = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model"
+            if runtime == "litert":
+                path.write_bytes(tflite.converted({"serving_default": entry}))
+            elif runtime == "onnxruntime":
+                path.write_bytes(onnx.converted(entry, onnx.OPSET))
+            else:
+                graph_model.write(entry.concrete, path)
+            return self.run(runtime, path, inputs, times)
+
+    def _serve(self, route: Any) -> None:
+        """Answers a request of the page with a file."""
+        path = self._file(route.request.url.removeprefix(_HOST).partition("?")[0])
+        if path is None or not path.is_file():
+            route.fulfill(status=404)
+        else:
+            route.fulfill(path=path)
+
+    def _file(self, name: str) -> pathlib.Path | None:
+        if name.startswith("models/"):
+            folder, number, *rest = name.split("/")
+            return self._models[f"{folder}/{number}"].joinpath(*rest)
+        library = name.removeprefix("lib/")
+        return packages.library(library) if library in packages.LIBRARIES else packages.PAGE / name
+
+
+def _to_json(x: np.ndarray) -> dict[str, Any]:
+    data = base64.b64encode(np.ascontiguousarray(x).tobytes()).decode()
+    return {"dtype": x.dtype.name, "shape": list(x.shape), "data": data}
+
+
+def _from_json(x: Mapping[str, Any]) -> np.ndarray:
+    array = np.frombuffer(base64.b64decode(x["data"]), np.dtype(x["dtype"]))
+    return array.reshape([int(size) for size in x["shape"]])

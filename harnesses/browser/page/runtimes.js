@@ -1,0 +1,152 @@
+// The runtimes of a browser behind one function: `load(runtime, url)` gives a model, whose `run`
+// takes arrays by name, and gives {outputs, milliseconds}: arrays by name, and how long they took.
+// An array is {dtype, shape, data}; data is a typed array.
+//
+// The page needs an import map for '@litertjs/core' and '@litertjs/wasm-utils'. All files of the
+// runtimes stand in `lib/` beside this one.
+
+const LIB = new URL('./lib/', import.meta.url).href;
+
+export const RUNTIMES = ['tfjs-webgl', 'tfjs-wasm', 'tfjs-cpu', 'litert', 'onnxruntime'];
+
+// Loads a model for a runtime. The URL is that of the folder of a TF.js model, or of a file.
+export async function load(runtime, url) {
+  if (runtime === 'litert') return loadLiteRT(url);
+  if (runtime === 'onnxruntime') return loadONNX(url);
+  if (runtime.startsWith('tfjs-')) return loadTFJS(runtime.slice('tfjs-'.length), url);
+  throw new Error(`unknown runtime ${runtime}`);
+}
+
+// The typed array of each dtype.
+export const ARRAYS = {
+  float32: Float32Array, int32: Int32Array, uint32: Uint32Array, int16: Int16Array,
+  uint16: Uint16Array, int8: Int8Array, uint8: Uint8Array, bool: Uint8Array,
+};
+
+// The promise of each script or library, by what it is.
+const loaded = new Map();
+
+function once(name, start) {
+  if (!loaded.has(name)) loaded.set(name, start());
+  return loaded.get(name);
+}
+
+function script(name) {
+  return once(name, () => new Promise((resolve, reject) => {
+    const element = document.createElement('script');
+    element.src = LIB + name;
+    element.onload = resolve;
+    element.onerror = () => reject(new Error(`${name} cannot be loaded`));
+    document.head.append(element);
+  }));
+}
+
+// What `compute` gives, and how long that took.
+async function timed(compute) {
+  const start = performance.now();
+  const outputs = await compute();
+  return {outputs, milliseconds: performance.now() - start};
+}
+
+// Work of TF.js waits for earlier work, as one backend at a time is the current one.
+let lastOfTFJS = Promise.resolve();
+
+function inTurn(backend, work) {
+  const result = lastOfTFJS.then(async () => {
+    if (!await tf.setBackend(backend)) throw new Error(`this browser has no ${backend}`);
+    return work();
+  });
+  lastOfTFJS = result.catch(() => {});
+  return result;
+}
+
+async function loadTFJS(backend, url) {
+  await script('tfjs/tf-core.min.js');
+  await script('tfjs/tf-converter.min.js');
+  // The backends use functions of the one for the CPU, which has to be there first.
+  await script('tfjs/tf-backend-cpu.min.js');
+  await script(`tfjs/tf-backend-${backend}.min.js`);
+  if (backend === 'wasm') tf.wasm.setWasmPaths(`${LIB}tfjs/`);
+  const model = await inTurn(backend, () => tf.loadGraphModel(`${url}/model.json`));
+  const {inputs, outputs} = model.modelSignature;
+  const names = Object.keys(outputs);
+  const nodes = names.map((name) => outputs[name].name);
+  let isDynamic = false;
+
+  async function execute(given) {
+    if (!isDynamic) {
+      try {
+        return model.execute(given, nodes);
+      } catch (error) {
+        if (!/dynamic/.test(error.message)) throw error;
+        isDynamic = true;
+      }
+    }
+    return model.executeAsync(given, nodes);
+  }
+
+  function run(arrays) {
+    return inTurn(backend, () => timed(async () => {
+      const given = Object.fromEntries(Object.entries(arrays).map(
+          ([name, {data, shape, dtype}]) => [inputs[name].name, tf.tensor(data, shape, dtype)]));
+      const results = [await execute(given)].flat();
+      const read = await Promise.all(results.map((x) => x.data()));
+      // A cast may leave the data in an array of the dtype before.
+      const found = results.map(
+          ({dtype, shape}, i) => ({dtype, shape, data: ARRAYS[dtype].from(read[i])}));
+      tf.dispose([given, results]);
+      return Object.fromEntries(names.map((name, i) => [name, found[i]]));
+    }));
+  }
+
+  return {run, dispose: () => model.dispose()};
+}
+
+// LiteRT without a look for a GPU, and without notes on what it does: both would fill the console.
+async function startLiteRT() {
+  const litert = await import('@litertjs/core');
+  const create = litert.Environment.create;
+  litert.Environment.create = () => create.call(litert.Environment, {webGpuDevice: null});
+  globalThis.Module = {
+    printErr: (line) => /^(INFO|WARNING):/.test(line) || console.error(line),
+  };
+  await litert.loadLiteRt(`${LIB}litert/`);
+  return litert;
+}
+
+async function loadLiteRT(url) {
+  const {loadAndCompile, Tensor} = await once('litert', startLiteRT);
+  const model = await loadAndCompile(url, {accelerator: 'wasm'});
+
+  async function run(arrays) {
+    const given = Object.fromEntries(
+        Object.entries(arrays).map(([name, {data, shape}]) => [name, new Tensor(data, shape)]));
+    const results = await model.run(given);
+    const found = Object.entries(results).map(([name, x]) => {
+      const data = x.toTypedArray().slice();
+      return [name, {dtype: x.type.dtype, shape: [...x.type.layout.dimensions], data}];
+    });
+    for (const x of [...Object.values(given), ...Object.values(results)]) x.delete();
+    return Object.fromEntries(found);
+  }
+
+  return {run: (arrays) => timed(() => run(arrays)), dispose: () => model.delete()};
+}
+
+async function loadONNX(url) {
+  const ort = await import('./lib/onnxruntime/ort.wasm.bundle.min.mjs');
+  ort.env.wasm.wasmPaths = {wasm: `${LIB}onnxruntime/ort-wasm-simd-threaded.wasm`};
+  // Threads need headers that a plain file server does not send.
+  ort.env.wasm.numThreads = 1;
+  const session = await ort.InferenceSession.create(url, {logSeverityLevel: 3});
+
+  async function run(arrays) {
+    const given = Object.fromEntries(Object.entries(arrays).map(
+        ([name, {dtype, data, shape}]) => [name, new ort.Tensor(dtype, data, shape)]));
+    const results = await session.run(given);
+    return Object.fromEntries(Object.entries(results).map(
+        ([name, x]) => [name, {dtype: x.type, shape: x.dims, data: x.data}]));
+  }
+
+  return {run: (arrays) => timed(() => run(arrays)), dispose: () => session.release()};
+}

@@ -1,0 +1,62 @@
+"""Runs exported functions in Chromium; `make demo-test` runs these tests, which need it."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from harnesses.browser import RUNTIMES, Browser
+from lowering.export.entry import entry, flat_entry
+from lowering.targets import ONNX, TFJS, TFLITE
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Browser() as runner:
+        yield runner
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_exported_functions_run_in_each_runtime(runner, runtime):
+    def fun(x, n):
+        return {"product": jnp.tanh(x) @ x.T, "sum": n + n[0], "number": n.astype(jnp.float32)}
+
+    inputs = (np.float32([[0.5, -1, 2], [3, 0.25, -4]]), np.int32([1, -2, 70000]))
+    target = {"litert": TFLITE, "onnxruntime": ONNX}.get(runtime, TFJS)
+    made = entry(fun, inputs, target)
+    run = runner.run_entry(runtime, made, times=3)
+    assert len(run.times) == 3
+    for name, expected in zip(made.outputs, made.reference(*inputs), strict=True):
+        assert run.outputs[name].dtype == expected.dtype
+        np.testing.assert_allclose(run.outputs[name], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_booleans(runner, runtime):
+    target = {"litert": TFLITE, "onnxruntime": ONNX}.get(runtime, TFJS)
+    made = entry(jnp.logical_not, (np.array([True, False]),), target)
+    if runtime == "litert":
+        # LiteRT for the web has no type for them, neither for inputs nor for outputs.
+        with pytest.raises(RuntimeError, match="Element type BOOL is not supported"):
+            runner.run_entry(runtime, made)
+    else:
+        (result,) = runner.run_entry(runtime, made).outputs.values()
+        np.testing.assert_array_equal(result, [False, True])
+
+
+def test_models_that_a_runtime_does_not_take_are_errors(runner, tmp_path):
+    (tmp_path / "model").write_bytes(b"no model")
+    with pytest.raises(RuntimeError, match="onnxruntime failed"):
+        runner.run("onnxruntime", tmp_path / "model", {})
+    with pytest.raises(ValueError, match="runtime is one of tfjs-webgl, "):
+        runner.run("tfjs", tmp_path, {})
+
+
+def test_a_failure_harms_no_later_run(runner):
+    """TF.js by wasm multiplies no matrices of integers, and a failure may spoil its memory."""
+    matrix = np.ones((2, 2), np.int32)
+    with pytest.raises(RuntimeError, match="BatchMatMul"):
+        runner.run_entry("tfjs-wasm", flat_entry(tf.matmul, [matrix, matrix], True))
+    x = np.arange(3, dtype=np.float32)
+    (result,) = runner.run_entry("tfjs-wasm", flat_entry(tf.cumsum, [x], True)).outputs.values()
+    np.testing.assert_array_equal(result, [0, 1, 3])
