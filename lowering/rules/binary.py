@@ -54,7 +54,14 @@ rule("min", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.min
 
 
 register_ops({"min": "Minimum"}, target=PORTABLE, dtypes=dtypes.FLOAT)
-register_ops({"floor_divide": "FloorDiv", "floor_mod": "FloorMod"}, target=PORTABLE)
+register_ops(
+    {
+        "floor_divide": "FloorDiv",
+        "floor_mod": "FloorMod",
+        "squared_difference": "SquaredDifference",
+    },
+    target=PORTABLE,
+)
 
 
 @rule("max", target=PORTABLE, dtypes=dtypes.FLOAT, keep_constants=True)
