@@ -144,7 +144,8 @@ def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
         order = [*others, *sorted(axes)]
         y = lax.transpose(x, order)
         if len(axes) > 1:
-            y = lax.reshape(y, (*(x.shape[axis] for axis in others), -1))
+            size = math.prod(x.shape[axis] for axis in axes)
+            y = lax.reshape(y, (*(x.shape[axis] for axis in others), size))
         y = lax.reshape(primitive.bind(y), tuple(x.shape[axis] for axis in order))
         return lax.transpose(y, np.argsort(order))
 
@@ -153,10 +154,10 @@ def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
 
 def _log_sum_exp(x, axes=None, keepdims=False):
     """Infinite maxima become finite, so that an infinite element minus them is not NaN."""
-    limits = jnp.finfo(x.dtype)
-    largest = lax.clamp(limits.min, x.max(axes, keepdims=True), limits.max)
-    result = jnp.log(jnp.exp(x - largest).sum(axes, keepdims=True)) + largest
-    return result if keepdims else jnp.squeeze(result, axes)
+    limits, keeps = jnp.finfo(x.dtype), axes is not None
+    largest = lax.clamp(limits.min, x.max(axes, keepdims=keeps), limits.max)
+    result = jnp.log(jnp.exp(x - largest).sum(axes, keepdims=keeps)) + largest
+    return result if keepdims or not keeps else lax.squeeze(result, axes)
 
 
 def _of_axes(
