@@ -16,10 +16,19 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
-from lowering.arrays import complex_math
 from lowering.passes.fusion import SOFTMAX, primitive_like_operand
 from lowering.passes.keeping import REDUCE_KEEPING
 from lowering.passes.patterns import Group, Pattern, Search
+
+
+def _primitive_of_two(name: str) -> jex_core.Primitive:
+    """A primitive of our own of two operands of one dtype, which are broadcast."""
+    primitive = registry.new_primitive(name)
+    primitive.def_abstract_eval(
+        lambda x, y: x.update(shape=lax.broadcast_shapes(x.shape, y.shape), weak_type=False)
+    )
+    return primitive
+
 
 _RELU6 = primitive_like_operand("relu6")
 _LEAKY_RELU = primitive_like_operand("leaky_relu")
@@ -29,7 +38,8 @@ _LOG_SOFTMAX = primitive_like_operand("log_softmax")
 _FLOOR_DIVIDE = primitive_like_operand("floor_divide")
 _FLOOR_MOD = primitive_like_operand("floor_mod")
 _GELU = primitive_like_operand("gelu")
-_SQUARED_DIFFERENCE = primitive_like_operand("squared_difference")
+_SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
+_SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
 _MEAN = registry.new_primitive("reduce_mean")
 _WINDOW_MEAN = registry.new_primitive("reduce_window_mean")
 
@@ -217,7 +227,7 @@ NATURAL_PATTERNS = (
         literals=(1,),
         when_literals=_is_number,
     ),
-    Pattern(_size, complex_math.size_of_parts, args=(_X, _X), when=_is_single),
+    Pattern(_size, _SIZE_OF_PARTS.bind, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,
         _clamp,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lowering.ops import cast, constant, dtypes, emit, move
+from lowering.ops import cast, constant, dtypes, emit, kernels, move
 from lowering.ops.values import tensor
 from lowering.registry import rule
 from lowering.targets import ONNX, PORTABLE
@@ -14,7 +14,7 @@ def take(ctx, x, index, *, axis, wraps, clips, fill_value):
     """Indices are clipped first, so that a remainder counts negative ones from the end."""
     x, size = tensor(x), ctx.in_avals[0].shape[axis]
     inside = _clipped(index, -size if wraps else 0, size - 1) if clips else index
-    place = _modulo(inside, size) if wraps else inside
+    place = _from_end(inside, size) if wraps else inside
     rows = move("GatherV2", x, indexing.index_tensor(place), constant(axis, np.int32))
     if fill_value is None:
         return rows
@@ -32,10 +32,15 @@ def _clipped(index, low, high):
     return emit("ClipByValue", index, constant(low, index.dtype), constant(high, index.dtype))
 
 
-def _modulo(index, size):
+def _from_end(index, size):
+    """Negative indices, counted from the end: a remainder where the consumer has one."""
     if isinstance(index, np.ndarray):
         return index % size
-    return emit("FloorMod", index, constant(size, index.dtype))
+    last = constant(size, index.dtype)
+    if kernels.supports("FloorMod", index.dtype):
+        return emit("FloorMod", index, last)
+    is_negative = emit("Less", index, constant(0, index.dtype))
+    return emit("SelectV2", is_negative, emit("AddV2", index, last), index)
 
 
 @rule("one_hot", target=PORTABLE)
