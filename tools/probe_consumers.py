@@ -44,7 +44,7 @@ from lowering import context, jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry
 from lowering.export.tfjs import node
-from lowering.ops import constants
+from lowering.ops import constants, tuning
 from lowering.targets import tables
 
 # The packages that decide what a consumer runs.
@@ -190,6 +190,8 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
 
     with (
         mock.patch.object(context.Context, "by_mode", by_mode),
+        # Ops as the targets of consumers have them.
+        mock.patch.object(tuning, "_permits", lambda target: False),
         mock.patch.object(constants._eager_small, "get", remembered),
     ):
         op_callbacks.add_op_callback(record)

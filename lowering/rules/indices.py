@@ -29,7 +29,10 @@ def take(ctx, x, index, *, axis, wraps, clips, fill_value):
 def _clipped(index, low, high):
     if isinstance(index, np.ndarray):
         return np.clip(index, low, high)
-    return emit("ClipByValue", index, constant(low, index.dtype), constant(high, index.dtype))
+    low, high = constant(low, index.dtype), constant(high, index.dtype)
+    if kernels.supports("ClipByValue", index.dtype):
+        return emit("ClipByValue", index, low, high)
+    return emit("Minimum", emit("Maximum", index, low), high)
 
 
 def _from_end(index, size):

@@ -185,13 +185,7 @@ def abs_complex(ctx, x):
 decomposition("abs", target=CONSUMER, dtypes=dtypes.COMPLEX)(complex_math.size)
 
 
-@rule("size_of_parts", target=PORTABLE, traits=Trait.ELEMENTWISE)
-def size_of_parts(ctx, real, imag):
-    """Of a complex number, by its float32 parts; see `passes.natural`."""
-    return emit("ComplexAbs", emit("Complex", real, imag, Tout=tf.complex64), Tout=tf.float32)
-
-
-decomposition("size_of_parts", target=CONSUMER)(complex_math.size_of_parts)
+decomposition("size_of_parts", target=PORTABLE)(complex_math.size_of_parts)
 for _part, _primitive in enumerate(("real", "imag")):
     rule(_primitive, target=CONSUMER, dtypes=dtypes.COMPLEX)(
         lambda ctx, x, part=_part: pairs.parts(x)[part]
