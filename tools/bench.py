@@ -2,10 +2,12 @@
 
     python -m tools.bench --model resnet50 --target tf --repeats 40
     python -m tools.bench --model lstm --target tf --without contract_ahead widen_steps
+    python -m tools.bench --model lstm --target tf portable
 
 The implementations take turns, and a ratio is the median over the turns, so that other work on the
 machine disturbs all of them alike. Parameters are arguments of `jax.jit` and variables of
-`tf.function`, as they are in most programs. Times include reading the result.
+`tf.function`, as they are in most programs. Times include reading the result. The targets after the
+first one are compared with it, too.
 """
 
 import argparse
@@ -40,6 +42,8 @@ WITHOUT: dict[str, tuple[Any, str, Any]] = {
     "searches": (pipeline, "SEARCHES", {}),
     "mark_operands": (pipeline, "mark_operands", lambda jaxpr: jaxpr),
 }
+# Whether XLA compiles.
+MODES = {"graph": False, "compiled": True}
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 # After a call of the other library a library is slow, as its own threads sleep and those of the
 # other do not yet. The first fifth of each turn is therefore not measured.
@@ -145,7 +149,7 @@ def run_times(
     runs["jax.jit"] = lambda: jax.block_until_ready(jitted(*jax_args))
     for target in targets:
         on_variables = functools.partial(lowering.convert(program.fun, target=target), *variables)
-        for mode, compiled in (("graph", False), ("compiled", True)):
+        for mode, compiled in MODES.items():
             function = tf.function(on_variables, autograph=False, jit_compile=compiled)
             concrete = function.get_concrete_function(inputs)
             runs[f"{mode}, {target}"] = functools.partial(_run_and_read, concrete, inputs)
@@ -175,6 +179,13 @@ def report(
     for name, of_mode in times.items():
         if name != "jax.jit":
             rows.append((f"{name} / jax.jit", f"{np.median(of_mode / times['jax.jit']):.2f}"))
+    for target in targets[1:]:
+        for mode in MODES:
+            ratio = times[f"{mode}, {target}"] / times[f"{mode}, {targets[0]}"]
+            # The middle half of the turns tells how much of it is noise.
+            low, middle, high = np.quantile(ratio, (0.25, 0.5, 0.75))
+            figure = f"{mode}, {target} / {targets[0]}"
+            rows.append((figure, f"{middle:.3f} ({low:.3f} to {high:.3f})"))
     return [(program.name, *row) for row in rows]
 
 
@@ -198,7 +209,7 @@ def report_gains(
         return functools.partial(_run_and_read, concrete, inputs), count_nodes(program, target)
 
     rows = []
-    for mode, compiled in (("graph", False), ("compiled", True)):
+    for mode, compiled in MODES.items():
         runs = [run(compiled)]
         for choice in choices:
             with mock.patch.object(*WITHOUT[choice]):

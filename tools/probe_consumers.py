@@ -44,7 +44,7 @@ from lowering import context, jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry
 from lowering.export.tfjs import node
-from lowering.ops import constants
+from lowering.ops import constants, tuning
 from lowering.targets import tables
 
 # The packages that decide what a consumer runs.
@@ -177,6 +177,8 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
         if all(is_known) or any(0 in x.shape for x in inputs):
             return
         values = dict(zip(attrs[::2], attrs[1::2], strict=True))
+        if values.get("bad_indices_policy"):  # Graphs for consumers do not have it.
+            return
         operands = [x.numpy() for x in inputs]
         example = Example(op, values, operands, is_known, outputs[0].dtype)
         key = op, outputs[0].dtype, example.dtype
@@ -188,6 +190,8 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
 
     with (
         mock.patch.object(context.Context, "by_mode", by_mode),
+        # Ops as the targets of consumers have them.
+        mock.patch.object(tuning, "_permits", lambda target: False),
         mock.patch.object(constants._eager_small, "get", remembered),
     ):
         op_callbacks.add_op_callback(record)

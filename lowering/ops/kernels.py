@@ -22,6 +22,9 @@ _TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvar
     "table", default=None
 )
 
+# Whether the converter makes one op of those that are made now.
+_IS_FUSED: contextvars.ContextVar[bool] = contextvars.ContextVar("is fused", default=False)
+
 # Dtypes that an op's XLA kernel refuses, or its CPU kernel although it is registered for them.
 _NO_SCAN = frozenset(
     {tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32, tf.uint64, tf.complex64, tf.complex128}
@@ -68,7 +71,7 @@ def checked(target: Target) -> Iterator[None]:
         return
 
     def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        if graph is None or op not in refused:
+        if graph is None or op not in refused or _IS_FUSED.get():
             return
         dtype = inputs[0].dtype.name if inputs else outputs[0].dtype.name
         if dtype in refused[op]:
@@ -79,6 +82,16 @@ def checked(target: Target) -> Iterator[None]:
         yield
     finally:
         op_callbacks.remove_op_callback(check)
+
+
+@contextlib.contextmanager
+def fused() -> Iterator[None]:
+    """A context for ops of which the converter makes one, so that none has to be in the table."""
+    token = _IS_FUSED.set(True)
+    try:
+        yield
+    finally:
+        _IS_FUSED.reset(token)
 
 
 def are_of_tensorflow() -> bool:

@@ -30,7 +30,7 @@ def primitive_like_operand(name: str) -> jex_core.Primitive:
 
 
 _BATCH_NORM = primitive_like_operand("batch_norm")
-_SOFTMAX = primitive_like_operand("softmax")
+SOFTMAX = primitive_like_operand("softmax")
 
 _MATRIX = jax.ShapeDtypeStruct((2, 3), np.float32)
 _IMAGES = jax.ShapeDtypeStruct((2, 3, 4, 5), np.float32)
@@ -77,7 +77,7 @@ def _is_images(x, *features):
 
 PATTERNS = (
     *(
-        Pattern(example, _SOFTMAX.bind, args=(_MATRIX,), when=_is_wide_float)
+        Pattern(example, SOFTMAX.bind, args=(_MATRIX,), when=_is_wide_float)
         for example in (
             jax.nn.softmax,
             _softmax,

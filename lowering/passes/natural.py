@@ -4,6 +4,7 @@ JAX writes activations, clips and quotients out. Natural targets get the op that
 converters and people know them by; see `passes.fusion` for how groups are written and replaced.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,9 +16,19 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
-from lowering.arrays import complex_math
-from lowering.passes.fusion import primitive_like_operand
+from lowering.passes.fusion import SOFTMAX, primitive_like_operand
+from lowering.passes.keeping import REDUCE_KEEPING
 from lowering.passes.patterns import Group, Pattern, Search
+
+
+def _primitive_of_two(name: str) -> jex_core.Primitive:
+    """A primitive of our own of two operands of one dtype, which are broadcast."""
+    primitive = registry.new_primitive(name)
+    primitive.def_abstract_eval(
+        lambda x, y: x.update(shape=lax.broadcast_shapes(x.shape, y.shape), weak_type=False)
+    )
+    return primitive
+
 
 _RELU6 = primitive_like_operand("relu6")
 _LEAKY_RELU = primitive_like_operand("leaky_relu")
@@ -26,12 +37,18 @@ _SOFTPLUS = primitive_like_operand("softplus")
 _LOG_SOFTMAX = primitive_like_operand("log_softmax")
 _FLOOR_DIVIDE = primitive_like_operand("floor_divide")
 _FLOOR_MOD = primitive_like_operand("floor_mod")
+_GELU = primitive_like_operand("gelu")
+_SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
+_SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
+_MEAN = registry.new_primitive("reduce_mean")
 _WINDOW_MEAN = registry.new_primitive("reduce_window_mean")
 
 _X = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
 _INTEGERS = jax.ShapeDtypeStruct((2, 3), np.int32)
 _INTEGER = jax.ShapeDtypeStruct((), np.int32)
+_WORDS = jax.ShapeDtypeStruct((2, 3), np.uint32)
+_WORD = jax.ShapeDtypeStruct((), np.uint32)
 
 
 def _is_float(x: Any, *others: Any) -> bool:
@@ -42,13 +59,30 @@ def _is_single(x: Any, *others: Any) -> bool:
     return x.dtype == np.float32
 
 
+def _is_wide(x: Any, *others: Any) -> bool:
+    """Whether sums need no wider dtype."""
+    return x.dtype in (np.float32, np.float64)
+
+
+def _are_wide(x: Any, y: Any) -> bool:
+    return _is_wide(x) and _is_wide(y)
+
+
 def _is_signed(x: Any, *others: Any) -> bool:
     return x.dtype in (np.int32, np.int64)
+
+
+def _is_unsigned(x: Any, *others: Any) -> bool:
+    return x.dtype.kind == "u"
 
 
 def _is_divisor(y: Any) -> bool:
     """Whether TensorFlow divides by a number as JAX does."""
     return y not in (0, -1)
+
+
+def _is_number(y: Any) -> bool:
+    return y != 0 and np.isfinite(y)
 
 
 def _of_float(
@@ -68,8 +102,36 @@ def _leaky_relu_where_positive(x, alpha):
     return jnp.where(x > 0, x, alpha * x)
 
 
-def _gelu(x):
-    return 0.5 * x * (1 + lax.erf(x * np.sqrt(0.5).astype(x.dtype)))
+def _relu(x):
+    return lax.max(x, np.zeros((), x.dtype))
+
+
+# A rectifier, written as a choice.
+_RELUS = (
+    lambda x: jnp.where(x > 0, x, 0),
+    lambda x: jnp.where(x >= 0, x, 0),
+    lambda x: jnp.where(x < 0, 0, x),
+    lambda x: jnp.where(x <= 0, 0, x),
+)
+
+
+def _scaled(x):
+    return lax.erf(x * np.sqrt(0.5).astype(x.dtype))
+
+
+def _divided(x):
+    return lax.erf(x / np.sqrt(2).astype(x.dtype))
+
+
+# GELU by the error function; JAX's own is by its complement.
+_GELUS = (
+    lambda x: jax.nn.gelu(x, approximate=False),
+    lambda x: 0.5 * x * (1 + _scaled(x)),
+    lambda x: 0.5 * x * (1 + _divided(x)),
+    lambda x: x * (0.5 * (1 + _scaled(x))),
+    lambda x: x * (0.5 * (1 + _divided(x))),
+    lambda x: x * 0.5 * (1 + _scaled(x)),
+)
 
 
 def _size(x, y):
@@ -84,14 +146,55 @@ def _clamp(x, low, high):
     return lax.clamp(low, x, high)
 
 
+def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
+    """A function along axes, by a primitive that takes the last one."""
+
+    def apply(x, axes):
+        others = [axis for axis in range(x.ndim) if axis not in axes]
+        order = [*others, *sorted(axes)]
+        y = lax.transpose(x, order)
+        if len(axes) > 1:
+            size = math.prod(x.shape[axis] for axis in axes)
+            y = lax.reshape(y, (*(x.shape[axis] for axis in others), size))
+        y = lax.reshape(primitive.bind(y), tuple(x.shape[axis] for axis in order))
+        return lax.transpose(y, np.argsort(order))
+
+    return apply
+
+
+def _log_sum_exp(x, axes=None, keepdims=False):
+    """Infinite maxima become finite, so that an infinite element minus them is not NaN."""
+    limits, keeps = jnp.finfo(x.dtype), axes is not None
+    largest = lax.clamp(limits.min, x.max(axes, keepdims=keeps), limits.max)
+    result = jnp.log(jnp.exp(x - largest).sum(axes, keepdims=keeps)) + largest
+    return result if keepdims or not keeps else lax.squeeze(result, axes)
+
+
+def _of_axes(
+    example: Callable[..., Any], replacement: Callable[..., Any], when: Callable[..., bool]
+) -> Pattern:
+    """A function along axes, by their maxima."""
+    return Pattern(example, replacement, args=(_X,), when=when, reduction="reduce_max")
+
+
 NATURAL_PATTERNS = (
     _of_float(jax.nn.relu6, _RELU6),
     _of_float(jax.nn.leaky_relu, _LEAKY_RELU, literals=1),
     _of_float(_leaky_relu_where_positive, _LEAKY_RELU, literals=1),
     _of_float(jax.nn.elu, _ELU),
     _of_float(jax.nn.softplus, _SOFTPLUS),
-    Pattern(jax.nn.log_softmax, _LOG_SOFTMAX.bind, args=(_X,), when=_is_float),
-    Pattern(lambda x: jax.nn.gelu(x, approximate=False), _gelu, args=(_X,), when=_is_float),
+    _of_float(jax.nn.celu, _ELU),
+    *(Pattern(example, _relu, args=(_X,), when=_is_float) for example in _RELUS),
+    *(_of_float(example, _GELU) for example in _GELUS),
+    _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), _is_wide),
+    _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), _is_float),
+    _of_axes(lambda x, axes=(-1,): jax.nn.logsumexp(x, axes), _log_sum_exp, _is_wide),
+    _of_axes(
+        lambda x, axes=(-1,): jax.nn.logsumexp(x, axes, keepdims=True),
+        functools.partial(_log_sum_exp, keepdims=True),
+        _is_wide,
+    ),
+    Pattern(jax.nn.logsumexp, _log_sum_exp, args=(_X,), when=_is_wide),
     Pattern(
         jnp.floor_divide,
         _FLOOR_DIVIDE.bind,
@@ -108,7 +211,23 @@ NATURAL_PATTERNS = (
         literals=(1,),
         when_literals=_is_divisor,
     ),
-    Pattern(_size, complex_math.size_of_parts, args=(_X, _X), when=_is_single),
+    Pattern(
+        jnp.remainder,
+        lax.rem,
+        args=(_WORDS, _WORD),
+        when=_is_unsigned,
+        literals=(1,),
+        when_literals=_is_number,
+    ),
+    Pattern(
+        jnp.remainder,
+        _FLOOR_MOD.bind,
+        args=(_X, _NUMBER),
+        when=_is_float,
+        literals=(1,),
+        when_literals=_is_number,
+    ),
+    Pattern(_size, _SIZE_OF_PARTS.bind, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,
         _clamp,
@@ -132,3 +251,41 @@ def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
 
 
 NATURAL_SEARCHES: dict[str, Search] = {"div": _mean_of_windows}
+
+
+def _difference_times_itself(x, y):
+    difference = x - y
+    return difference * difference
+
+
+# What is found once reductions keep their axes.
+LATE_PATTERNS = tuple(
+    Pattern(example, _SQUARED_DIFFERENCE.bind, args=(_X, _X), when=_are_wide)
+    for example in (
+        lambda x, y: lax.square(x - y),
+        lambda x, y: lax.integer_pow(x - y, 2),
+        _difference_times_itself,
+    )
+)
+
+
+def _mean(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
+    """A sum, divided by the number of its terms."""
+    total, count = div.invars
+    keeping = group.maker(total, REDUCE_KEEPING.name)
+    if keeping is not None and keeping.params["reduction"] == "reduce_sum":
+        reduce = keeping
+    else:
+        reduce = group.maker(total, "reduce_sum")
+    if reduce is None or not isinstance(count, jex_core.Literal):
+        return None
+    (x,), axes = reduce.invars, reduce.params["axes"]
+    sizes = [x.aval.shape[axis] for axis in axes]
+    is_mean = all(isinstance(size, int) for size in sizes) and count.val == math.prod(sizes) > 0
+    if not is_mean or not _is_wide(x.aval):
+        return None
+    params = {"axes": axes, "keepdims": reduce is keeping}
+    return [div.replace(primitive=_MEAN, invars=[x], params=params)]
+
+
+LATE_SEARCHES: dict[str, Search] = {"div": _mean}

@@ -35,6 +35,8 @@ class Pattern:
       when: whether the replacement serves for arguments of these shapes and dtypes.
       literals: the positions of arguments that have to be literals.
       when_literals: whether the replacement serves for literals of these values.
+      reduction: a primitive in the example, of which there may be others with other axes. Example
+        and replacement take these as `axes`, which has a default for the shapes `args`.
     """
 
     example: Callable[..., Any]
@@ -43,6 +45,7 @@ class Pattern:
     when: Callable[..., bool] = lambda *args: True
     literals: tuple[int, ...] = ()
     when_literals: Callable[..., bool] = lambda *values: True
+    reduction: str | None = None
 
     @functools.cached_property
     def root(self) -> str:
@@ -87,8 +90,8 @@ def _groups(eqn, uses, patterns, searches):
     """The groups that an equation is the last of: their equations, and what adds others."""
     for pattern in patterns:
         if pattern.root == eqn.primitive.name:
-            for args, parts in _matches(pattern, eqn, uses):
-                yield parts, functools.partial(_replace, eqn, pattern.replacement, args)
+            for args, options, parts in _matches(pattern, eqn, uses):
+                yield parts, functools.partial(_replace, eqn, pattern.replacement, args, options)
     search = searches.get(eqn.primitive.name)
     if search is not None:
         group = Group(uses, eqn)
@@ -97,13 +100,17 @@ def _groups(eqn, uses, patterns, searches):
             yield group.parts, lambda new: [new.add(other) for other in eqns]
 
 
-def _replace(eqn, fun, args, new):
-    """Adds a function of atoms in place of an equation."""
-    new.replace(eqn.outvars, new.inline(_traced(fun, _structs(args)), new.read(args), eqn))
+def _replace(eqn, fun, args, options, new):
+    """Adds a function of atoms, and of keyword arguments, in place of an equation."""
+    jaxpr = _traced(fun, _structs(args), options)
+    new.replace(eqn.outvars, new.inline(jaxpr, new.read(args), eqn))
 
 
 def _matches(pattern, eqn, uses):
-    """The groups of a pattern that an equation is the last of: arguments and equations."""
+    """The groups of a pattern that an equation is the last of.
+
+    Yields their arguments, keyword arguments, and equations.
+    """
     for found in _Matcher(_traced(pattern.example, pattern.args), uses).matches(eqn):
         # The example has parameters that depend on shapes. Traced with the arguments that have been
         # found, it must be the same to the last parameter.
@@ -112,15 +119,24 @@ def _matches(pattern, eqn, uses):
         if not all(isinstance(atom, jex_core.Literal) for atom in literals):
             continue
         if pattern.when(*structs) and pattern.when_literals(*(atom.val for atom in literals)):
+            options = _options(pattern, found[1])
             try:
-                exact = _traced(pattern.example, structs)
+                exact = _traced(pattern.example, structs, options)
             except (TypeError, ValueError):  # These arguments do not fit together.
                 continue
             yield from (
-                other
-                for other in _Matcher(exact, uses, is_exact=True).matches(eqn)
-                if all(map(_is_same, other[0], found[0]))
+                (args, options, parts)
+                for args, parts in _Matcher(exact, uses, is_exact=True).matches(eqn)
+                if all(map(_is_same, args, found[0]))
             )
+
+
+def _options(pattern, parts):
+    """The keyword arguments of the example of a pattern for a group of equations."""
+    if pattern.reduction is None:
+        return ()
+    axes = next(p.params["axes"] for p in parts if p.primitive.name == pattern.reduction)
+    return (("axes", tuple(map(int, axes))),)
 
 
 class Uses:
@@ -234,8 +250,12 @@ class Group:
 
 
 @functools.lru_cache(maxsize=1024)
-def _traced(fun: Callable[..., Any], args: tuple[jax.ShapeDtypeStruct, ...]) -> Jaxpr:
-    jaxpr, _ = trace_ours(fun, args)
+def _traced(
+    fun: Callable[..., Any],
+    args: tuple[jax.ShapeDtypeStruct, ...],
+    options: tuple[tuple[str, Any], ...] = (),
+) -> Jaxpr:
+    jaxpr, _ = trace_ours(fun, args, options)
     return convert_literals(inline_calls(jaxpr, frozenset()))
 
 

@@ -7,14 +7,22 @@ from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion import PATTERNS, SEARCHES, mark_operands
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
+from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
+from lowering.passes.keeping import keep_axes
 from lowering.passes.literals import convert_literals
-from lowering.passes.natural import NATURAL_PATTERNS, NATURAL_SEARCHES
+from lowering.passes.natural import (
+    LATE_PATTERNS,
+    LATE_SEARCHES,
+    NATURAL_PATTERNS,
+    NATURAL_SEARCHES,
+)
 from lowering.passes.patterns import fuse
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
 from lowering.passes.remembering import PerJaxpr
+from lowering.passes.tidying import tidy
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import Mode
 
@@ -81,4 +89,9 @@ def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], is_natural: 
     if is_natural:
         jaxpr = fuse(jaxpr, NATURAL_PATTERNS, NATURAL_SEARCHES)
     jaxpr = fuse(jaxpr, PATTERNS, SEARCHES)
+    if is_natural:
+        jaxpr = tidy(jaxpr)
+        jaxpr = keep_axes(jaxpr)
+        jaxpr = with_index_ops(jaxpr)
+        jaxpr = fuse(jaxpr, LATE_PATTERNS, LATE_SEARCHES)
     return mark_operands(jaxpr)

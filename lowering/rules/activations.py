@@ -1,10 +1,13 @@
 """Activations that natural targets have one op for; see `passes.natural`."""
 
-from lowering.ops import emit
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import constant, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import PORTABLE
+from lowering.targets import CONSUMER, PORTABLE, TFLITE
 
 register_ops({"relu6": "Relu6", "elu": "Elu", "softplus": "Softplus"}, target=PORTABLE)
 
@@ -17,3 +20,27 @@ def leaky_relu(ctx, x, alpha):
 @rule("log_softmax", target=PORTABLE)
 def log_softmax(ctx, x):
     return emit("LogSoftmax", x)
+
+
+@rule("gelu", target=PORTABLE, traits=Trait.ELEMENTWISE)
+def gelu(ctx, x):
+    """By the complement of the error function, as JAX has it."""
+    complement = emit("Erfc", emit("Mul", x, constant(-np.sqrt(0.5), x.dtype)))
+    return emit("Mul", emit("Mul", constant(0.5, x.dtype), x), complement)
+
+
+@rule("gelu", target=CONSUMER)
+def gelu_consumer(ctx, x):
+    """In the form that runtimes and converters know."""
+    erf = emit("Erf", emit("Mul", x, constant(np.sqrt(0.5), x.dtype)))
+    total = emit("AddV2", constant(1, x.dtype), erf)
+    return emit("Mul", emit("Mul", constant(0.5, x.dtype), x), total)
+
+
+@rule("gelu", target=TFLITE)
+def gelu_tflite(ctx, x):
+    """The converter makes one op of the group, so that it needs no Erf."""
+    with kernels.fused():
+        erf = tf.raw_ops.Erf(x=emit("Mul", x, constant(np.sqrt(0.5), x.dtype)))
+    total = emit("AddV2", constant(1, x.dtype), erf)
+    return emit("Mul", emit("Mul", constant(0.5, x.dtype), x), total)

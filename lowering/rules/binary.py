@@ -69,7 +69,14 @@ rule("min", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.min
 
 
 register_ops({"min": "Minimum"}, target=PORTABLE, dtypes=dtypes.FLOAT)
-register_ops({"floor_divide": "FloorDiv", "floor_mod": "FloorMod"}, target=PORTABLE)
+register_ops(
+    {
+        "floor_divide": "FloorDiv",
+        "floor_mod": "FloorMod",
+        "squared_difference": "SquaredDifference",
+    },
+    target=PORTABLE,
+)
 
 
 @rule("max", target=PORTABLE, dtypes=dtypes.FLOAT, keep_constants=True)
@@ -312,6 +319,12 @@ def integer_pow(x, *, y):
     if result is None:
         return jnp.ones(x.shape, x.dtype)
     return jnp.ones((), x.dtype) / result if y < 0 else result
+
+
+@decomposition("integer_pow", target=TFLITE, dtypes=(np.float32,))
+def integer_pow_tflite(x, *, y):
+    """The third power as two products, as the converter knows it in the approximate GELU."""
+    return x * (x * x) if y == 3 else integer_pow(x, y=y)
 
 
 @decomposition("mulhi")

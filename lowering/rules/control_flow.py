@@ -29,7 +29,7 @@ def cond(ctx, index, *operands, branches, **_):
     thunks = [functools.partial(run, branch) for branch in branches]
     if last == 1:
         results = tf.cond(emit("Greater", index, constant(0, index.dtype)), thunks[1], thunks[0])
-    elif ctx.target.is_natural:
+    elif ctx.target.holds:
         results = _nested(ctx, index, thunks, 0)
     else:
         # TensorFlow runs the last branch for an index out of range.

@@ -57,6 +57,20 @@ def reduce_max_natural(ctx, x, *, axes, **_):
     return emit(op, x, integers(axes)) if axes else x
 
 
+_OPS = {"reduce_sum": "Sum", "reduce_prod": "Prod", "reduce_max": "Max", "reduce_min": "Min"}
+
+
+@rule("reduce_keeping_axes", target=PORTABLE)
+def reduce_keeping_axes(ctx, x, *, reduction, axes):
+    """Reduced axes have size one; see `passes.keeping`."""
+    return emit(_OPS[reduction], x, integers(axes), keep_dims=True)
+
+
+@rule("reduce_mean", target=PORTABLE)
+def reduce_mean(ctx, x, *, axes, keepdims):
+    return emit("Mean", x, integers(axes), keep_dims=keepdims)
+
+
 @rule("reduce_max", "reduce_min", dtypes=dtypes.NARROW)
 def reduce_max_narrow(ctx, x, *, axes, **_):
     """The maximum of no elements is the least number, in formats without infinity a finite one."""

@@ -200,6 +200,9 @@ def abs_complex(ctx, x):
 
 
 decomposition("abs", target=CONSUMER, dtypes=dtypes.COMPLEX)(complex_math.size)
+
+
+decomposition("size_of_parts", target=PORTABLE)(complex_math.size_of_parts)
 for _part, _primitive in enumerate(("real", "imag")):
     rule(_primitive, target=CONSUMER, dtypes=dtypes.COMPLEX)(
         lambda ctx, x, part=_part: pairs.parts(x)[part]

@@ -40,7 +40,7 @@ def _natural(name: str, parent: str, holds: Mapping[str, str] | None = None) -> 
 
 TF = Target("tf")
 XLA = Target("xla", parent="tf")
-PORTABLE = _natural("portable", parent="tf")
+PORTABLE = Target("portable", parent="tf", is_natural=True)
 
 # What the consumers of graphs have in common: all arithmetic is of int32 and float32.
 _HELD = {

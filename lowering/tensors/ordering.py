@@ -40,11 +40,13 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
 def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
     """Numbers in the order in which JAX sorts `x`, if there is no NaN: `x` itself, or its parts.
 
-    They are float32, float64 or integers of at least 32 bits, which consumers can sort. Where one
-    cannot sort all int32, they are the upper and the lower half of the number, in float32.
+    For consumers they are float32 or integers of at least 32 bits. Where one cannot sort all int32,
+    they are the upper and the lower half of the number, in float32.
     """
     if x.dtype.is_complex:
         return [tf.math.real(x), tf.math.imag(x)]
+    if not x.dtype.is_floating and x.dtype != tf.uint64 and kernels.are_of_tensorflow():
+        return [cast(x, tf.uint8) if x.dtype == tf.bool else x]
     if x.dtype == tf.bool:
         return [cast(x, tf.int32)]
     if x.dtype.is_floating:

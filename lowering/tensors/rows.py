@@ -48,7 +48,7 @@ class Rows:
 
 
 def _by_kernel(op, ctx, rows, combine=None):
-    if not ctx.target.is_natural:
+    if not ctx.target.holds:
         policy = "" if rows.all_inside else "IGNORE"
         return emit(op, rows.operand, rows.index, rows.updates, bad_indices_policy=policy)
     if rows.all_inside:

@@ -1,0 +1,170 @@
+"""Groups of equations that are one op on indices: rows that are taken, and one-hot vectors.
+
+JAX counts negative indices from the end, by a comparison, a sum and a choice, and then moves or
+marks those that are out of bounds. One primitive does all of it in fewer ops.
+"""
+
+from typing import Any
+
+import jax.extend.core as jex_core
+import numpy as np
+from jax import lax
+
+from lowering import registry
+from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.patterns import Uses
+from lowering.passes.ranges import Ranges
+from lowering.passes.rewriting import replace_equations
+from lowering.passes.tidying import without_unused
+
+_TAKE = registry.new_primitive("take")
+_ONE_HOT = registry.new_primitive("one_hot")
+
+_INDICES = np.int32, np.int64
+_NUMBERS = np.float32, np.float64, np.int32, np.int64
+_ELEMENTS = *_NUMBERS, np.bool_
+
+
+def with_index_ops(jaxpr: Jaxpr) -> Jaxpr:
+    """Replaces gathers and slices of rows, and comparisons with all indices."""
+    found = _Indices(jaxpr)
+    new = replace_equations(
+        jaxpr,
+        {
+            "gather": lambda _, eqn: found.take(eqn),
+            "squeeze": lambda _, eqn: found.take_one(eqn),
+            "convert_element_type": lambda _, eqn: found.one_hot(eqn),
+        },
+    )
+    return jaxpr if new is jaxpr else without_unused(new)
+
+
+class _Indices:
+    """What the equations of a jaxpr do with indices."""
+
+    def __init__(self, jaxpr: Jaxpr):
+        self._uses = Uses(jaxpr)
+        self._ranges = Ranges()
+        for eqn in jaxpr.eqns:
+            self._ranges.add(eqn)
+
+    def take(self, gather: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+        """A gather of rows along one axis; they are where the indices were."""
+        x, vectors = gather.invars
+        numbers = gather.params["dimension_numbers"]
+        expand = self._maker(vectors, "broadcast_in_dim")
+        if len(numbers.start_index_map) != 1 or expand is None:
+            return None
+        (axis,), (index, *_) = numbers.start_index_map, expand.invars
+        rank, shape = len(index.aval.shape), x.aval.shape
+        of_rows = lax.GatherDimensionNumbers(
+            offset_dims=(*range(axis), *range(axis + rank, rank + len(shape) - 1)),
+            collapsed_slice_dims=(axis,),
+            start_index_map=(axis,),
+        )
+        if (
+            numbers != of_rows
+            or vectors.aval.shape != (*index.aval.shape, 1)
+            or expand.params["broadcast_dimensions"] != tuple(range(rank))
+            or gather.params["slice_sizes"] != (*shape[:axis], 1, *shape[axis + 1 :])
+        ):
+            return None
+        fills = gather.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP
+        fill_value = gather.params["fill_value"] if fills else None
+        return self._take(gather, x, index, axis, fills, fill_value)
+
+    def take_one(self, squeeze: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+        """A slice that is a row, moved until it fits, without its axis."""
+        dynamic = self._maker(squeeze.invars[0], "dynamic_slice")
+        if dynamic is None or len(squeeze.params["dimensions"]) != 1:
+            return None
+        (axis,) = squeeze.params["dimensions"]
+        x, *starts = dynamic.invars
+        shape = x.aval.shape
+        if dynamic.params["slice_sizes"] != (*shape[:axis], 1, *shape[axis + 1 :]):
+            return None
+        return self._take(squeeze, x, starts[axis], axis, fills=False, fill_value=None)
+
+    def _take(self, eqn, x, index, axis, fills, fill_value):
+        size = x.aval.shape[axis]
+        if x.aval.dtype not in _ELEMENTS or index.aval.dtype not in _INDICES:
+            return None
+        if not isinstance(size, int) or size == 0 or isinstance(index, jex_core.Literal):
+            return None
+        if fills and fill_value is None and x.aval.dtype not in (np.float32, np.float64):
+            return None
+        unwrapped = self._unwrapped(index, size)
+        wraps = unwrapped is not None
+        index = unwrapped if wraps else index
+        found = self._ranges.of(index)
+        is_inside = found is not None and (-size if wraps else 0) <= found[0] <= found[1] < size
+        params = {
+            "axis": axis,
+            "wraps": wraps,
+            "clips": not is_inside,
+            "fill_value": (np.nan if fill_value is None else fill_value)
+            if fills and not is_inside
+            else None,
+        }
+        return eqn.replace(primitive=_TAKE, invars=[x, index], params=params)
+
+    def _unwrapped(self, index: Any, size: int) -> Any:
+        """Indices before those that are negative were counted from the end of an axis."""
+        select = self._maker(index, "select_n")
+        if select is None or len(select.invars) != 3:
+            return None
+        which, plain, wrapped = select.invars
+        less, add = self._maker(which, "lt"), self._maker(wrapped, "add")
+        if less is None or add is None or less.invars[0] is not plain:
+            return None
+        if add.invars[0] is not plain or not _is_number(less.invars[1], 0):
+            return None
+        return plain if _is_number(add.invars[1], size) else None
+
+    def one_hot(self, convert: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+        """Where indices equal the positions along the last axis, as numbers."""
+        equal = self._maker(convert.invars[0], "eq")
+        (result,) = convert.outvars
+        shape = result.aval.shape
+        if equal is None or result.aval.dtype not in _NUMBERS or not shape:
+            return None
+        for x, y in (equal.invars, equal.invars[::-1]):
+            expand, iota = self._maker(x, "broadcast_in_dim"), self._positions(y)
+            if expand is None or iota is None or not isinstance(shape[-1], int):
+                continue
+            (index, *_), last = expand.invars, len(shape) - 1
+            if (
+                index.aval.dtype in _INDICES
+                and index.aval.shape == shape[:-1]
+                and expand.params["broadcast_dimensions"] == tuple(range(last))
+                and _counts_last(iota, shape)
+            ):
+                params = {"depth": shape[-1], "dtype": result.aval.dtype}
+                return convert.replace(primitive=_ONE_HOT, invars=[index], params=params)
+        return None
+
+    def _positions(self, atom: Any) -> jex_core.JaxprEqn | None:
+        """The `iota` that an atom is, or is a broadcast of along leading axes."""
+        expand = self._maker(atom, "broadcast_in_dim")
+        if expand is None:
+            return self._maker(atom, "iota")
+        dims, rank = expand.params["broadcast_dimensions"], len(expand.outvars[0].aval.shape)
+        if dims != tuple(range(rank - len(dims), rank)):
+            return None
+        return self._maker(expand.invars[0], "iota")
+
+    def _maker(self, atom: Any, primitive: str) -> jex_core.JaxprEqn | None:
+        eqn = self._uses.maker(atom)
+        return eqn if eqn is not None and eqn.primitive.name == primitive else None
+
+
+def _counts_last(iota: jex_core.JaxprEqn, shape: tuple[Any, ...]) -> bool:
+    """Whether an `iota` has the positions along the last axis of a shape that it broadcasts to."""
+    *others, size = iota.params["shape"]
+    is_row = all(isinstance(dim, int) and dim == 1 for dim in others)
+    is_along_last = iota.params["dimension"] == len(others) and size == shape[-1]
+    return is_along_last and (is_row or (*others, size) == shape)
+
+
+def _is_number(atom: Any, number: int) -> bool:
+    return isinstance(atom, jex_core.Literal) and np.ndim(atom.val) == 0 and atom.val == number

@@ -1,0 +1,156 @@
+"""Leaves out equations that compute nothing new, where NaN and the signs of zeros do not matter.
+
+JAX guards against numbers that a program cannot have: a sum of exponentials gets its absolute
+value, an index that is never negative is wrapped around. And libraries compute means twice.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.extend.core as jex_core
+import numpy as np
+
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
+from lowering.passes.ranges import Ranges
+from lowering.passes.rewriting import Rewriter
+from lowering.registry import Trait, has_trait
+
+# From an equation, its operands and the ranges of all variables, what its result is.
+_Simplification = Callable[[jex_core.JaxprEqn, list[Any], Ranges], Any]
+
+
+def tidy(jaxpr: Jaxpr) -> Jaxpr:
+    """A jaxpr without equations whose results are an operand, known, or computed before."""
+    new, ranges = Rewriter(jaxpr), Ranges()
+    computed: dict[Any, jex_core.JaxprEqn] = {}
+    is_same = True
+    for eqn in jaxpr.eqns:
+        operands = new.read(eqn.invars)
+        result = _result(eqn, operands, ranges)
+        if result is not None:
+            new.replace(eqn.outvars, [result])
+            is_same = False
+            continue
+        key = _key(eqn, operands)
+        if key in computed:
+            new.replace(eqn.outvars, computed[key].outvars)
+            is_same = False
+            continue
+        if key is not None:
+            computed[key] = eqn
+        new.add(eqn)
+        ranges.add(eqn.replace(invars=operands))
+    return jaxpr if is_same else without_unused(new.jaxpr())
+
+
+def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
+    """A jaxpr without equations whose results nothing uses."""
+    eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), jaxpr.jaxpr.outvars)
+    return (
+        jaxpr
+        if len(eqns) == len(jaxpr.eqns)
+        else jaxpr.replace(jaxpr=jaxpr.jaxpr.replace(eqns=eqns))
+    )
+
+
+def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
+    """What equations have in common that compute the same; None if there may be no other."""
+    if eqn.effects or has_trait(eqn.primitive.name, Trait.NOT_FOLDED | Trait.PER_DEVICE):
+        return None
+    if any(True for _ in called_jaxprs(eqn)):
+        return None
+    key = eqn.primitive, tuple(map(_identity, operands)), tuple(sorted(eqn.params.items()))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _identity(atom: Any) -> Any:
+    if not isinstance(atom, jex_core.Literal):
+        return atom
+    value = np.asarray(atom.val)
+    return value.tobytes(), value.shape, str(value.dtype)
+
+
+def _result(eqn: jex_core.JaxprEqn, operands: list[Any], ranges: Ranges) -> Any:
+    """The atom that an equation gives; None if it gives something new."""
+    simplify = _SIMPLIFICATIONS.get(eqn.primitive.name)
+    result = simplify(eqn, operands, ranges) if simplify else None
+    if result is None:
+        return _folded(eqn, operands)
+    (outvar,) = eqn.outvars
+    is_like = result.aval.shape == outvar.aval.shape and result.aval.dtype == outvar.aval.dtype
+    return result if is_like else None
+
+
+def _max(eqn, operands, ranges):
+    """The operand that is never less than the other."""
+    for x, y in (operands, operands[::-1]):
+        low, high = ranges.of(x), ranges.of(y)
+        if low is not None and high is not None and high[1] <= low[0]:
+            return x
+    return None
+
+
+def _min(eqn, operands, ranges):
+    for x, y in (operands, operands[::-1]):
+        low, high = ranges.of(x), ranges.of(y)
+        if low is not None and high is not None and low[1] <= high[0]:
+            return x
+    return None
+
+
+def _clamp(eqn, operands, ranges):
+    low, x, high = map(ranges.of, operands)
+    if None in (low, x, high) or not low[1] <= x[0] <= x[1] <= high[0]:
+        return None
+    return operands[1]
+
+
+def _abs(eqn, operands, ranges):
+    found = ranges.of(operands[0])
+    return operands[0] if found is not None and found[0] >= 0 else None
+
+
+def _select(eqn, operands, ranges):
+    """The case that a known number chooses."""
+    which, *cases = operands
+    found = ranges.of(which)
+    return cases[found[0]] if found is not None and found[0] == found[1] else None
+
+
+_SIMPLIFICATIONS: dict[str, _Simplification] = {
+    "max": _max,
+    "min": _min,
+    "clamp": _clamp,
+    "abs": _abs,
+    "select_n": _select,
+}
+
+# NumPy's functions give the same as JAX for two numbers.
+_FOLDS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+
+def _folded(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> jex_core.Literal | None:
+    """The number that an equation gives for two numbers."""
+    fold = _FOLDS.get(eqn.primitive.name)
+    if fold is None or not all(isinstance(x, jex_core.Literal) for x in operands):
+        return None
+    values = [np.asarray(x.val, x.aval.dtype) for x in operands]
+    if any(value.ndim or value.dtype.kind not in "iuf" for value in values):
+        return None
+    (outvar,) = eqn.outvars
+    with np.errstate(all="ignore"):
+        return jex_core.Literal(np.asarray(fold(*values), outvar.aval.dtype), outvar.aval)

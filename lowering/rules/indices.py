@@ -1,0 +1,59 @@
+"""Rows that are taken and one-hot vectors, of natural targets; see `passes.indices`."""
+
+import numpy as np
+
+from lowering.ops import cast, constant, dtypes, emit, kernels, move
+from lowering.ops.values import tensor
+from lowering.registry import rule
+from lowering.targets import ONNX, PORTABLE
+from lowering.tensors import indexing, movement
+
+
+@rule("take", target=PORTABLE, keep_constants=True)
+def take(ctx, x, index, *, axis, wraps, clips, fill_value):
+    """Indices are clipped first, so that a remainder counts negative ones from the end."""
+    x, size = tensor(x), ctx.in_avals[0].shape[axis]
+    inside = _clipped(index, -size if wraps else 0, size - 1) if clips else index
+    place = _from_end(inside, size) if wraps else inside
+    rows = move("GatherV2", x, indexing.index_tensor(place), constant(axis, np.int32))
+    if fill_value is None:
+        return rows
+    is_inside = indexing.are_same([index], [inside])
+    rank, shape = len(ctx.out_aval.shape), ctx.in_avals[1].shape
+    expanded = [1] * axis + list(shape) + [1] * (rank - axis - len(shape))
+    is_inside = movement.reshape(ctx, tensor(is_inside), expanded[axis:])
+    fill = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
+    return move("SelectV2", is_inside, rows, fill)
+
+
+def _clipped(index, low, high):
+    if isinstance(index, np.ndarray):
+        return np.clip(index, low, high)
+    low, high = constant(low, index.dtype), constant(high, index.dtype)
+    if kernels.supports("ClipByValue", index.dtype):
+        return emit("ClipByValue", index, low, high)
+    return emit("Minimum", emit("Maximum", index, low), high)
+
+
+def _from_end(index, size):
+    """Negative indices, counted from the end: a remainder where the consumer has one."""
+    if isinstance(index, np.ndarray):
+        return index % size
+    last = constant(size, index.dtype)
+    if kernels.supports("FloorMod", index.dtype):
+        return emit("FloorMod", index, last)
+    is_negative = emit("Less", index, constant(0, index.dtype))
+    return emit("SelectV2", is_negative, emit("AddV2", index, last), index)
+
+
+@rule("one_hot", target=PORTABLE)
+def one_hot(ctx, index, *, depth, dtype):
+    on, off = (constant(value, dtype) for value in (1, 0))
+    return emit("OneHot", index, constant(depth, np.int32), on, off)
+
+
+@rule("one_hot", target=ONNX)
+def one_hot_onnx(ctx, index, *, depth, dtype):
+    """ONNX counts negative indices from the end, where JAX has vectors of zeros."""
+    expanded = emit("ExpandDims", index, constant(-1, np.int32))
+    return cast(emit("Equal", expanded, constant(range(depth), index.dtype)), dtypes.to_tf(dtype))
