@@ -11,10 +11,19 @@ from typing import Any
 import tensorflow as tf
 
 from harnesses import cell
-from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Cell
+from harnesses.cell import ALL_MODES, DEVICES, RUNTIME, SWEPT, Cell
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN, SETTINGS, VARIANTS
-from lowering.targets import TARGETS
+from lowering.targets import CONSUMERS, TARGETS
+
+# The dtypes whose harnesses a sweep also runs by the runtimes of consumers, unless it has filters.
+CORE_DTYPES = ("float32", "int32", "bool")
+# The dtypes of up to 32 bits, whose harnesses consumers are held to.
+CONSUMER_DTYPES = (
+    *CORE_DTYPES,
+    *("int8", "int16", "uint8", "uint16", "uint32"),
+    *("float16", "bfloat16", "complex64"),
+)
 
 
 class SelectionError(ValueError):
@@ -39,6 +48,8 @@ class Selection:
         in one. Which they are differs from turn to turn;
         besides, cells that a limitation covers are always run. A part of the variants has at most
         each mode on one target.
+      with_consumers: whether harnesses of the core dtypes are also run by the runtime of one of the
+        consumers, another one from turn to turn.
     """
 
     primitives: Sequence[str] = ("*",)
@@ -49,11 +60,19 @@ class Selection:
     variants: Sequence[str] = ("*",)
     share: str = "part"
     per_harness: str = "one"
+    with_consumers: bool = False
+
+    @classmethod
+    def of_consumers(cls, dtypes: Sequence[str] = CONSUMER_DTYPES) -> "Selection":
+        """All harnesses of some dtypes by the runtimes of all consumers."""
+        return cls(
+            dtypes=dtypes, modes=(RUNTIME,), targets=CONSUMERS, share="none", per_harness="all"
+        )
 
     def as_data(self) -> dict[str, Any]:
         """The selection as JSON data; the same whatever the order of the filters."""
         fields = dataclasses.asdict(self).items()
-        return {key: x if isinstance(x, str) else sorted(set(x)) for key, x in fields}
+        return {key: x if isinstance(x, str | bool) else sorted(set(x)) for key, x in fields}
 
     def cells(self, catalogue: Mapping[str, Harness], turn: str = "") -> dict[str, list[Cell]]:
         """The selected cells by the name of their harness.
@@ -98,6 +117,15 @@ class Selection:
                 c for c in cells if on.get(c.mode) == c.target or cell.find_limitation(harness, c)
             ]
 
+        def by_runtimes(harness):
+            if not self.with_consumers or harness.dtype_name not in CORE_DTYPES:
+                return []
+            cells = cell.cells_of(harness, (RUNTIME,), CONSUMERS)
+            chosen = CONSUMERS[_drawn(turn, RUNTIME, harness.name) % len(CONSUMERS)]
+            if half and harness.name not in half:
+                chosen = ""
+            return [c for c in cells if c.target == chosen or cell.find_limitation(harness, c)]
+
         return {
             harness.name: [
                 c
@@ -105,6 +133,7 @@ class Selection:
                 if variant == PLAIN or (harness.name, variant) in taken
                 for c in cells_of(harness, variant)
             ]
+            + by_runtimes(harness)
             for harness in harnesses
         }
 
