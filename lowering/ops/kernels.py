@@ -22,6 +22,9 @@ _TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvar
     "table", default=None
 )
 
+# Whether an op that the consumer is known to lack is an error.
+_IS_CHECKED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_checked", default=True)
+
 # Dtypes that an op's XLA kernel refuses, or its CPU kernel although it is registered for them.
 _NO_SCAN = frozenset(
     {tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32, tf.uint64, tf.complex64, tf.complex128}
@@ -60,10 +63,24 @@ def lowering_for(target: Target) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def unchecked() -> Iterator[None]:
+    """A context in which ops are made that the consumer is known to lack.
+
+    It is for runtimes with TensorFlow's kernels beside their own, and for finding out what is
+    lacking.
+    """
+    token = _IS_CHECKED.set(False)
+    try:
+        yield
+    finally:
+        _IS_CHECKED.reset(token)
+
+
+@contextlib.contextmanager
 def checked(target: Target) -> Iterator[None]:
     """A context in which an op of a graph that the target is known to lack is an error."""
     refused = tables.refused(target.name)
-    if not refused:
+    if not refused or not _IS_CHECKED.get():
         yield
         return
 

@@ -112,7 +112,7 @@ def test_several_signatures(to, tmp_path):
 @pytest.mark.parametrize("quantize", ["dynamic", "float16", "full"])
 def test_quantized_tflite(quantize, params):
     rng = np.random.default_rng(0)
-    data = [[rng.uniform(-1, 1, IMAGES.shape).astype(np.float32)] for _ in range(20)]
+    data = [(rng.uniform(-1, 1, IMAGES.shape).astype(np.float32),) for _ in range(20)]
 
     def probabilities(params, images):
         return classify(params, images)["probabilities"]
@@ -122,7 +122,7 @@ def test_quantized_tflite(quantize, params):
         (IMAGES,),
         params=params,
         quantize=quantize,
-        representative_data=lambda: data,
+        representative_data=data if quantize == "full" else None,
     )
 
 

@@ -100,23 +100,28 @@ class Node:
         self._process.kill()
         self._process.wait()
 
-    def run(self, model: pathlib.Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def run(
+        self,
+        model: pathlib.Path,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None = None,
+    ) -> dict[str, np.ndarray]:
         """The results of a model, by name.
 
         Args:
           model: the directory of the model.
           inputs: its inputs, by name.
+          outputs: the names of the outputs; by default all.
 
         Raises:
           RuntimeError: if TF.js cannot load or run the model, or ends.
         """
         signature = json.loads((model / "model.json").read_text())["signature"]
+        wanted = list(signature["outputs"]) if outputs is None else list(outputs)
         request = {
             "model": str(model / "model.json"),
-            "inputs": {
-                signature["inputs"][name]["name"]: _to_json(x) for name, x in inputs.items()
-            },
-            "outputs": [info["name"] for info in signature["outputs"].values()],
+            "inputs": {name: _to_json(x) for name, x in inputs.items()},
+            "outputs": wanted,
         }
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
@@ -126,13 +131,15 @@ class Node:
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
-        return dict(zip(signature["outputs"], map(_from_json, answer["outputs"]), strict=True))
+        return dict(zip(wanted, map(_from_json, answer["outputs"]), strict=True))
 
 
-def run(model: pathlib.Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def run(
+    model: pathlib.Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None
+) -> dict[str, np.ndarray]:
     """The results of a model in a process of its own; see `Node.run`."""
     with Node() as node:
-        return node.run(model, inputs)
+        return node.run(model, inputs, outputs)
 
 
 def _to_json(x: np.ndarray) -> dict[str, Any]:
