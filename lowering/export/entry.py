@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -247,10 +248,18 @@ def _entry(
             f"args has to be a tuple or list of the positional arguments, not {type(args).__name__}"
         )
     args = tuple(args)
+    first = kept.first_argument(kept.arrays)
+    _check_call(fun, (*first, *args), has_params=bool(first))
+    if isinstance(polymorphic_shapes, str) or (
+        polymorphic_shapes is not None and len(polymorphic_shapes) != len(args)
+    ):
+        raise TypeError(
+            f"polymorphic_shapes has to be a sequence of {len(args)} specifications, one for each "
+            f"of args, not {polymorphic_shapes!r}"
+        )
     leaves, tree = jax.tree_util.tree_flatten(args)
     for leaf in leaves:
         _check_leaf("args", leaf)
-    first = kept.first_argument(kept.arrays)
     constraints = tuple(polymorphic_constraints or ())
     symbolic, scope = samples.symbolic_shapes(leaves, tree, polymorphic_shapes, constraints)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
@@ -278,7 +287,7 @@ def _entry(
 
     def inputs(given: Any) -> list[np.ndarray]:
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
-        if found_tree != tree:
+        if not found_tree == tree:
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
         return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
@@ -301,6 +310,20 @@ def _entry(
         is_given=not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves),
         inputs=inputs,
     )
+
+
+def _check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
+    """Raises a TypeError if a function does not take so many arguments."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):  # Some builtins have no signature.
+        return
+    try:
+        signature.bind(*args)
+    except TypeError as error:
+        name = getattr(fun, "__name__", type(fun).__name__)
+        found = f"{len(args)} arguments" + (", the first of them params" if has_params else "")
+        raise TypeError(f"expected the arguments of {name}{signature}; found {found}") from error
 
 
 def _check_leaf(what: str, leaf: Any) -> None:

@@ -1,5 +1,6 @@
 """Export to ONNX."""
 
+import logging
 import os
 from typing import Any
 
@@ -20,6 +21,7 @@ from lowering.targets import ONNX
 OPSETS = range(13, 19)
 OPSET = OPSETS[-1]
 
+_log = logging.getLogger("lowering.export")
 _UNUSED = "unused"
 _FLOAT = tf.float32.as_datatype_enum
 # The number of the dtype in ONNX.
@@ -59,9 +61,13 @@ def to_onnx(
     import_package("tf2onnx", "onnx")
     if verify:
         import_package("onnxruntime", "onnx")
+    _log.info("lowering for ONNX")
     made = entry(fun, args, ONNX, **options)
-    model = converted(made.concrete, opset)
+    concrete = made.concrete
+    _log.info("converting by tf2onnx")
+    model = converted(concrete, opset)
     if verify:
+        _log.info("running the model in onnxruntime")
         compare("the ONNX model", made, run(model, made), tolerance)
     return model
 

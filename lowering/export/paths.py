@@ -31,9 +31,9 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
                 path.rmdir()
             written.rename(path)
     except BaseException:
-        for folder in missing:
+        for parent in missing:
             with contextlib.suppress(OSError):  # Someone else has put something there.
-                folder.rmdir()
+                parent.rmdir()
         raise
 
 

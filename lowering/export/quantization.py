@@ -62,23 +62,23 @@ _CONTRACTIONS = frozenset({"dot_general", "conv_general_dilated"})
 class _Evaluation:
     """An evaluation of a program in which numbers are off by random parts of half a step."""
 
-    def __init__(self, quantization: Quantization, amplitude: Any = None, ranges: Any = None):
+    def __init__(self, quantization: Quantization, parts: Any = None, ranges: Any = None):
         """
         Args:
           quantization: which numbers are off.
-          amplitude: by how many half steps; None for the exact numbers.
+          parts: by which parts of a half step each is off; see `_parts`. None for exact numbers.
           ranges: the least and largest value of each number that is quantized as a value.
         """
         self._quantization = quantization
-        self._amplitude = amplitude
+        self._parts = None if parts is None else iter(parts)
         self._given = None if ranges is None else iter(ranges)
         self.ranges: list[tuple[jax.Array, jax.Array]] = []
+        self.shapes: list[tuple[int, ...]] = []
 
     def run(
-        self, jaxpr: jex_core.ClosedJaxpr, weights: int, key: jax.Array, operands: Sequence[Any]
+        self, jaxpr: jex_core.ClosedJaxpr, weights: int, operands: Sequence[Any]
     ) -> list[jax.Array]:
         """The results; of the operands, the first ones are weights."""
-        self._key = key
         quantization = self._quantization
         env: dict[Any, Any] = {}
 
@@ -106,26 +106,38 @@ class _Evaluation:
         x = jnp.asarray(x)
         if self._given is None:
             self.ranges.append((x.min(), x.max()))
-            return x
+            return self._off(x, self._quantization.values)
         low, high = next(self._given)
         return jnp.clip(self._off(x, self._quantization.values, low, high), low, high)
 
     def _off(self, x: Any, half_step: HalfStep | None, low: Any = None, high: Any = None) -> Any:
-        if half_step is None or self._amplitude is None or not _is_real(x):
+        if half_step is None or not _is_real(x):
             return x
         x = jnp.asarray(x)
+        self.shapes.append(x.shape)
+        if self._parts is None:
+            return x
         low = x.min() if low is None else low
         high = x.max() if high is None else high
-        self._key, of_all, of_each, choice = jax.random.split(self._key, 4)
-        # Equal elements are off by the same, so errors may add up.
-        same = jax.random.uniform(of_all, (), x.dtype, -1, 1)
-        different = jax.random.uniform(of_each, x.shape, x.dtype, -1, 1)
-        part = jnp.where(jax.random.bernoulli(choice), same, different)
-        return x + part * self._amplitude * half_step(x, low, high).astype(x.dtype)
+        return x + (next(self._parts) * half_step(x, low, high)).astype(x.dtype)
 
 
 def _is_real(x: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(x), jnp.floating) and np.size(x) > 0
+
+
+def _parts(shapes: Sequence[tuple[int, ...]], seed: int) -> list[np.ndarray]:
+    """A random number from -1 to 1 for each element of arrays.
+
+    All elements of an array have the same number in half of the cases, as equal elements are off by
+    the same, and their errors add up.
+    """
+    rng = np.random.default_rng(seed)
+    return [
+        rng.uniform(-1, 1, () if rng.random() < 0.5 else shape).astype(np.float32)
+        * np.ones(shape, np.float32)
+        for shape in shapes
+    ]
 
 
 def spread(
@@ -147,38 +159,38 @@ def spread(
     tree = jax.tree_util.tree_structure(traced[1])
     jaxpr, weights = inline_calls(traced[0], frozenset()), entry.reference.weights
     operands = list(map(jax.tree_util.tree_leaves, inputs))
-    key = jax.random.key(0)
+    shapes: list[tuple[int, ...]] = []
 
     @jax.jit
     def ranges_of(*flat):
         evaluation = _Evaluation(quantization)
-        evaluation.run(jaxpr, weights, key, flat)
+        evaluation.run(jaxpr, weights, flat)
+        shapes[:] = evaluation.shapes
         return evaluation.ranges
 
     ranges = _widest([ranges_of(*flat) for flat in operands])
 
     @jax.jit
-    def drawn(key, amplitude, *flat):
-        return _Evaluation(quantization, amplitude, ranges).run(jaxpr, weights, key, flat)
+    def drawn(parts, flat):
+        return _Evaluation(quantization, parts, ranges).run(jaxpr, weights, flat)
 
-    def results(key: jax.Array, amplitude: float) -> list[np.ndarray]:
-        found = drawn(key, amplitude, *operands[0])
+    def results(seed: int, amplitude: int = 1) -> list[np.ndarray]:
+        found = drawn([amplitude * part for part in _parts(shapes, seed)], operands[0])
         arrays = entry.reference.results(jax.tree_util.tree_unflatten(tree, found))
         return [x.astype(np.float64) for x in arrays]
 
     exact = entry.reference(*entry.samples)
-    keys = jax.random.split(key, _DRAWS)
-    spreads = []
-    near = [results(k, 1.0) for k in keys]
     is_real = [np.issubdtype(x.dtype, np.inexact) for x in exact]
-    far = near if all(is_real) else [results(k, float(_DEVIATIONS)) for k in keys]
+    near = [results(seed) for seed in range(_DRAWS)]
+    far = near if all(is_real) else [results(seed, _DEVIATIONS) for seed in range(_DRAWS)]
+    spreads = []
     for i, x in enumerate(exact):
         draws = near if is_real[i] else far
         errors = np.stack([np.abs(draw[i] - x) for draw in draws])
         errors = np.where(np.isfinite(errors), errors, 0)
         if is_real[i]:
             deviation = np.sqrt(np.mean(errors**2, axis=0))
-            spreads.append(np.float64(_DEVIATIONS * np.max(deviation, initial=0)))
+            spreads.append(np.asarray(_DEVIATIONS * np.max(deviation, initial=0)))
         else:
             spreads.append(np.max(errors, axis=0))
     return spreads

@@ -1,5 +1,6 @@
 """Export to a SavedModel."""
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,8 @@ from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.verification import verify as compare
 from lowering.targets import Target, resolve
+
+_log = logging.getLogger("lowering.export")
 
 
 def to_saved_model(
@@ -42,9 +45,11 @@ def to_saved_model(
       VerificationError: if the model does not compute what JAX computes.
     """
     with new_path(path) as written:
+        _log.info("lowering")
         made = entries(fun, args, resolve(True, target), **options)
         save({name: entry.concrete for name, entry in made.items()}, str(written))
         if verify:
+            _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
                 results = run(str(written), name, entry)
                 compare(f"the SavedModel, signature {name!r},", entry, results, tolerance)

@@ -1,6 +1,7 @@
 """Export to TF Lite, which LiteRT runs."""
 
 import contextlib
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from lowering.export.verification import verify as compare
 from lowering.ops import kernels
 from lowering.targets import TFLITE
 
+_log = logging.getLogger("lowering.export")
 # What `quantize` may be.
 QUANTIZATIONS = tuple(quantization.TFLITE)
 
@@ -73,12 +75,14 @@ def to_tflite(
     _check_options(quantize, representative_data, io_dtype)
     if verify and not allow_flex:
         import_package("ai_edge_litert.interpreter", "tflite")
+    _log.info("lowering for TF Lite")
     with kernels.unchecked() if allow_flex else contextlib.nullcontext():
         made = {
             name: entry.without_empty()
             for name, entry in entries(fun, args, TFLITE, **options).items()
         }
     data = _inputs(made, representative_data, several=isinstance(fun, Mapping))
+    _log.info("converting by TensorFlow's converter")
     model = converted(
         {name: entry.concrete for name, entry in made.items()},
         quantize=quantize,
@@ -88,6 +92,7 @@ def to_tflite(
     )
     if not verify:
         return model
+    _log.info("running the model in LiteRT")
     for name, entry in made.items():
         entry = entry if entry.is_given or not data else entry.with_samples(data[name][0])
         results = run(model, name, entry, allow_flex)

@@ -79,23 +79,35 @@ def unchecked() -> Iterator[None]:
 @contextlib.contextmanager
 def checked(target: Target) -> Iterator[None]:
     """A context in which an op of a graph that the target is known to lack is an error."""
-    refused = tables.refused(target.name)
-    if not refused or not _IS_CHECKED.get():
+    if not tables.refused(target.name) or not _IS_CHECKED.get():
         yield
         return
 
     def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        if graph is None or op not in refused:
+        if graph is None or not (inputs or outputs):
             return
-        dtype = inputs[0].dtype.name if inputs else outputs[0].dtype.name
-        if dtype in refused[op]:
-            raise UnsupportedError(f"it needs {op} of {dtype}, which {target.name} lacks")
+        dtype = (inputs or outputs)[0].dtype.name
+        if lacks(target, op, dtype):
+            raise UnsupportedError(refusal(target, op, dtype))
 
     op_callbacks.add_op_callback(check)
     try:
         yield
     finally:
         op_callbacks.remove_op_callback(check)
+
+
+def lacks(target: Target, op: str, dtype: str) -> bool:
+    """Whether a consumer is known to lack an op for a dtype of its first operand."""
+    return dtype in tables.refused(target.name).get(op, ())
+
+
+def refusal(target: Target, op: str, dtype: str) -> str:
+    """Why an op of a graph is an error, and what to do, as the end of a message."""
+    return (
+        f"it needs {op} of {dtype}, which {target.name} lacks. Compute it otherwise, or before or "
+        "after what is exported; a SavedModel has all ops"
+    )
 
 
 def are_of_tensorflow() -> bool:

@@ -1,6 +1,7 @@
 """Export to TF.js."""
 
 import functools
+import logging
 import os
 import pathlib
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ from lowering.export.verification import verify as compare
 from lowering.targets import TFJS
 
 __all__ = ["to_tfjs", "write"]
+
+
+_log = logging.getLogger("lowering.export")
 
 
 def to_tfjs(
@@ -63,13 +67,16 @@ def to_tfjs(
     with new_path(directory) as written:
         if verify:
             node.check_installed()
+        _log.info("lowering for TF.js")
         made = entries(fun, args, TFJS, **options)
         several = isinstance(fun, Mapping)
         functions = {name: entry.concrete for name, entry in made.items()}
         (concrete,) = [signatures.merged(functions)] if several else functions.values()
+        _log.info("writing the graph model")
         graph_model.write_files(concrete, written, quantize=quantize, shard_bytes=shard_bytes)
         if not verify:
             return
+        _log.info("running the model in Node")
         for name, entry in made.items():
             _verify(written, entry, f"{name}/" if several else "", quantize, tolerance)
 
