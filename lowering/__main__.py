@@ -32,6 +32,7 @@ import re
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,17 +105,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _progress(quiet: bool) -> Iterator[None]:
-    """A context in which exports say on the standard error what they do."""
-    log = logging.getLogger("lowering.export")
-    handler, level = logging.StreamHandler(), log.level
-    if not quiet:
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
+    """A context in which exports say on the standard error what they do.
+
+    What TensorFlow and the converters warn of is not said.
+    """
+    log, tensorflow = logging.getLogger("lowering.export"), logging.getLogger("tensorflow")
+    handler, levels = logging.StreamHandler(), (log.level, tensorflow.level)
+    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    tensorflow.setLevel(logging.ERROR)
+    log.propagate = False
+    log.addHandler(handler)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         log.removeHandler(handler)
-        log.setLevel(level)
+        log.propagate = True
+        log.setLevel(levels[0])
+        tensorflow.setLevel(levels[1])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -282,12 +282,12 @@ def _entry(
         results, out_tree = jax.tree_util.tree_flatten(
             converted(*kept.first_argument(kept.variables), *given)
         )
-        outputs[:] = _named("output_names", output_names, naming.of_results(out_tree))
+        outputs[:] = _named("output_names", output_names, naming.of_results(out_tree), names)
         return results
 
     def inputs(given: Any) -> list[np.ndarray]:
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
-        if not found_tree == tree:
+        if str(found_tree) != str(tree):
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
         return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
@@ -461,15 +461,17 @@ def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return x.astype(dtype)
 
 
-def _named(what: str, given: Sequence[str] | None, default: Sequence[str]) -> list[str]:
-    """The names of inputs or outputs, each of them once.
+def _named(
+    what: str, given: Sequence[str] | None, default: Sequence[str], taken: Sequence[str] = ()
+) -> list[str]:
+    """The names of inputs or outputs, each of them once; by default none of those `taken`.
 
     Raises:
       ValueError: if there are too many or too few, or some are no names, or are the same.
     """
     if given is None:
         names = [re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x" for name in default]
-        return signatures.unique(names)
+        return signatures.unique([*taken, *names])[len(taken) :]
     if isinstance(given, str):
         raise ValueError(f"{what} is a sequence of names, not the string {given!r}")
     if len(given) != len(default):

@@ -90,7 +90,9 @@ def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
 def _each_op(record: Callable[[str, str], None]) -> Iterator[None]:
     """A context in which each op of a graph is recorded, with the dtype of its first operand."""
 
-    def callback(op: str, inputs: Any, attrs: Any, outputs: Any, name: Any, graph: Any) -> None:
+    def callback(
+        op: str, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
         if graph is not None:
             tensors = [*inputs, *outputs]
             record(op, tensors[0].dtype.name if tensors else "")

@@ -51,7 +51,7 @@ def to_onnx(
         `input_names`, `output_names`.
 
     Raises:
-      ValueError: for several functions, or another opset.
+      ValueError: for several functions, another opset, or an output that is called as an input.
       ImportError: if tf2onnx is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX lacks.
       VerificationError: if the model does not compute what JAX computes.
@@ -85,7 +85,7 @@ def write(function: Any, path: str | os.PathLike[str], *, opset: int = OPSET) ->
 
     Raises:
       TypeError: for what is no concrete function.
-      ValueError: for several functions, or another opset.
+      ValueError: for several functions, another opset, or an output that is called as an input.
       FileExistsError: if there is something at `path`.
       ImportError: if tf2onnx is missing.
       UnsupportedError: if tf2onnx does not take the graph.
@@ -106,6 +106,12 @@ def converted(concrete: Any, opset: int) -> bytes:
     tf2onnx = import_package("tf2onnx", "onnx")
     graph = frozen(concrete)
     names = {x.name: name for name, x in (*graph.inputs.items(), *graph.outputs.items())}
+    both = set(graph.inputs) & set(graph.outputs)
+    if both:
+        raise ValueError(
+            "ONNX has one name for one array, but inputs and outputs are both called "
+            f"{', '.join(sorted(both))}; give other output_names"
+        )
     inputs = [x.name for x in graph.inputs.values()]
     if not inputs:
         # tf2onnx takes no graph without inputs.

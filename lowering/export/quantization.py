@@ -20,13 +20,13 @@ from lowering.passes.inlining import inline_calls
 # How often numbers are drawn, and how many standard deviations of the results are accepted: of a
 # million elements that are distributed normally, one exceeds that in a thousand models.
 _DRAWS = 16
-_DEVIATIONS = 6
+DEVIATIONS = 6
 
 # The half step of an array, of its elements and of its least and largest element.
 HalfStep = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
-def _of_range(steps: int) -> HalfStep:
+def of_range(steps: int) -> HalfStep:
     """Steps of the same size, as of integers; zero is one of the numbers."""
     return lambda x, low, high: (jnp.maximum(high, 0) - jnp.minimum(low, 0)) / (2 * steps)
 
@@ -182,7 +182,7 @@ def spread(
     exact = entry.reference(*entry.samples)
     is_real = [np.issubdtype(x.dtype, np.inexact) for x in exact]
     near = [results(seed) for seed in range(_DRAWS)]
-    far = near if all(is_real) else [results(seed, _DEVIATIONS) for seed in range(_DRAWS)]
+    far = near if all(is_real) else [results(seed, DEVIATIONS) for seed in range(_DRAWS)]
     spreads = []
     for i, x in enumerate(exact):
         draws = near if is_real[i] else far
@@ -190,7 +190,7 @@ def spread(
         errors = np.where(np.isfinite(errors), errors, 0)
         if is_real[i]:
             deviation = np.sqrt(np.mean(errors**2, axis=0))
-            spreads.append(np.asarray(_DEVIATIONS * np.max(deviation, initial=0)))
+            spreads.append(np.asarray(DEVIATIONS * np.max(deviation, initial=0)))
         else:
             spreads.append(np.max(errors, axis=0))
     return spreads
@@ -208,12 +208,12 @@ def _widest(ranges: Sequence[Sequence[tuple[Any, Any]]]) -> list[tuple[Any, Any]
 TFLITE = {
     "dynamic": Quantization(weights=_symmetric(127), operands=_symmetric(127)),
     "float16": Quantization(weights=_of_float16),
-    "full": Quantization(weights=_symmetric(127), values=_of_range(255)),
+    "full": Quantization(weights=_symmetric(127), values=of_range(255)),
 }
 
 # Those of TF.js: integers between the least and the largest weight, and halves.
 TFJS = {
-    "uint8": Quantization(weights=_of_range(255)),
-    "uint16": Quantization(weights=_of_range(65535)),
+    "uint8": Quantization(weights=of_range(255)),
+    "uint16": Quantization(weights=of_range(65535)),
     "float16": Quantization(weights=_of_float16),
 }

@@ -52,7 +52,7 @@ def to_saved_model(
             _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
                 results = run(str(written), name, entry)
-                compare(f"the SavedModel, signature {name!r},", entry, results, tolerance)
+                compare(signatures.described("the SavedModel", name), entry, results, tolerance)
 
 
 def write(functions: Any, path: str | os.PathLike[str]) -> None:
@@ -85,7 +85,8 @@ def save(made: Mapping[str, Any], path: str) -> None:
 
 def run(path: str, name: str, entry: Entry) -> dict[str, Any]:
     """The results of a signature of a saved model for the samples of its entry."""
-    signature = tf.saved_model.load(path).signatures[name]
+    model = tf.saved_model.load(path)
+    signature = model.signatures[name]
     named = zip(entry.specs, entry.samples, strict=True)
     results = signature(**{spec.name: tf.constant(x) for spec, x in named})
     return {output: results[output].numpy() for output in entry.outputs}

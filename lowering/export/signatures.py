@@ -56,6 +56,11 @@ def single(functions: Any, model: str) -> Any:
     )
 
 
+def described(model: str, name: str) -> str:
+    """What a message says of a signature of a model."""
+    return model if name == DEFAULT else f"{name!r} of {model}"
+
+
 def inputs(concrete: Any) -> list[tf.Tensor]:
     """The placeholders of the arguments of a concrete function, without what it captures."""
     return concrete.inputs[: len(concrete.inputs) - len(concrete.captured_inputs)]
@@ -112,12 +117,20 @@ def flat(concrete: Any) -> Any:
 
 def results(concrete: Any, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """The results of a concrete function for tensors in the order of its placeholders."""
+    args, kwargs = concrete.structured_input_signature
+    # What was given by default may be of a kind that cannot be given.
+    while args and not _has_tensor(args[-1]):
+        args = args[:-1]
+    kwargs = {name: value for name, value in kwargs.items() if _has_tensor(value)}
     given = iter(tensors)
     args, kwargs = tf.nest.map_structure(
-        lambda x: next(given) if isinstance(x, tf.TensorSpec) else x,
-        concrete.structured_input_signature,
+        lambda x: next(given) if isinstance(x, tf.TensorSpec) else x, (args, kwargs)
     )
     return [x for x in tf.nest.flatten(concrete(*args, **kwargs)) if x is not None]
+
+
+def _has_tensor(structure: Any) -> bool:
+    return any(isinstance(x, tf.TensorSpec) for x in tf.nest.flatten(structure))
 
 
 def merged(functions: Mapping[str, Any]) -> Any:

@@ -97,7 +97,7 @@ def to_tflite(
         entry = entry if entry.is_given or not data else entry.with_samples(data[name][0])
         results = run(model, name, entry, allow_flex)
         spreads = None if quantize is None else _spreads(entry, quantize, data.get(name, ()))
-        compare(f"the TF Lite model, signature {name!r},", entry, results, tolerance, spreads)
+        compare(signatures.described("the TF Lite model", name), entry, results, tolerance, spreads)
     return model
 
 

@@ -92,5 +92,5 @@ def _verify(
     spreads = None
     if quantize is not None:
         spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
-    name = "the TF.js model" + (f", function {prefix[:-1]!r}," if prefix else "")
-    compare(name, entry, in_order, tolerance, spreads)
+    name = prefix[:-1] if prefix else signatures.DEFAULT
+    compare(signatures.described("the TF.js model", name), entry, in_order, tolerance, spreads)

@@ -47,8 +47,18 @@ _HELD_TYPES = {
 }
 _DTYPES = ("float32", "int32", "bool", "complex64")
 
-# The passes of TensorFlow's optimizer that leave ops that TF.js knows.
-_PASSES = ("debug_stripper", "pruning", "constfold", "arithmetic", "dependency", "remap")
+# The passes of TensorFlow's optimizer that leave ops that TF.js knows. Two come before constants
+# are folded, so that a weight is stored once: "dependency" removes the nodes that read it, each of
+# which would become a constant, and "arithmetic" transposes it within products.
+_PASSES = (
+    "debug_stripper",
+    "pruning",
+    "dependency",
+    "arithmetic",
+    "constfold",
+    "dependency",
+    "remap",
+)
 
 
 def write(
