@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from lowering.errors import UnsupportedError
 from lowering.export import quantization, saved_model, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.packages import import_package
@@ -58,8 +59,8 @@ def to_tflite(
       io_dtype: for "full", the dtype of inputs and outputs that are float32 otherwise: "int8" or
         "uint8". The model has their scales.
       allow_flex: whether ops may remain that only a runtime with TensorFlow's own kernels runs.
-      verify: whether to run the model in LiteRT's interpreter and compare it with JAX. One with
-        such ops is run in the interpreter that TensorFlow has.
+        The interpreter for Python is none, so a model that has such ops cannot be verified.
+      verify: whether to run the model in LiteRT's interpreter and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
         by default a few square roots of the epsilon of its dtype, and for quantized models what
         the steps of the quantized numbers do to the output (`lowering.export.quantization`).
@@ -69,11 +70,12 @@ def to_tflite(
     Raises:
       ValueError: for an unknown quantization, or a full one without representative data.
       ImportError: if the runtime that verifies the model is missing.
-      UnsupportedError: if the model needs an op that LiteRT lacks.
+      UnsupportedError: if the model needs an op that LiteRT lacks, or is to be verified and has ops
+        that TensorFlow's kernels run.
       VerificationError: if the model does not compute what JAX computes.
     """
     _check_options(quantize, representative_data, io_dtype)
-    if verify and not allow_flex:
+    if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     _log.info("lowering for TF Lite")
     with kernels.unchecked() if allow_flex else contextlib.nullcontext():
@@ -92,10 +94,12 @@ def to_tflite(
     )
     if not verify:
         return model
+    if allow_flex:
+        _check_runs(model)
     _log.info("running the model in LiteRT")
     for name, entry in made.items():
         entry = entry if entry.is_given or not data else entry.with_samples(data[name][0])
-        results = run(model, name, entry, allow_flex)
+        results = run(model, name, entry)
         spreads = None if quantize is None else _spreads(entry, quantize, data.get(name, ()))
         compare(signatures.described("the TF Lite model", name), entry, results, tolerance, spreads)
     return model
@@ -231,17 +235,25 @@ def keep_infinities(converter: Any) -> None:
     converter.canonicalizing_inf_as_min_max_float = False
 
 
-def run(model: bytes, name: str, entry: Entry, allow_flex: bool = False) -> dict[str, np.ndarray]:
+def _check_runs(model: bytes) -> None:
+    """Raises an UnsupportedError if a model has ops that LiteRT's interpreter does not run."""
+    schema = import_package("ai_edge_litert.schema_py_generated", "tflite")
+    root = schema.Model.GetRootAsModel(model)
+    names = [root.OperatorCodes(i).CustomCode() for i in range(root.OperatorCodesLength())]
+    flex = sorted(name.decode() for name in names if name and name.startswith(b"Flex"))
+    if flex:
+        raise UnsupportedError(
+            f"the TF Lite model has {', '.join(flex)}, which TensorFlow's kernels run, and no "
+            "interpreter for Python has those; with verify=False it is returned without being run"
+        )
+
+
+def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:
     """The results of a signature of a model in LiteRT's interpreter, for its entry's samples.
 
-    Args:
-      model: the model. What its inputs and outputs are quantized to is made of the samples, and
-        made floats again.
-      name: the signature.
-      entry: the entry.
-      allow_flex: whether the model may have ops that TensorFlow's kernels run.
+    What its inputs and outputs are quantized to is made of the samples, and made floats again.
     """
-    litert = tf.lite if allow_flex else import_package("ai_edge_litert.interpreter", "tflite")
+    litert = import_package("ai_edge_litert.interpreter", "tflite")
     named = zip(entry.specs, entry.samples, strict=True)
     with refusals("LiteRT", "run the model"):
         runner = litert.Interpreter(model_content=model).get_signature_runner(name)

@@ -2,10 +2,12 @@
 
 import flax.linen as nn
 import jax
+import jax.extend.core as jex_core
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax.interpreters import mlir
 
 import lowering
 from lowering import export
@@ -198,17 +200,38 @@ def test_what_a_consumer_lacks_is_found_before_its_converter_is_called(to, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_flex_ops(monkeypatch):
-    """TensorFlow's kernels run what LiteRT lacks; without them it is an error."""
+triangle = jex_core.Primitive("triangle_of_qr")
+triangle.def_abstract_eval(lambda x: x)
+mlir.register_lowering(
+    triangle, mlir.lower_fun(lambda x: jnp.linalg.qr(x)[1], multiple_results=False)
+)
+
+
+@lowering.rule("triangle_of_qr")
+def _triangle(ctx, x):
+    return tf.linalg.qr(x).r
+
+
+def test_flex_ops(tmp_path):
+    """TensorFlow's kernels run what LiteRT lacks. Python has no interpreter with them."""
+    x = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
 
     def program(x):
-        return jnp.linalg.qr(x)[1] ** 2
+        return jnp.tanh(triangle.bind(x)) + 1
 
-    x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
-    monkeypatch.setattr(tables, "refused", lambda consumer: {"Sin": frozenset({"float32"})})
-    with pytest.raises(lowering.UnsupportedError, match="needs Sin"):
-        export.to_tflite(lambda x: jnp.sin(program(x)), (x,))
-    export.to_tflite(lambda x: jnp.sin(program(x)), (x,), allow_flex=True)
+    with pytest.raises(lowering.UnsupportedError, match=r"needs Qr of float32.*lacks"):
+        export.to_tflite(program, (x,))
+    with pytest.raises(lowering.UnsupportedError, match=r"model has FlexQr.*verify=False"):
+        export.to_tflite(program, (x,), allow_flex=True)
+    assert b"FlexQr" in export.to_tflite(program, (x,), allow_flex=True, verify=False)
+    export.to_tflite(lambda x: jnp.tanh(x) + 1, (x,), allow_flex=True)
+    concrete = tf.function(lambda x: tf.linalg.qr(x).r).get_concrete_function(
+        tf.TensorSpec((3, 3), tf.float32, "x")
+    )
+    with pytest.raises(lowering.UnsupportedError, match=r"converter failed.*lacks Qr"):
+        tflite.write(concrete, tmp_path / "model")
+    tflite.write(concrete, tmp_path / "model", allow_flex=True)
+    assert b"FlexQr" in (tmp_path / "model").read_bytes()
 
 
 def test_a_difference_is_an_error_and_leaves_no_file(tmp_path):

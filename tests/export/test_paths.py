@@ -134,7 +134,9 @@ def test_a_model_can_be_read_by_others(tmp_path):
 
 
 def test_an_export_that_lacks_a_runtime(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    """An installation that was interrupted is none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (node.directory() / "node_modules").mkdir(parents=True)
     with pytest.raises(ImportError, match=r"python -m lowering\.export\.tfjs\.install"):
         export.to_tfjs(jnp.sin, (X,), tmp_path / "model")
-    assert not os.listdir(tmp_path)
+    assert os.listdir(tmp_path) == ["cache"]

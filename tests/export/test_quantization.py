@@ -97,7 +97,7 @@ def test_a_model_of_other_weights_is_found(quantize, params, data, monkeypatch):
     """What quantization does to the results hides no mistake."""
     run = tflite.run
 
-    def run_other(model, name, made, allow_flex):
+    def run_other(model, name, made):
         other = jax.tree_util.tree_map(lambda x: x * 1.5, params)
         return run(export.to_tflite(classify, (ROWS,), params=other, verify=False), name, made)
 

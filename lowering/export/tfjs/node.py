@@ -35,7 +35,7 @@ def directory() -> pathlib.Path:
 def check_installed() -> None:
     """Raises an ImportError with the command that installs what is missing, if something is."""
     _program("node")
-    if not (directory() / "node_modules").is_dir():
+    if not _is_installed():
         raise ImportError(
             "to verify a TF.js model, TF.js has to be installed for Node: "
             "python -m lowering.export.tfjs.install"
@@ -43,16 +43,26 @@ def check_installed() -> None:
 
 
 def install() -> None:
-    """Installs TF.js for Node, unless it is installed."""
+    """Installs TF.js for Node, unless it is installed.
+
+    Raises:
+      ImportError: if there is no Node.
+      RuntimeError: if npm fails.
+    """
     target = directory()
-    if (target / "node_modules").is_dir():
+    if _is_installed():
         return
     target.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copy(SOURCES / name, target / name)
-    subprocess.run(
-        [*_program("npm"), "ci", "--omit=dev", "--no-audit", "--no-fund"], cwd=target, check=True
-    )
+    command = [*_program("npm"), "ci", "--omit=dev", "--no-audit", "--no-fund"]
+    if subprocess.run(command, cwd=target, check=False).returncode:
+        raise RuntimeError(f"npm could not install TF.js in {target}; what it says is above")
+
+
+def _is_installed() -> bool:
+    # npm writes this file when all packages are there.
+    return (directory() / "node_modules" / ".package-lock.json").is_file()
 
 
 def _program(name: str) -> Sequence[str]:
