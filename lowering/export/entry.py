@@ -1,9 +1,8 @@
 """Entries: functions of flat, named tensors, made of JAX functions, that can be exported."""
 
-import collections
 import dataclasses
 import functools
-import operator
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,24 +11,72 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from lowering import jax_compat
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
+from lowering.export import samples, signatures
 from lowering.formats import boundary, pairs
 from lowering.frontend import naming
 from lowering.targets import Target
 
-_OPERATIONS: Mapping[str, Callable[..., int]] = {
-    "add": operator.add,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": max,
-    "min": min,
-}
+# Options that are of one function, which several have by name.
+_OF_EACH = ("polymorphic_shapes", "polymorphic_constraints", "input_names", "output_names")
 
-# The value of each dimension variable in the inputs that an export is verified with.
-_SIZE = 3
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What an exported model keeps; all its functions share it.
+
+    Attributes:
+      tree: the pytree of the arrays, or None if there are no parameters.
+      arrays: its leaves.
+      variables: a variable for each.
+    """
+
+    tree: Any
+    arrays: Sequence[np.ndarray]
+    variables: Sequence[tf.Variable]
+
+    def first_argument(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments of a function that come before those of a caller."""
+        return () if self.tree is None else (jax.tree_util.tree_unflatten(self.tree, leaves),)
+
+
+def parameters(params: Any) -> Parameters:
+    """The parameters of an export; None if it has none.
+
+    Raises:
+      TypeError: for leaves that are no arrays of numbers.
+    """
+    if params is None:
+        return Parameters(None, (), ())
+    leaves, tree = jax.tree_util.tree_flatten(params)
+    for leaf in leaves:
+        if not np.isscalar(leaf):
+            _check_leaf("params", leaf)
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
+    arrays = [np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves]
+    return Parameters(tree, arrays, [tf.Variable(x, trainable=False) for x in arrays])
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """What an entry computes, in JAX.
+
+    Attributes:
+      fun: the function.
+      arguments: the arguments of `fun`, of the inputs of the entry.
+      results: the outputs of the entry, of what `fun` returns.
+      weights: how many of the leaves of its arguments, the first ones, are parameters.
+    """
+
+    fun: Callable[..., Any]
+    arguments: Callable[[Sequence[np.ndarray]], tuple[Any, ...]]
+    results: Callable[[Any], list[np.ndarray]]
+    weights: int = 0
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        return self.results(self.fun(*self.arguments(inputs)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +88,8 @@ class Entry:
       specs: the inputs; their names are those of the exported model.
       reference: the JAX function of the same inputs, which returns a list of arrays.
       samples: inputs to verify the export with.
-      variables: what the exported model keeps of the parameters.
+      is_given: whether the samples are the caller's, rather than random numbers.
+      inputs: the inputs, of a tuple of positional arguments.
       dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
         Complex outputs are pairs of real numbers there, in a last dimension, and bfloat16 is
         float32.
@@ -50,16 +98,21 @@ class Entry:
 
     function: Any
     specs: Sequence[tf.TensorSpec]
-    reference: Callable[..., list[np.ndarray]]
+    reference: Reference
     samples: Sequence[np.ndarray]
-    variables: Sequence[tf.Variable]
     outputs: list[str]
+    is_given: bool = False
+    inputs: Callable[[Sequence[Any]], list[np.ndarray]] = list
     dtypes: dict[str, np.dtype] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def concrete(self) -> Any:
         """The traced function."""
         return self.function.get_concrete_function(*self.specs)
+
+    def with_samples(self, samples: Sequence[np.ndarray]) -> "Entry":
+        """The entry with other inputs to verify the export with."""
+        return dataclasses.replace(self, samples=samples)
 
     def without_empty(self) -> "Entry":
         """The entry without inputs and outputs that have no elements, which LiteRT does not take.
@@ -87,22 +140,26 @@ class Entry:
         def kept_of(items: Sequence[Any]) -> list[Any]:
             return [item for item, is_kept in zip(items, kept, strict=True) if is_kept]
 
-        def reference(*arrays: np.ndarray) -> list[np.ndarray]:
+        def arguments(arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
             rest = iter(arrays)
             full = [
                 next(rest) if is_kept else sample
                 for sample, is_kept in zip(self.samples, kept, strict=True)
             ]
-            named = zip(self.outputs, self.reference(*full), strict=True)
+            return self.reference.arguments(full)
+
+        def of_results(found: Any) -> list[np.ndarray]:
+            named = zip(self.outputs, self.reference.results(found), strict=True)
             return [x for name, x in named if name in outputs]
 
         return dataclasses.replace(
             self,
             function=tf.function(run, autograph=False),
             specs=kept_of(self.specs),
-            reference=reference,
+            reference=dataclasses.replace(self.reference, arguments=arguments, results=of_results),
             samples=kept_of(self.samples),
             outputs=outputs,
+            inputs=lambda given: kept_of(self.inputs(given)),
         )
 
 
@@ -118,18 +175,29 @@ def entries(
       fun: a function, or several by the names of their signatures.
       args: its arguments as for `entry`, or those of each function by name.
       target: who will run the model.
-      **options: as for `entry`.
+      **options: as for `entry`. All functions have the same `params`, which the model keeps once.
+        Each of the other options may be a mapping, with that of each function by name.
 
     Raises:
       TypeError: if there are several functions, but not the arguments of each.
     """
+    kept = parameters(options.pop("params", None))
     if not isinstance(fun, Mapping):
-        return {"serving_default": entry(fun, args, target, **options)}
+        return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
+    if not fun:
+        raise TypeError("expected a function, or several by name; found {}")
     if not isinstance(args, Mapping) or set(args) != set(fun):
         raise TypeError(
             f"args has to be a mapping with the arguments of each function: {sorted(fun)}"
         )
-    return {name: entry(f, args[name], target, **options) for name, f in fun.items()}
+    made = {}
+    for name, f in fun.items():
+        own = {
+            key: value.get(name) if key in _OF_EACH and isinstance(value, Mapping) else value
+            for key, value in options.items()
+        }
+        made[name] = _entry(f, args[name], target, kept, **own)
+    return made
 
 
 def entry(
@@ -138,10 +206,7 @@ def entry(
     target: Target,
     *,
     params: Any = None,
-    polymorphic_shapes: Sequence[Any] | None = None,
-    polymorphic_constraints: Sequence[str] = (),
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
+    **options: Any,
 ) -> Entry:
     """An entry for a function.
 
@@ -157,24 +222,46 @@ def entry(
       output_names: the names of the leaves of the result.
 
     Raises:
-      TypeError: for arguments that are no tuple or list, or leaves without shape and dtype.
-      ValueError: if the number of names is not that of the leaves.
+      TypeError: for arguments that are no tuple or list, leaves without shape and dtype, or an
+        unknown option.
+      ValueError: if the number of names is not that of the leaves, or they are no names.
     """
+    return _entry(fun, args, target, parameters(params), **options)
+
+
+def _entry(
+    fun: Callable[..., Any],
+    args: Any,
+    target: Target,
+    kept: Parameters,
+    *,
+    polymorphic_shapes: Sequence[Any] | None = None,
+    polymorphic_constraints: Sequence[str] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> Entry:
+    """As `entry`, for parameters that other entries may share."""
+    if not callable(fun):
+        raise TypeError(f"expected a function, or several by name; found {type(fun).__name__}")
     if not isinstance(args, tuple | list):
         raise TypeError(
             f"args has to be a tuple or list of the positional arguments, not {type(args).__name__}"
         )
     args = tuple(args)
+    first = kept.first_argument(kept.arrays)
+    _check_call(fun, (*first, *args), has_params=bool(first))
+    if isinstance(polymorphic_shapes, str) or (
+        polymorphic_shapes is not None and len(polymorphic_shapes) != len(args)
+    ):
+        raise TypeError(
+            f"polymorphic_shapes has to be a sequence of {len(args)} specifications, one for each "
+            f"of args, not {polymorphic_shapes!r}"
+        )
     leaves, tree = jax.tree_util.tree_flatten(args)
     for leaf in leaves:
-        if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-            raise TypeError(
-                "args takes arrays and jax.ShapeDtypeStruct, such as "
-                f"jax.ShapeDtypeStruct((1, 3), 'float32'), not {leaf!r}"
-            )
-    kept, kept_tree = jax.tree_util.tree_flatten(params)
-    first = () if params is None else (params,)
-    symbolic = _symbolic(leaves, tree, polymorphic_shapes, polymorphic_constraints)
+        _check_leaf("args", leaf)
+    constraints = tuple(polymorphic_constraints or ())
+    symbolic, scope = samples.symbolic_shapes(leaves, tree, polymorphic_shapes, constraints)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
     converted = convert(
         fun,
@@ -182,27 +269,34 @@ def entry(
         with_gradient=False,
         check_shapes=False,
         polymorphic_shapes=specs if polymorphic_shapes is not None else None,
-        polymorphic_constraints=polymorphic_constraints,
+        polymorphic_constraints=constraints,
     )
-    variables = [tf.Variable(np.asarray(x), trainable=False) for x in kept]
     paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(((*first, *args), {}))[0]]
-    default = naming.of_arguments(fun, paths)[len(kept) :]
+    default = naming.of_arguments(fun, paths)[len(kept.arrays) :]
     names = _named("input_names", input_names, default)
     outputs: list[str] = []
     dtypes = [jax.dtypes.canonicalize_dtype(leaf.dtype) for leaf in leaves]
 
     def call(*tensors: Any) -> list[Any]:
         given = jax.tree_util.tree_unflatten(tree, tensors)
-        if params is not None:
-            given = (jax.tree_util.tree_unflatten(kept_tree, variables), *given)
-        results, out_tree = jax.tree_util.tree_flatten(converted(*given))
-        outputs[:] = _named("output_names", output_names, naming.of_results(out_tree))
+        results, out_tree = jax.tree_util.tree_flatten(
+            converted(*kept.first_argument(kept.variables), *given)
+        )
+        outputs[:] = _named("output_names", output_names, naming.of_results(out_tree), names)
         return results
 
-    def reference(*arrays: np.ndarray) -> list[np.ndarray]:
-        given = (*first, *jax.tree_util.tree_unflatten(tree, arrays))
-        return list(map(np.asarray, jax.tree_util.tree_leaves(jax.jit(fun)(*given))))
+    def inputs(given: Any) -> list[np.ndarray]:
+        found, found_tree = jax.tree_util.tree_flatten(tuple(given))
+        if str(found_tree) != str(tree):
+            raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
+        return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
+    reference = Reference(
+        jax.jit(fun),
+        lambda arrays: (*first, *jax.tree_util.tree_unflatten(tree, arrays)),
+        lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
+        len(kept.arrays),
+    )
     return _of_flat(
         call,
         [
@@ -210,24 +304,52 @@ def entry(
             for shape, dtype, name in zip(symbolic, dtypes, names, strict=True)
         ],
         reference,
-        [
-            _sample(i, leaf, shape, dtype)
-            for i, (leaf, shape, dtype) in enumerate(zip(leaves, symbolic, dtypes, strict=True))
-        ],
-        variables,
+        samples.of(leaves, symbolic, dtypes, scope),
         outputs,
         for_consumer=bool(target.holds),
+        is_given=not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves),
+        inputs=inputs,
     )
 
 
+def _check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
+    """Raises a TypeError if a function does not take so many arguments."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):  # Some builtins have no signature.
+        return
+    try:
+        signature.bind(*args)
+    except TypeError as error:
+        name = getattr(fun, "__name__", type(fun).__name__)
+        found = f"{len(args)} arguments" + (", the first of them params" if has_params else "")
+        raise TypeError(f"expected the arguments of {name}{signature}; found {found}") from error
+
+
+def _check_leaf(what: str, leaf: Any) -> None:
+    """Raises a TypeError for a leaf that is no array of numbers."""
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        raise TypeError(
+            "args takes arrays and jax.ShapeDtypeStruct, such as "
+            f"jax.ShapeDtypeStruct((1, 3), 'float32'), not {leaf!r}"
+            if what == "args"
+            else f"{what} takes arrays, not {leaf!r}"
+        )
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+        raise TypeError(
+            f"{what} has a PRNG key, which no runtime but JAX knows; let the function take its "
+            "words (jax.random.key_data) and make a key of them (jax.random.wrap_key_data)"
+        )
+
+
 def flat_entry(
-    fun: Callable[..., Any], samples: Sequence[np.ndarray], for_consumer: bool = False
+    fun: Callable[..., Any], arrays: Sequence[np.ndarray], for_consumer: bool = False
 ) -> Entry:
     """An entry for a TensorFlow function of arrays, whose inputs and outputs are numbered.
 
     Args:
       fun: a function of tensors; its results may be in pytrees.
-      samples: arrays of the shapes and dtypes of its arguments.
+      arrays: arrays of the shapes and dtypes of its arguments.
       for_consumer: whether inputs and outputs are in dtypes that consumers have.
     """
     outputs: list[str] = []
@@ -237,14 +359,25 @@ def flat_entry(
         outputs[:] = [f"y{i:03}" for i in range(len(results))]
         return results
 
-    def reference(*arrays: np.ndarray) -> list[np.ndarray]:
-        return [x.numpy() for x in tf.nest.flatten(fun(*map(tf.constant, arrays)))]
+    reference = Reference(
+        fun,
+        lambda arrays: tuple(map(tf.constant, arrays)),
+        lambda found: [x.numpy() for x in tf.nest.flatten(found)],
+    )
+    specs = [tf.TensorSpec(x.shape, x.dtype, f"x{i:03}") for i, x in enumerate(arrays)]
+    return _of_flat(call, specs, reference, arrays, outputs, for_consumer)
 
-    specs = [tf.TensorSpec(x.shape, x.dtype, f"x{i:03}") for i, x in enumerate(samples)]
-    return _of_flat(call, specs, reference, samples, [], outputs, for_consumer)
 
-
-def _of_flat(call, specs, reference, samples, variables, outputs, for_consumer):
+def _of_flat(
+    call: Callable[..., list[Any]],
+    specs: Sequence[tf.TensorSpec],
+    reference: Reference,
+    arrays: Sequence[np.ndarray],
+    outputs: list[str],
+    for_consumer: bool,
+    is_given: bool = True,
+    inputs: Callable[[Sequence[Any]], list[np.ndarray]] = list,
+) -> Entry:
     """An entry for a function of tensors that returns a list, and names its results in `outputs`.
 
     If it is `for_consumer`, inputs and outputs are in dtypes that consumers have: complex numbers
@@ -258,7 +391,7 @@ def _of_flat(call, specs, reference, samples, variables, outputs, for_consumer):
             return dict(zip(outputs, found, strict=True))
 
         function = tf.function(named, autograph=False)
-        return Entry(function, specs, reference, samples, variables, outputs)
+        return Entry(function, specs, reference, arrays, outputs, is_given, inputs)
 
     of_function = [spec.dtype for spec in specs]
 
@@ -268,20 +401,26 @@ def _of_flat(call, specs, reference, samples, variables, outputs, for_consumer):
         dtypes.update({name: np.dtype(x.dtype.as_numpy_dtype) for name, x in results.items()})
         return {name: _to_consumer(x) for name, x in results.items()}
 
-    def reference_of_consumer(*arrays: np.ndarray) -> list[np.ndarray]:
-        given = [
-            restored(x, np.dtype(dtype.as_numpy_dtype))
-            for x, dtype in zip(arrays, of_function, strict=True)
-        ]
-        return list(map(_held, reference(*given)))
+    def arguments(held: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        return reference.arguments(
+            [
+                restored(x, np.dtype(dtype.as_numpy_dtype))
+                for x, dtype in zip(held, of_function, strict=True)
+            ]
+        )
 
     return Entry(
         tf.function(run, autograph=False),
         list(map(_held_spec, specs)),
-        reference_of_consumer,
-        list(map(_held, samples)),
-        variables,
+        dataclasses.replace(
+            reference,
+            arguments=arguments,
+            results=lambda found: list(map(_held, reference.results(found))),
+        ),
+        list(map(_held, arrays)),
         outputs,
+        is_given,
+        lambda given: list(map(_held, inputs(given))),
         dtypes,
     )
 
@@ -322,52 +461,29 @@ def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return x.astype(dtype)
 
 
-def _symbolic(leaves, tree, polymorphic_shapes, constraints):
-    """The shape of each leaf, whose dimensions may be symbolic."""
-    if polymorphic_shapes is None:
-        return [tuple(map(int, leaf.shape)) for leaf in leaves]
-    structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
-    args = jax.tree_util.tree_unflatten(tree, structs)
-    scope = jax.export.SymbolicScope(tuple(constraints))
-    made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
-    return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)]
+def _named(
+    what: str, given: Sequence[str] | None, default: Sequence[str], taken: Sequence[str] = ()
+) -> list[str]:
+    """The names of inputs or outputs, each of them once; by default none of those `taken`.
 
-
-def _named(what: str, given: Sequence[str] | None, default: Sequence[str]) -> list[str]:
-    """The names of inputs or outputs, each of them once."""
-    if given is not None:
-        if len(given) != len(default):
+    Raises:
+      ValueError: if there are too many or too few, or some are no names, or are the same.
+    """
+    if given is None:
+        names = [re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x" for name in default]
+        return signatures.unique([*taken, *names])[len(taken) :]
+    if isinstance(given, str):
+        raise ValueError(f"{what} is a sequence of names, not the string {given!r}")
+    if len(given) != len(default):
+        raise ValueError(
+            f"{what} has {len(given)} names for {len(default)} arrays: {', '.join(default)}"
+        )
+    for name in given:
+        if not isinstance(name, str) or not signatures.NAME.fullmatch(name):
             raise ValueError(
-                f"{what} has {len(given)} names for {len(default)} arrays: {', '.join(default)}"
+                f"{what} has {name!r}; a name has letters, digits and underscores, and begins "
+                "with none of the latter"
             )
-        return list(given)
-    names = [re.sub(r"\W+", "_", name).strip("_") or "x" for name in default]
-    counts = collections.Counter[str]()
-    result = []
-    for name in names:
-        counts[name] += 1
-        result.append(name if counts[name] == 1 else f"{name}_{counts[name] - 1}")
-    return result
-
-
-def _sample(number, leaf, shape, dtype):
-    """An input to verify an export with: the argument itself, or random numbers like it."""
-    if not isinstance(leaf, jax.ShapeDtypeStruct) and all(isinstance(d, int) for d in shape):
-        return np.asarray(leaf).astype(dtype)
-    rng = np.random.default_rng(number)
-    sizes = [d if isinstance(d, int) else _evaluated(d) for d in shape]
-    if np.dtype(dtype).kind == "b":
-        return rng.random(sizes) < 0.5
-    if np.dtype(dtype).kind in "iu":
-        # Small numbers, as integers are mostly indices.
-        return rng.integers(0, 4, sizes).astype(dtype)
-    values = rng.uniform(-1, 1, sizes)
-    if np.dtype(dtype).kind == "c":
-        values = values + 1j * rng.uniform(-1, 1, sizes)
-    return values.astype(dtype)
-
-
-def _evaluated(dim):
-    """The size of a symbolic dimension whose variables are all `_SIZE`."""
-    variables = dict.fromkeys(jax_compat.dim_variables(dim), _SIZE)
-    return int(jax_compat.evaluate_dim(dim, variables, _OPERATIONS))
+    if signatures.unique(given) != list(given):
+        raise ValueError(f"{what} has names that differ in nothing but their case: {list(given)}")
+    return list(given)

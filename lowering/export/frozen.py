@@ -7,6 +7,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import convert_to_constants
 
+from lowering.export import signatures
+
 
 @dataclasses.dataclass(frozen=True)
 class Frozen:
@@ -33,16 +35,12 @@ def frozen(concrete: Any) -> Frozen:
     graph_def = function.graph.as_graph_def()
     for inner in graph_def.library.function:
         _make_names_unique(inner)
-    structured = concrete.structured_outputs
-    # Results are in the order of the sorted names.
     results = [x for x in function.outputs if x.dtype != tf.resource]
-    is_named = isinstance(structured, dict)
-    names = sorted(structured) if is_named else [f"output_{i}" for i in range(len(results))]
     return Frozen(
         function.graph,
         graph_def,
         {x.op.name: x for x in function.inputs if x.dtype != tf.resource},
-        dict(zip(names, results, strict=False)),
+        dict(zip(signatures.output_names(concrete), results, strict=True)),
     )
 
 

@@ -1,21 +1,21 @@
-"""What a graph is made of: its ops, the primitives and lines that they come from, who runs them."""
+"""What a graph is made of: its ops, and the primitives and lines that they come from."""
 
 import collections
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow.python.framework import op_callbacks
 
 from lowering import jax_compat
+from lowering.context import describe
 from lowering.core.interpreter import current_equation
+from lowering.errors import UnsupportedError
 from lowering.export.entry import Entry
-from lowering.targets import CONSUMERS, tables
+from lowering.ops import kernels
+from lowering.targets import Target
 
-# Ops that every consumer takes or leaves out.
-_COMMON = frozenset(
-    "Const Identity IdentityN NoOp Placeholder PartitionedCall StatefulPartitionedCall".split()
-)
 _HIDDEN = frozenset({"Const", "Identity", "IdentityN", "NoOp", "Placeholder"})
 
 
@@ -29,7 +29,6 @@ class Line:
       op: the name of the op.
       dtype: the dtype of its first operand.
       count: how many there are.
-      refused: the consumers that are known to lack the op for this dtype.
     """
 
     primitive: str
@@ -37,44 +36,69 @@ class Line:
     op: str
     dtype: str
     count: int
-    refused: tuple[str, ...]
 
 
 def lines(entry: Entry) -> list[Line]:
-    """The ops of an entry, in the order of the program."""
+    """The ops of an entry, in the order of the program.
+
+    Raises:
+      UnsupportedError: for a primitive that the target cannot express.
+    """
     counts: dict[tuple[str, str, str, str], int] = collections.Counter()
 
-    def record(op: str, inputs: Any, attrs: Any, outputs: Any, op_name: Any, graph: Any) -> None:
-        eqn = current_equation()
-        if graph is None or op in _HIDDEN:
+    def record(op: str, dtype: str) -> None:
+        if op in _HIDDEN:
             return
-        tensors = [*inputs, *outputs]
-        dtype = tensors[0].dtype.name if tensors else ""
+        eqn = current_equation()
         primitive = "" if eqn is None else eqn.primitive.name
         source = "" if eqn is None else jax_compat.source_line(eqn)
         counts[primitive, source, op, dtype] += 1
 
-    op_callbacks.add_op_callback(record)
-    try:
+    with _each_op(record):
         _ = entry.concrete
-    finally:
-        op_callbacks.remove_op_callback(record)
     return [
-        Line(primitive, source, op, dtype, count, tuple(refusing(op, dtype)))
+        Line(primitive, source, op, dtype, count)
         for (primitive, source, op, dtype), count in counts.items()
     ]
 
 
-def refusing(op: str, dtype: str) -> Sequence[str]:
-    """The consumers whose tables lack an op for a dtype."""
-    if op in _COMMON or op.startswith(("While", "StatelessWhile", "If", "StatelessIf", "Case")):
-        return []
-    return [
-        consumer
-        for consumer in CONSUMERS
-        if tables.table(consumer) and not _accepts(tables.table(consumer).get(op, ()), dtype)
-    ]
+def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
+    """What a consumer would refuse of a function, each as the message of the error.
+
+    Args:
+      make: makes the entry of the function for the target.
+      target: the target of the consumer.
+    """
+    found: dict[str, None] = {}
+
+    def record(op: str, dtype: str) -> None:
+        if kernels.lacks(target, op, dtype):
+            reason = kernels.refusal(target, op, dtype)
+            eqn = current_equation()
+            found[reason if eqn is None else describe(eqn, target, reason)] = None
+
+    try:
+        with kernels.unchecked(), _each_op(record):
+            _ = make().concrete
+    except UnsupportedError as error:
+        # What comes after it in the program is not lowered.
+        found[str(error)] = None
+    return list(found)
 
 
-def _accepts(dtypes: Any, dtype: str) -> bool:
-    return any(accepted == dtype or accepted.startswith(f"{dtype}->") for accepted in dtypes)
+@contextlib.contextmanager
+def _each_op(record: Callable[[str, str], None]) -> Iterator[None]:
+    """A context in which each op of a graph is recorded, with the dtype of its first operand."""
+
+    def callback(
+        op: str, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
+        if graph is not None:
+            tensors = [*inputs, *outputs]
+            record(op, tensors[0].dtype.name if tensors else "")
+
+    op_callbacks.add_op_callback(callback)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(callback)

@@ -1,20 +1,27 @@
 """Export to ONNX."""
 
+import logging
+import os
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from lowering.export import signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.frozen import frozen
 from lowering.export.packages import import_package
+from lowering.export.paths import new_path
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.targets import ONNX
 
-# The default version of ONNX's set of operators; the newest that tf2onnx 1.17 writes.
-OPSET = 18
+# The versions of ONNX's set of operators that the graphs of the target are made for; the last, and
+# the default, is the newest that tf2onnx 1.17 writes.
+OPSETS = range(13, 19)
+OPSET = OPSETS[-1]
 
+_log = logging.getLogger("lowering.export")
 _UNUSED = "unused"
 _FLOAT = tf.float32.as_datatype_enum
 # The number of the dtype in ONNX.
@@ -41,35 +48,79 @@ def to_onnx(
 ) -> bytes:
     """An ONNX model, made by tf2onnx.
 
+    It has one function; ONNX has no signatures.
+
     Args:
       fun: a JAX function.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
-      opset: the version of ONNX's set of operators.
+      opset: the version of ONNX's set of operators, from 13 to 18.
       verify: whether to run the model in onnxruntime and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
       **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
         `input_names`, `output_names`.
 
     Raises:
+      ValueError: for several functions, another opset, or an output that is called as an input.
       ImportError: if tf2onnx is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
+    signatures.single(fun, "an ONNX model")
+    _check_opset(opset)
     import_package("tf2onnx", "onnx")
     if verify:
         import_package("onnxruntime", "onnx")
+    _log.info("lowering for ONNX")
     made = entry(fun, args, ONNX, **options)
-    model = converted(made, opset)
+    concrete = made.concrete
+    _log.info("converting by tf2onnx")
+    model = converted(concrete, opset)
     if verify:
+        _log.info("running the model in onnxruntime")
         compare("the ONNX model", made, run(model, made), tolerance)
     return model
 
 
-def converted(made: Entry, opset: int) -> bytes:
-    """The model of an entry."""
+def write(function: Any, path: str | os.PathLike[str], *, opset: int = OPSET) -> None:
+    """Writes a function that is lowered already as an ONNX model; its variables are frozen.
+
+    Inputs have the names of the function's arguments, and outputs the keys of a dictionary that it
+    returns, or `output_0` and so on.
+
+    Args:
+      function: a concrete function of TensorFlow.
+      path: the file; it must not exist.
+      opset: the version of ONNX's set of operators, from 13 to 18.
+
+    Raises:
+      TypeError: for what is no concrete function.
+      ValueError: for several functions, another opset, or an output that is called as an input.
+      FileExistsError: if there is something at `path`.
+      ImportError: if tf2onnx is missing.
+      UnsupportedError: if tf2onnx does not take the graph.
+    """
+    (concrete,) = signatures.signatures(signatures.single(function, "an ONNX model")).values()
+    _check_opset(opset)
+    with new_path(path) as written:
+        written.write_bytes(converted(concrete, opset))
+
+
+def _check_opset(opset: int) -> None:
+    if opset not in OPSETS:
+        raise ValueError(f"opset is one of {', '.join(map(str, OPSETS))}, not {opset!r}")
+
+
+def converted(concrete: Any, opset: int) -> bytes:
+    """The model of a concrete function."""
     tf2onnx = import_package("tf2onnx", "onnx")
-    graph = frozen(made.concrete)
+    graph = frozen(concrete)
     names = {x.name: name for name, x in (*graph.inputs.items(), *graph.outputs.items())}
+    both = set(graph.inputs) & set(graph.outputs)
+    if both:
+        raise ValueError(
+            "ONNX has one name for one array, but inputs and outputs are both called "
+            f"{', '.join(sorted(both))}; give other output_names"
+        )
     inputs = [x.name for x in graph.inputs.values()]
     if not inputs:
         # tf2onnx takes no graph without inputs.

@@ -63,12 +63,12 @@ def _run_tflite(entry: Entry) -> dict[str, np.ndarray]:
 
 
 def _run_onnx(entry: Entry) -> dict[str, np.ndarray]:
-    return onnx.run(onnx.converted(entry, onnx.OPSET), entry)
+    return onnx.run(onnx.converted(entry.concrete, onnx.OPSET), entry)
 
 
 def _run_tfjs(entry: Entry) -> dict[str, np.ndarray]:
     with tempfile.TemporaryDirectory() as folder:
-        graph_model.write(entry.concrete, folder)
+        graph_model.write_files(entry.concrete, pathlib.Path(folder))
         inputs = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
         with refusals("TF.js", "run the model"):
             try:

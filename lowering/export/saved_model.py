@@ -1,15 +1,19 @@
 """Export to a SavedModel."""
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from lowering.export.directories import new_directory
+from lowering.export import signatures
 from lowering.export.entry import Entry, entries
+from lowering.export.paths import new_path
 from lowering.export.verification import verify as compare
 from lowering.targets import Target, resolve
+
+_log = logging.getLogger("lowering.export")
 
 
 def to_saved_model(
@@ -37,29 +41,52 @@ def to_saved_model(
 
     Raises:
       FileExistsError: if there is something at `path`.
+      UnsupportedError: for a primitive that the target cannot express.
       VerificationError: if the model does not compute what JAX computes.
     """
-    with new_directory(path) as written:
+    with new_path(path) as written:
+        _log.info("lowering")
         made = entries(fun, args, resolve(True, target), **options)
-        save(made, str(written))
+        save({name: entry.concrete for name, entry in made.items()}, str(written))
         if verify:
+            _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
                 results = run(str(written), name, entry)
-                compare(f"the SavedModel {os.fspath(path)}", entry, results, tolerance)
+                compare(signatures.described("the SavedModel", name), entry, results, tolerance)
 
 
-def save(made: Mapping[str, Entry], path: str) -> None:
-    """Writes entries as the signatures of a SavedModel."""
+def write(functions: Any, path: str | os.PathLike[str]) -> None:
+    """Writes functions that are lowered already as a SavedModel; their variables stay variables.
+
+    Inputs have the names of the functions' arguments, and outputs the keys of a dictionary that a
+    function returns, or `output_0` and so on.
+
+    Args:
+      functions: a concrete function of TensorFlow, or several by the names of their signatures.
+      path: the directory; it must not exist, or be empty.
+
+    Raises:
+      TypeError: for what is no concrete function.
+      FileExistsError: if there is something at `path`.
+    """
+    made = signatures.signatures(functions)
+    with new_path(path) as written:
+        save(made, str(written))
+
+
+def save(made: Mapping[str, Any], path: str) -> None:
+    """Writes concrete functions as the signatures of a SavedModel."""
     module = tf.Module()
-    module.variables_of_entries = [entry.variables for entry in made.values()]
-    signatures = {name: entry.concrete for name, entry in made.items()}
+    flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
+    module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-    tf.saved_model.save(module, path, signatures, options)
+    tf.saved_model.save(module, path, flat, options)
 
 
 def run(path: str, name: str, entry: Entry) -> dict[str, Any]:
     """The results of a signature of a saved model for the samples of its entry."""
-    signature = tf.saved_model.load(path).signatures[name]
+    model = tf.saved_model.load(path)
+    signature = model.signatures[name]
     named = zip(entry.specs, entry.samples, strict=True)
     results = signature(**{spec.name: tf.constant(x) for spec, x in named})
     return {output: results[output].numpy() for output in entry.outputs}

@@ -1,21 +1,34 @@
 """Export to TF Lite, which LiteRT runs."""
 
+import contextlib
+import logging
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import saved_model
+from lowering.errors import UnsupportedError
+from lowering.export import quantization, saved_model, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.packages import import_package
+from lowering.export.paths import new_path
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
+from lowering.ops import kernels
 from lowering.targets import TFLITE
 
+_log = logging.getLogger("lowering.export")
 # What `quantize` may be.
-QUANTIZATIONS = ("dynamic", "float16", "full")
+QUANTIZATIONS = tuple(quantization.TFLITE)
+
+# What `io_dtype` may be.
+IO_DTYPES = ("int8", "uint8")
+
+# Inputs by name, or the name of a signature and its inputs.
+_Sample = Mapping[str, np.ndarray] | tuple[str, Mapping[str, np.ndarray]]
 
 
 def to_tflite(
@@ -23,7 +36,8 @@ def to_tflite(
     args: Any,
     *,
     quantize: str | None = None,
-    representative_data: Callable[[], Iterable[Sequence[np.ndarray]]] | None = None,
+    representative_data: Any = None,
+    io_dtype: str | None = None,
     allow_flex: bool = False,
     verify: bool = True,
     tolerance: float | None = None,
@@ -39,44 +53,162 @@ def to_tflite(
         functions those of each by name.
       quantize: "dynamic" for weights of 8 bits, "float16" for weights of 16 bits, "full" for
         integers throughout.
-      representative_data: for "full", returns an iterable of inputs, each a sequence of arrays.
+      representative_data: for "full", inputs that the model may get: an iterable of tuples like
+        `args`, or a function that returns one; for several functions one for each by name. The
+        first is what the model is verified with, unless `args` are arrays.
+      io_dtype: for "full", the dtype of inputs and outputs that are float32 otherwise: "int8" or
+        "uint8". The model has their scales.
       allow_flex: whether ops may remain that only a runtime with TensorFlow's own kernels runs.
+        The interpreter for Python is none, so a model that has such ops cannot be verified.
       verify: whether to run the model in LiteRT's interpreter and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
-        a tenth for quantized models by default.
+        by default a few square roots of the epsilon of its dtype, and for quantized models what
+        the steps of the quantized numbers do to the output (`lowering.export.quantization`).
       **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
         `input_names`, `output_names`.
 
     Raises:
       ValueError: for an unknown quantization, or a full one without representative data.
       ImportError: if the runtime that verifies the model is missing.
-      UnsupportedError: if the model needs an op that LiteRT lacks.
+      UnsupportedError: if the model needs an op that LiteRT lacks, or is to be verified and has ops
+        that TensorFlow's kernels run.
       VerificationError: if the model does not compute what JAX computes.
     """
+    _check_options(quantize, representative_data, io_dtype)
+    if verify:
+        import_package("ai_edge_litert.interpreter", "tflite")
+    _log.info("lowering for TF Lite")
+    with kernels.unchecked() if allow_flex else contextlib.nullcontext():
+        made = {
+            name: entry.without_empty()
+            for name, entry in entries(fun, args, TFLITE, **options).items()
+        }
+    data = _inputs(made, representative_data, several=isinstance(fun, Mapping))
+    _log.info("converting by TensorFlow's converter")
+    model = converted(
+        {name: entry.concrete for name, entry in made.items()},
+        quantize=quantize,
+        samples=lambda: _named(made, data),
+        io_dtype=io_dtype,
+        allow_flex=allow_flex,
+    )
+    if not verify:
+        return model
+    if allow_flex:
+        _check_runs(model)
+    _log.info("running the model in LiteRT")
+    for name, entry in made.items():
+        entry = entry if entry.is_given or not data else entry.with_samples(data[name][0])
+        results = run(model, name, entry)
+        spreads = None if quantize is None else _spreads(entry, quantize, data.get(name, ()))
+        compare(signatures.described("the TF Lite model", name), entry, results, tolerance, spreads)
+    return model
+
+
+def write(
+    functions: Any,
+    path: str | os.PathLike[str],
+    *,
+    quantize: str | None = None,
+    representative_data: Callable[[], Iterable[_Sample]] | None = None,
+    io_dtype: str | None = None,
+    allow_flex: bool = False,
+) -> None:
+    """Writes functions that are lowered already as a TF Lite model; their variables are frozen.
+
+    Inputs have the names of the functions' arguments, and outputs the keys of a dictionary that a
+    function returns, or `output_0` and so on.
+
+    Args:
+      functions: a concrete function of TensorFlow, or several by the names of their signatures.
+      path: the file; it must not exist.
+      quantize: as for `to_tflite`.
+      representative_data: for "full", a function that returns an iterable of inputs by name; if
+        there are several functions, of the name of one and its inputs.
+      io_dtype: as for `to_tflite`.
+      allow_flex: as for `to_tflite`.
+
+    Raises:
+      TypeError: for what is no concrete function.
+      ValueError: for an unknown quantization, or a full one without representative data.
+      FileExistsError: if there is something at `path`.
+      UnsupportedError: if the converter does not take the graph.
+    """
+    _check_options(quantize, representative_data, io_dtype)
+    made = signatures.signatures(functions)
+    with new_path(path) as written:
+        model = converted(
+            made,
+            quantize=quantize,
+            samples=representative_data,
+            io_dtype=io_dtype,
+            allow_flex=allow_flex,
+        )
+        written.write_bytes(model)
+
+
+def _check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
     if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
     if quantize == "full" and representative_data is None:
         raise ValueError('quantize="full" needs representative_data')
-    if verify:
-        import_package("ai_edge_litert.interpreter", "tflite")
-    made = {
-        name: entry.without_empty() for name, entry in entries(fun, args, TFLITE, **options).items()
-    }
-    model = converted(made, quantize, representative_data, allow_flex)
-    if verify:
-        accepted = 0.1 if tolerance is None and quantize else tolerance
-        for name, entry in made.items():
-            compare("the TF Lite model", entry, run(model, name, entry), accepted)
-    return model
+    if quantize != "full" and representative_data is not None:
+        raise ValueError('representative_data is for quantize="full"')
+    if io_dtype not in (None, *IO_DTYPES):
+        raise ValueError(f"io_dtype is one of {', '.join(IO_DTYPES)}, not {io_dtype!r}")
+    if io_dtype is not None and quantize != "full":
+        raise ValueError('io_dtype is for quantize="full"')
+
+
+def _inputs(
+    made: Mapping[str, Entry], data: Any, several: bool
+) -> dict[str, list[list[np.ndarray]]]:
+    """The representative inputs of each entry.
+
+    Raises:
+      TypeError: if they are not like the arguments.
+      ValueError: if there are none for an entry.
+    """
+    if data is None:
+        return {}
+    if several and (not isinstance(data, Mapping) or set(data) != set(made)):
+        raise TypeError(
+            f"representative_data has to be a mapping with inputs of each function: {sorted(made)}"
+        )
+    found = {}
+    for name, entry in made.items():
+        given = data[name] if several else data
+        found[name] = [entry.inputs(x) for x in (given() if callable(given) else given)]
+        if not found[name]:
+            raise ValueError("representative_data is empty")
+    return found
+
+
+def _named(
+    made: Mapping[str, Entry], data: Mapping[str, Sequence[Sequence[np.ndarray]]]
+) -> Iterator[_Sample]:
+    """Representative inputs as the converter takes them."""
+    for name, entry in made.items():
+        for arrays in data[name]:
+            named = {spec.name: x for spec, x in zip(entry.specs, arrays, strict=True)}
+            yield (name, named) if len(made) > 1 else named
+
+
+def _spreads(
+    entry: Entry, quantize: str, data: Sequence[Sequence[np.ndarray]]
+) -> Callable[[], list[np.ndarray]]:
+    return lambda: quantization.spread(entry, quantization.TFLITE[quantize], data)
 
 
 def converted(
-    made: Mapping[str, Entry],
-    quantize: str | None = None,
-    representative_data: Callable[[], Iterable[Sequence[np.ndarray]]] | None = None,
-    allow_flex: bool = False,
+    made: Mapping[str, Any],
+    *,
+    quantize: str | None,
+    samples: Callable[[], Iterable[_Sample]] | None,
+    io_dtype: str | None,
+    allow_flex: bool,
 ) -> bytes:
-    """The model of entries by name; the other arguments are those of `to_tflite`."""
+    """The model of concrete functions by name; the other arguments are those of `write`."""
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
@@ -87,8 +219,11 @@ def converted(
         if quantize == "float16":
             converter.target_spec.supported_types = [tf.float16]
         if quantize == "full":
-            converter.representative_dataset = representative_data
+            converter.representative_dataset = samples
             builtins = tf.lite.OpsSet.TFLITE_BUILTINS_INT8
+        if io_dtype is not None:
+            converter.inference_input_type = tf.as_dtype(io_dtype)
+            converter.inference_output_type = tf.as_dtype(io_dtype)
         flex = [tf.lite.OpsSet.SELECT_TF_OPS] if allow_flex else []
         converter.target_spec.supported_ops = [builtins, *flex]
         with refusals("the TF Lite converter", "convert the graph"):
@@ -100,11 +235,44 @@ def keep_infinities(converter: Any) -> None:
     converter.canonicalizing_inf_as_min_max_float = False
 
 
+def _check_runs(model: bytes) -> None:
+    """Raises an UnsupportedError if a model has ops that LiteRT's interpreter does not run."""
+    schema = import_package("ai_edge_litert.schema_py_generated", "tflite")
+    root = schema.Model.GetRootAsModel(model)
+    names = [root.OperatorCodes(i).CustomCode() for i in range(root.OperatorCodesLength())]
+    flex = sorted(name.decode() for name in names if name and name.startswith(b"Flex"))
+    if flex:
+        raise UnsupportedError(
+            f"the TF Lite model has {', '.join(flex)}, which TensorFlow's kernels run, and no "
+            "interpreter for Python has those; with verify=False it is returned without being run"
+        )
+
+
 def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:
-    """The results of a signature of a model in LiteRT's interpreter, for its entry's samples."""
+    """The results of a signature of a model in LiteRT's interpreter, for its entry's samples.
+
+    What its inputs and outputs are quantized to is made of the samples, and made floats again.
+    """
     litert = import_package("ai_edge_litert.interpreter", "tflite")
     named = zip(entry.specs, entry.samples, strict=True)
     with refusals("LiteRT", "run the model"):
         runner = litert.Interpreter(model_content=model).get_signature_runner(name)
-        results = runner(**{spec.name: x for spec, x in named})
-    return {output: results[output] for output in entry.outputs}
+        of_inputs, of_outputs = runner.get_input_details(), runner.get_output_details()
+        given = {spec.name: _quantized(x, of_inputs[spec.name]) for spec, x in named}
+        results = runner(**given)
+        return {name: _restored(results[name], of_outputs[name]) for name in entry.outputs}
+
+
+def _quantized(x: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
+    """An input as an interpreter takes it."""
+    scale, zero = details["quantization"]
+    if not scale or x.dtype == details["dtype"]:
+        return x
+    limits = np.iinfo(details["dtype"])
+    return np.clip(np.rint(x / scale) + zero, limits.min, limits.max).astype(details["dtype"])
+
+
+def _restored(x: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
+    """An output of an interpreter as a float, if it is quantized."""
+    scale, zero = details["quantization"]
+    return np.float32(scale) * (x.astype(np.float32) - zero) if scale else x

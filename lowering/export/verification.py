@@ -2,7 +2,8 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -45,7 +46,11 @@ def refusals(consumer: str, doing: str) -> Iterator[None]:
 
 
 def verify(
-    name: str, entry: Entry, results: Mapping[str, np.ndarray], tolerance: float | None
+    name: str,
+    entry: Entry,
+    results: Mapping[str, np.ndarray],
+    tolerance: float | None,
+    spreads: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> dict[str, float]:
     """The worst error of each output, relative to its largest element.
 
@@ -55,13 +60,20 @@ def verify(
       results: what the runtime made of its samples, by name.
       tolerance: the largest error that is accepted; by default a few square roots of the epsilon
         of the output's dtype.
+      spreads: for a quantized model, how far each element of the outputs may be from JAX's; by
+        default that is accepted, too.
 
     Raises:
       VerificationError: if an output differs by more, or is of another shape.
     """
     errors, bad = {}, []
     expected = entry.reference(*entry.samples)
-    for (output, actual), e in zip(results.items(), expected, strict=True):
+    accepted_spreads: Sequence[Any] = [0.0] * len(expected)
+    if spreads is not None and tolerance is None:
+        accepted_spreads = spreads()
+    for (output, actual), e, spread in zip(
+        results.items(), expected, accepted_spreads, strict=True
+    ):
         if actual.shape != e.shape:
             raise VerificationError(
                 f"{name}: the output {output!r} has the shape {actual.shape}, JAX gives {e.shape}"
@@ -69,12 +81,15 @@ def verify(
         errors[output] = _error(e, actual)
         accepted = _tolerance(e.dtype) if tolerance is None else tolerance
         _log.info("%s: the worst error of %s is %.2g", name, output, errors[output])
-        if not errors[output] <= accepted:
-            bad.append(f"{output!r} by {errors[output]:.2g}, where {accepted:.2g} is accepted")
+        if not _error(e, actual, spread) <= accepted:
+            limit = f"{accepted:.2g} is accepted"
+            if np.any(spread):
+                limit += f" beside {_relative(float(np.max(spread)), e):.2g} for the quantization"
+            bad.append(f"{output!r} by {errors[output]:.2g}, where {limit}")
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
-            "With verify=False the model is returned all the same"
+            "With verify=False it is not compared, and tolerance=... accepts larger errors"
         )
     return errors
 
@@ -85,13 +100,20 @@ def _tolerance(dtype: np.dtype) -> float:
     return _ROOTS * float(ml_dtypes.finfo(dtype).eps) ** 0.5
 
 
-def _error(expected: np.ndarray, actual: np.ndarray) -> float:
-    """The largest difference, relative to the largest finite element; NaN equals NaN."""
+def _error(expected: np.ndarray, actual: np.ndarray, spread: Any = 0.0) -> float:
+    """The largest difference beyond a spread, relative to the largest finite element.
+
+    NaN equals NaN.
+    """
     kind = np.complex128 if expected.dtype.kind == "c" else np.float64
     e, a = expected.astype(kind), np.asarray(actual).astype(kind)
     same = (e == a) | (np.isnan(e) & np.isnan(a))
     with np.errstate(all="ignore"):
-        difference = np.where(same, 0, np.abs(e - a))
-    largest = np.max(np.abs(np.where(np.isfinite(e), e, 0)), initial=0)
-    worst = float(np.max(difference, initial=0))
-    return worst / float(largest) if largest and np.isfinite(worst) else worst
+        difference = np.where(same, 0, np.maximum(np.abs(e - a) - spread, 0))
+    return _relative(float(np.max(difference, initial=0)), e)
+
+
+def _relative(error: float, expected: np.ndarray) -> float:
+    """An error, relative to the largest finite element."""
+    largest = np.max(np.abs(np.where(np.isfinite(expected), expected, 0)), initial=0)
+    return error / float(largest) if largest and np.isfinite(error) else error

@@ -24,6 +24,8 @@ _TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvar
 
 # Whether the converter makes one op of those that are made now.
 _IS_FUSED: contextvars.ContextVar[bool] = contextvars.ContextVar("is fused", default=False)
+# Whether an op that the consumer is known to lack is an error.
+_IS_CHECKED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_checked", default=True)
 
 # Dtypes that an op's XLA kernel refuses, or its CPU kernel although it is registered for them.
 _NO_SCAN = frozenset(
@@ -63,19 +65,32 @@ def lowering_for(target: Target) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def unchecked() -> Iterator[None]:
+    """A context in which ops are made that the consumer is known to lack.
+
+    It is for runtimes with TensorFlow's kernels beside their own, and for finding out what is
+    lacking.
+    """
+    token = _IS_CHECKED.set(False)
+    try:
+        yield
+    finally:
+        _IS_CHECKED.reset(token)
+
+
+@contextlib.contextmanager
 def checked(target: Target) -> Iterator[None]:
     """A context in which an op of a graph that the target is known to lack is an error."""
-    refused = tables.refused(target.name)
-    if not refused:
+    if not tables.refused(target.name) or not _IS_CHECKED.get():
         yield
         return
 
     def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        if graph is None or op not in refused or _IS_FUSED.get():
+        if graph is None or not (inputs or outputs) or _IS_FUSED.get():
             return
-        dtype = inputs[0].dtype.name if inputs else outputs[0].dtype.name
-        if dtype in refused[op]:
-            raise UnsupportedError(f"it needs {op} of {dtype}, which {target.name} lacks")
+        dtype = (inputs or outputs)[0].dtype.name
+        if lacks(target, op, dtype):
+            raise UnsupportedError(refusal(target, op, dtype))
 
     op_callbacks.add_op_callback(check)
     try:
@@ -92,6 +107,19 @@ def fused() -> Iterator[None]:
         yield
     finally:
         _IS_FUSED.reset(token)
+
+
+def lacks(target: Target, op: str, dtype: str) -> bool:
+    """Whether a consumer is known to lack an op for a dtype of its first operand."""
+    return dtype in tables.refused(target.name).get(op, ())
+
+
+def refusal(target: Target, op: str, dtype: str) -> str:
+    """Why an op of a graph is an error, and what to do, as the end of a message."""
+    return (
+        f"it needs {op} of {dtype}, which {target.name} lacks. Compute it otherwise, or before or "
+        "after what is exported; a SavedModel has all ops"
+    )
 
 
 def are_of_tensorflow() -> bool:

@@ -14,6 +14,27 @@ def predict(x):
     return jax.nn.softmax(jax.nn.relu(x @ WEIGHTS))
 
 
+def predict_with(params, x):
+    """The same with its weights as parameters."""
+    return jax.nn.softmax(jax.nn.relu(x @ params["w"]))
+
+
+def params():
+    """The parameters of `predict_with`."""
+    return {"w": WEIGHTS}
+
+
+def data():
+    """Inputs of `predict` for its quantization."""
+    rng = np.random.default_rng(0)
+    return [(rng.uniform(-1, 1, (5, 3)).astype(np.float32),) for _ in range(4)]
+
+
 def refused(x):
     """What only a process with JAX can run."""
     return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + jnp.ones(())
+
+
+def mistaken(x):
+    """A function with a mistake of its own."""
+    return {}["no such key"] + x

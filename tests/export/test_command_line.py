@@ -1,8 +1,11 @@
 """`python -m lowering`: its commands, what they print, and their exit codes."""
 
+import numpy as np
 import pytest
 
 from lowering.__main__ import main
+from lowering.targets import tables
+from tests.export import functions
 
 PREDICT = ["tests.export.functions:predict", "--arg", "x=f32[b, 3]"]
 
@@ -27,10 +30,27 @@ def test_nothing_is_overwritten(tmp_path, capsys):
 def test_show(capsys):
     assert main(["show", *PREDICT]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["op", "dtype", "count", "primitive", "refused", "by", "line"]
-    (relu,) = [line for line in lines if line.startswith("Relu")]
-    assert "functions.py" in relu or "max" in relu
-    assert lines[-1].endswith("ops")
+    assert lines[0].split() == ["op", "dtype", "count", "primitive", "line"]
+    (product,) = [line for line in lines if line.startswith("MatMul")]
+    assert product.split()[:4] == ["MatMul", "float32", "1", "dot_general"]
+    assert "functions.py:14" in product
+    assert any(line.endswith(" ops") for line in lines)
+    consumers = [f"{name}: refuses nothing that is known" for name in ("tflite", "onnx", "tfjs")]
+    assert lines[-3:] == consumers
+
+
+def test_show_lists_what_each_consumer_refuses(capsys, monkeypatch):
+    """All ops that its table refuses, and the first primitive that a rule refuses."""
+    refused = {"onnx": {"Softmax": frozenset({"float32"}), "Relu": frozenset({"float32"})}}
+    monkeypatch.setattr(tables, "refused", lambda consumer: refused.get(consumer, {}))
+    assert main(["show", *PREDICT]) == 0
+    of_onnx = capsys.readouterr().out.partition("onnx: would refuse\n")[2].partition("tfjs:")[0]
+    first, second = of_onnx.splitlines()
+    assert "it needs Relu of float32, which onnx lacks" in first
+    assert "it needs Softmax of float32, which onnx lacks" in second
+    assert main(["show", "tests.export.functions:refused", "--arg", "f32[3]", "--target=tf"]) == 0
+    output = capsys.readouterr().out
+    assert output.count("pure_callback(f32[3])") == 3 and "functions.py:35" in output
 
 
 def test_check(capsys):
@@ -44,10 +64,84 @@ def test_check_of_what_no_runtime_can(capsys):
     assert "onnx: " in capsys.readouterr().out
 
 
+def test_options(tmp_path, capsys):
+    """Those of each format reach its exporter, and what is given is what the model is run on."""
+    x = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
+    np.savez(tmp_path / "inputs.npz", x=x)
+    common = ["--arg", "x=f32[b, 3]", "--constraint", "b >= 2", "--output-names", "y", "--quiet"]
+    common += ["--params", "tests.export.functions:params", "--tolerance", "1e-3"]
+    common += ["--inputs", str(tmp_path / "inputs.npz")]
+    program = "tests.export.functions:predict_with"
+    options = {
+        "saved_model": ["--target", "tf"],
+        "tflite": ["--allow-flex"],
+        "onnx": ["--opset", "15"],
+        "tfjs": ["--quantize", "uint16", "--shard-bytes", "10"],
+    }
+    for to, own in options.items():
+        output = str(tmp_path / to)
+        assert main(["export", program, *common, *own, "--to", to, "--output", output]) == 0
+        assert capsys.readouterr().err == ""
+    assert main(["check", program, *common, "--opset", "14"]) == 0
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(tmp_path / "onnx")
+    assert model.opset_import[0].version == 15 and model.graph.output[0].name == "y"
+    assert len(list((tmp_path / "tfjs").glob("*.bin"))) > 1
+
+
+def test_full_quantization(tmp_path):
+    argv = ["--quantize", "full", "--representative-data", "tests.export.functions:data"]
+    argv += ["--io-dtype", "int8", "--to", "tflite", "--output", str(tmp_path / "model")]
+    assert main(["export", PREDICT[0], "--arg", "x=f32[5,3]", *argv]) == 0
+
+
+def test_progress(tmp_path, capsys):
+    argv = ["export", *PREDICT, "--to", "onnx", "--output", str(tmp_path / "model")]
+    assert main(argv) == 0
+    captured = capsys.readouterr()
+    *stages, error = captured.err.splitlines()
+    assert stages == [
+        "lowering for ONNX",
+        "converting by tf2onnx",
+        "running the model in onnxruntime",
+    ]
+    assert error.startswith("the ONNX model: the worst error of result is ")
+    assert captured.out.splitlines() == [f"{argv[-1]} is written, and computes what JAX does"]
+
+
+def test_mistakes_of_the_function_have_tracebacks_on_demand(tmp_path, capsys):
+    argv = ["export", "tests.export.functions:mistaken", "--arg", "f32[3]", "--to", "onnx"]
+    argv += ["--output", str(tmp_path / "model")]
+    assert main(argv) == 1
+    error = capsys.readouterr().err
+    assert "error: KeyError: 'no such key'" in error and "--traceback shows" in error
+    assert "Traceback" not in error
+    assert main([*argv, "--traceback"]) == 1
+    error = capsys.readouterr().err
+    assert "Traceback" in error and "functions.py" in error
+
+
+def test_an_interruption(monkeypatch, capsys):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(functions, "predict", interrupted)
+    assert main(["show", *PREDICT]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["show", "predict"], "write it as module:name"),
+        (["show", PREDICT[0], "--arg", "f32[3,,4]"], "lacks a dimension between two commas"),
+        (["show", PREDICT[0]], "expected the arguments of predict(x); found 0 arguments"),
+        (["show", PREDICT[0], "--arg", "x=f32[3]", "--arg", "f32[3]"], "names to all or to none"),
+        (["show", PREDICT[0], "--arg", "f32[3]", "--constraint", "b>2"], "no --arg has one"),
+        (["show", *PREDICT, "--params", "tests.export.functions:q"], "has no 'q'"),
+        (["check", *PREDICT, "--inputs", "no.npz"], "no.npz is no file of arrays"),
+        (["check", *PREDICT, "--to", "onnx", "--opset", "3"], "opset is one of 13"),
+        (["check", *PREDICT, "--to", "onnx", "--shard-bytes", "3"], "--shard-bytes is for tfjs"),
+        (["show", "predict"], "'predict' names nothing; write it as module:name"),
         (["show", "no.such.module:f"], "there is no module 'no.such.module'"),
         (["show", "tests.export.functions:f"], "tests.export.functions has no 'f'"),
         (["show", "tests.export.functions:no_function"], "is no function but int"),
@@ -56,7 +150,7 @@ def test_check_of_what_no_runtime_can(capsys):
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
         (
             ["export", *PREDICT, "--to", "onnx", "--output", "m", "--quantize", "int8"],
-            "--quantize is not for onnx",
+            "--quantize is for tflite and tfjs, not onnx",
         ),
     ],
 )

@@ -2,12 +2,19 @@
 
 import flax.linen as nn
 import jax
+import jax.extend.core as jex_core
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax.interpreters import mlir
 
+import lowering
 from lowering import export
+from lowering.export import onnx, packages, tflite
+from lowering.export.entry import entry
+from lowering.export.tfjs import graph_model
+from lowering.targets import ONNX, tables
 
 
 class Classifier(nn.Module):
@@ -24,6 +31,7 @@ class Classifier(nn.Module):
 
 
 IMAGES = jax.ShapeDtypeStruct((2, 16, 16, 1), "float32")
+X = np.arange(3, dtype=np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +53,12 @@ def export_to(request, tmp_path):
         if request.param == "onnx":
             return export.to_onnx(fun, args, **options)
         write = export.to_saved_model if request.param == "saved_model" else export.to_tfjs
-        write(fun, args, tmp_path / "model", **options)
-        assert any((tmp_path / "model").iterdir())
+        path = tmp_path / f"model{len(list(tmp_path.iterdir()))}"
+        write(fun, args, path, **options)
+        assert any(path.iterdir())
         return None
 
-    run.tmp_path = tmp_path
+    run.format = request.param
     return run
 
 
@@ -109,29 +118,120 @@ def test_several_signatures(to, tmp_path):
         export.to_saved_model(functions, args, tmp_path / "model")
 
 
-@pytest.mark.parametrize("quantize", ["dynamic", "float16", "full"])
-def test_quantized_tflite(quantize, params):
-    rng = np.random.default_rng(0)
-    data = [[rng.uniform(-1, 1, IMAGES.shape).astype(np.float32)] for _ in range(20)]
+@pytest.mark.parametrize("opset", onnx.OPSETS)
+def test_opsets(opset, params):
+    model = export.to_onnx(classify, (IMAGES,), params=params, opset=opset)
+    library = pytest.importorskip("onnx")
+    (version,) = [
+        x.version for x in library.load_model_from_string(model).opset_import if not x.domain
+    ]
+    assert version == opset
 
-    def probabilities(params, images):
-        return classify(params, images)["probabilities"]
 
-    export.to_tflite(
-        probabilities,
-        (IMAGES,),
-        params=params,
-        quantize=quantize,
-        representative_data=lambda: data,
+def test_names_in_their_order(export_to):
+    """TensorFlow tells names apart without their case, and runtimes sort them as they like."""
+
+    def many(x, X, tree):  # noqa: N803
+        return {"b": x - X, "a": X + tree["y"]["z"] + tree["x"][0]}
+
+    z, y = np.float32([1, 2]), np.float32([3, 5])
+    export_to(many, (z, y, {"y": {"z": z * 7}, "x": [y * 9]}))
+
+
+def test_names_of_inputs_may_be_those_of_outputs(export_to):
+    x = np.float32([1, 2])
+    export_to(lambda result: result + 1, (x,))
+    if export_to.format == "onnx":
+        with pytest.raises(ValueError, match="both called y; give other output_names"):
+            export_to(lambda x, y: x + y, (x, x * 3), output_names=["y"])
+    else:
+        export_to(lambda x, y: (x + y, x - y), (x, x * 3), output_names=["y", "x"])
+
+
+@pytest.mark.parametrize(
+    ("shape", "constraints", "fits"),
+    [
+        ("b, _", (), lambda b: True),
+        ("b, _", ("b >= 7",), lambda b: b >= 7),
+        ("4*b, _", (), lambda size: size % 4 == 0),
+        ("b, _", ("mod(b, 5) == 0", "b >= 12"), lambda b: b % 5 == 0 and b >= 12),
+    ],
+)
+def test_random_inputs_fit_the_constraints(shape, constraints, fits):
+    x = jax.ShapeDtypeStruct((1, 2), "float32")
+    made = entry(
+        jnp.sin, (x,), ONNX, polymorphic_shapes=[shape], polymorphic_constraints=constraints
     )
+    assert fits(made.samples[0].shape[0]) and not made.is_given
+    made.reference(*made.samples)
 
 
-@pytest.mark.parametrize("quantize", ["uint8", "uint16", "float16"])
-def test_quantized_tfjs(quantize, params, tmp_path):
-    export.to_tfjs(
-        classify, (IMAGES,), tmp_path / "m", params=params, quantize=quantize, shard_bytes=1000
+def test_inputs_that_are_given(params):
+    """They are used for symbolic shapes, too, and say how large what is not given has to be."""
+    x, y = np.ones((6, 2), np.float32), jax.ShapeDtypeStruct((1, 2), "float32")
+    made = entry(jnp.add, (x, y), ONNX, polymorphic_shapes=["b, _", "b, _"])
+    assert [sample.shape for sample in made.samples] == [(6, 2), (6, 2)]
+    np.testing.assert_array_equal(made.samples[0], x)
+    with pytest.raises(ValueError, match=r"no sizes were found for b to verify.*b >= 9"):
+        entry(jnp.sin, (x,), ONNX, polymorphic_shapes=["b, _"], polymorphic_constraints=["b >= 9"])
+
+
+@pytest.mark.parametrize("to", ["tflite", "onnx", "tfjs"])
+def test_what_a_consumer_lacks_is_found_before_its_converter_is_called(to, tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("a converter is called")
+
+    for module in (tflite, onnx):
+        monkeypatch.setattr(module, "converted", never)
+    monkeypatch.setattr(graph_model, "write_files", never)
+    monkeypatch.setattr(tables, "refused", lambda consumer: {"Sin": frozenset({"float32"})})
+
+    def program(x):
+        return jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y) * i, x)
+
+    with pytest.raises(lowering.UnsupportedError) as error:
+        if to == "tfjs":
+            export.to_tfjs(program, (X,), tmp_path / "model")
+        else:
+            getattr(export, f"to_{to}")(program, (X,))
+    message = str(error.value)
+    assert "sin(f32[3])" in message and "test_exporters.py" in message
+    assert f"needs Sin of float32, which {to} lacks. Compute it otherwise" in message
+    assert not list(tmp_path.iterdir())
+
+
+triangle = jex_core.Primitive("triangle_of_qr")
+triangle.def_abstract_eval(lambda x: x)
+mlir.register_lowering(
+    triangle, mlir.lower_fun(lambda x: jnp.linalg.qr(x)[1], multiple_results=False)
+)
+
+
+@lowering.rule("triangle_of_qr")
+def _triangle(ctx, x):
+    return tf.linalg.qr(x).r
+
+
+def test_flex_ops(tmp_path):
+    """TensorFlow's kernels run what LiteRT lacks. Python has no interpreter with them."""
+    x = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+
+    def program(x):
+        return jnp.tanh(triangle.bind(x)) + 1
+
+    with pytest.raises(lowering.UnsupportedError, match=r"needs Qr of float32.*lacks"):
+        export.to_tflite(program, (x,))
+    with pytest.raises(lowering.UnsupportedError, match=r"model has FlexQr.*verify=False"):
+        export.to_tflite(program, (x,), allow_flex=True)
+    assert b"FlexQr" in export.to_tflite(program, (x,), allow_flex=True, verify=False)
+    export.to_tflite(lambda x: jnp.tanh(x) + 1, (x,), allow_flex=True)
+    concrete = tf.function(lambda x: tf.linalg.qr(x).r).get_concrete_function(
+        tf.TensorSpec((3, 3), tf.float32, "x")
     )
-    assert len(list((tmp_path / "m").glob("*.bin"))) > 1
+    with pytest.raises(lowering.UnsupportedError, match=r"converter failed.*lacks Qr"):
+        tflite.write(concrete, tmp_path / "model")
+    tflite.write(concrete, tmp_path / "model", allow_flex=True)
+    assert b"FlexQr" in (tmp_path / "model").read_bytes()
 
 
 def test_a_difference_is_an_error_and_leaves_no_file(tmp_path):
@@ -148,12 +248,29 @@ def test_bad_arguments(tmp_path):
         export.to_tflite(jnp.sin, ("f32[3]",))
     with pytest.raises(ValueError, match="output_names has 2 names for 1 arrays: result"):
         export.to_onnx(jnp.sin, (IMAGES,), output_names=["a", "b"])
-    with pytest.raises(ValueError, match="quantize is one of dynamic, float16, full, not 'int4'"):
-        export.to_tflite(jnp.sin, (IMAGES,), quantize="int4")
-    with pytest.raises(ValueError, match="needs representative_data"):
-        export.to_tflite(jnp.sin, (IMAGES,), quantize="full")
-    with pytest.raises(ValueError, match="quantize is one of uint8, uint16, float16"):
-        export.to_tfjs(jnp.sin, (IMAGES,), tmp_path / "model", quantize="int8")
+    with pytest.raises(ValueError, match="input_names has 'an image'; a name has letters"):
+        export.to_onnx(jnp.sin, (IMAGES,), input_names=["an image"])
+    with pytest.raises(ValueError, match="names that differ in nothing but their case"):
+        export.to_onnx(jnp.hypot, (IMAGES, IMAGES), input_names=["x", "X"])
+    with pytest.raises(ValueError, match="a sequence of names, not the string 'image'"):
+        export.to_onnx(jnp.sin, (IMAGES,), input_names="image")
+    with pytest.raises(ValueError, match="opset is one of 13, 14, 15, 16, 17, 18, not 40"):
+        export.to_onnx(jnp.sin, (IMAGES,), opset=40)
+    with pytest.raises(TypeError, match=r"arguments of classify\(params, images\); found 1 arg"):
+        export.to_onnx(classify, (IMAGES,))
+    with pytest.raises(TypeError, match="found 2 arguments, the first of them params"):
+        export.to_onnx(lambda x: x, (IMAGES,), params=X)
+    with pytest.raises(TypeError, match="params takes arrays, not ShapeDtypeStruct"):
+        export.to_onnx(classify, (IMAGES,), params=IMAGES)
+    with pytest.raises(TypeError, match=r"args has a PRNG key.*jax\.random\.wrap_key_data"):
+        export.to_onnx(jax.random.bits, (jax.random.key(0),))
+    for shapes in ("b, ...", ["b, ..."] * 2):
+        with pytest.raises(TypeError, match="polymorphic_shapes has to be a sequence of 1 spec"):
+            export.to_onnx(jnp.sin, (IMAGES,), polymorphic_shapes=shapes)
+    with pytest.raises(TypeError, match="expected a function, or several by name; found int"):
+        export.to_onnx(3, (IMAGES,))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        export.to_onnx(jnp.sin, (IMAGES,), colour="red")
     with pytest.raises(TypeError, match=r"arguments of each function: \['f', 'g'\]"):
         export.to_tflite({"f": jnp.sin, "g": jnp.cos}, (IMAGES,))
     (tmp_path / "there").write_text("")
@@ -163,4 +280,4 @@ def test_bad_arguments(tmp_path):
 
 def test_a_missing_package_says_how_to_install_it():
     with pytest.raises(ImportError, match=r"pip install 'lowering\[onnx\]'"):
-        export.packages.import_package("no_such_package", "onnx")
+        packages.import_package("no_such_package", "onnx")

@@ -1,17 +1,25 @@
 """Export to TF.js."""
 
+import functools
+import logging
 import os
+import pathlib
+from collections.abc import Mapping
 from typing import Any
 
-from lowering.export.directories import new_directory
-from lowering.export.entry import entry
-from lowering.export.tfjs import node
-from lowering.export.tfjs.graph_model import QUANTIZATIONS, SHARD_BYTES, write
+from lowering.export import quantization, signatures
+from lowering.export.entry import Entry, entries
+from lowering.export.paths import new_path
+from lowering.export.tfjs import graph_model, node
+from lowering.export.tfjs.graph_model import SHARD_BYTES, write
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.targets import TFJS
 
 __all__ = ["to_tfjs", "write"]
+
+
+_log = logging.getLogger("lowering.export")
 
 
 def to_tfjs(
@@ -27,37 +35,62 @@ def to_tfjs(
 ) -> None:
     """Writes a graph model that `tf.loadGraphModel` of `@tensorflow/tfjs` loads.
 
+    TF.js has one signature a model. That of several functions has the inputs and outputs of all,
+    with the name of the function in front; the weights are stored once. `execute` computes what it
+    is asked for, and needs no more inputs than that takes:
+
+        model.execute({'encode/x': x}, ['encode/result'])
+
     Args:
-      fun: a JAX function.
-      args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+      fun: a JAX function, or several by name.
+      args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
+        functions those of each by name.
       directory: where `model.json` and the shards of weights are written; it must not exist, or be
         empty.
       quantize: the dtype in which weights are stored: "uint8", "uint16" or "float16".
-      shard_bytes: the size of a shard of weights.
+      shard_bytes: the size of a shard of weights, in bytes.
       verify: whether to run the model by TF.js in Node and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
-        a tenth for quantized models by default.
+        by default a few square roots of the epsilon of its dtype, and for quantized models what
+        the steps of the weights do to the output (`lowering.export.quantization`).
       **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
         `input_names`, `output_names`.
 
     Raises:
-      ValueError: for an unknown quantization.
+      ValueError: for an unknown quantization, or a size that is not positive.
       FileExistsError: if there is something in `directory`.
       ImportError: if Node or TF.js is missing, and the model is to be verified.
       UnsupportedError: if the model needs an op or a dtype that TF.js lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
-    if quantize not in (None, *QUANTIZATIONS):
-        raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
-    with new_directory(directory) as written:
+    graph_model.check_options(quantize, shard_bytes)
+    with new_path(directory) as written:
         if verify:
             node.check_installed()
-        made = entry(fun, args, TFJS, **options)
-        write(made.concrete, written, quantize=quantize, shard_bytes=shard_bytes)
-        if verify:
-            inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
-            with refusals("TF.js", "run the model"):
-                results = node.run(written, inputs)
-            accepted = 0.1 if tolerance is None and quantize else tolerance
-            in_order = {name: results[name] for name in made.outputs}
-            compare("the TF.js model", made, in_order, accepted)
+        _log.info("lowering for TF.js")
+        made = entries(fun, args, TFJS, **options)
+        several = isinstance(fun, Mapping)
+        functions = {name: entry.concrete for name, entry in made.items()}
+        (concrete,) = [signatures.merged(functions)] if several else functions.values()
+        _log.info("writing the graph model")
+        graph_model.write_files(concrete, written, quantize=quantize, shard_bytes=shard_bytes)
+        if not verify:
+            return
+        _log.info("running the model in Node")
+        for name, entry in made.items():
+            _verify(written, entry, f"{name}/" if several else "", quantize, tolerance)
+
+
+def _verify(
+    model: pathlib.Path, entry: Entry, prefix: str, quantize: str | None, tolerance: float | None
+) -> None:
+    """Compares one function of a model, whose inputs and outputs have a prefix, with JAX."""
+    inputs = {prefix + spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
+    with refusals("TF.js", "run the model"):
+        results = node.run(model, inputs, [prefix + name for name in entry.outputs])
+    in_order = {name: results[prefix + name] for name in entry.outputs}
+    spreads = None
+    if quantize is not None:
+        spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
+    name = prefix[:-1] if prefix else signatures.DEFAULT
+    compare(signatures.described("the TF.js model", name), entry, in_order, tolerance, spreads)

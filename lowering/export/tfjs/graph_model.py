@@ -8,6 +8,7 @@ constants are no part of the nodes; they are weights.
 import json
 import os
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
+from lowering.export import signatures
 from lowering.export.frozen import Frozen, frozen
+from lowering.export.paths import new_path
 
 # What `quantize` may be, and how many steps there are between the least and the largest weight.
 QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
@@ -44,29 +47,69 @@ _HELD_TYPES = {
 }
 _DTYPES = ("float32", "int32", "bool", "complex64")
 
-# The passes of TensorFlow's optimizer that leave ops that TF.js knows.
-_PASSES = ("debug_stripper", "pruning", "constfold", "arithmetic", "dependency", "remap")
+# The passes of TensorFlow's optimizer that leave ops that TF.js knows. Two come before constants
+# are folded, so that a weight is stored once: "dependency" removes the nodes that read it, each of
+# which would become a constant, and "arithmetic" transposes it within products.
+_PASSES = (
+    "debug_stripper",
+    "pruning",
+    "dependency",
+    "arithmetic",
+    "constfold",
+    "dependency",
+    "remap",
+)
 
 
 def write(
-    concrete: Any,
+    functions: Any,
     directory: str | os.PathLike[str],
     *,
     quantize: str | None = None,
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """Writes a function as a graph model.
+    """Writes functions that are lowered already as a graph model; their variables are frozen.
+
+    Inputs have the names of the functions' arguments, and outputs the keys of a dictionary that a
+    function returns, or `output_0` and so on. TF.js has one signature a model; see `to_tfjs` for
+    how that of several functions is called.
 
     Args:
-      concrete: a concrete function of TensorFlow.
-      directory: where the files are written.
+      functions: a concrete function of TensorFlow, or several by name.
+      directory: where the files are written; it must not exist, or be empty.
       quantize: the dtype in which large weights are stored, of `QUANTIZATIONS`.
-      shard_bytes: the size of a file of weights.
+      shard_bytes: the size of a file of weights, in bytes.
 
     Raises:
+      TypeError: for what is no concrete function.
+      ValueError: for an unknown quantization, or a size that is not positive.
+      FileExistsError: if there is something in `directory`.
       UnsupportedError: for a weight of a dtype that TF.js lacks.
     """
-    directory = pathlib.Path(directory)
+    made = signatures.signatures(functions)
+    check_options(quantize, shard_bytes)
+    several = isinstance(functions, Mapping)
+    concrete = signatures.merged(made) if several else functions
+    with new_path(directory) as written:
+        write_files(concrete, written, quantize=quantize, shard_bytes=shard_bytes)
+
+
+def check_options(quantize: str | None, shard_bytes: int) -> None:
+    """Raises a ValueError for options that make no sense."""
+    if quantize not in (None, *QUANTIZATIONS):
+        raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
+    if not isinstance(shard_bytes, int) or shard_bytes < 1:
+        raise ValueError(f"shard_bytes is a positive number of bytes, not {shard_bytes!r}")
+
+
+def write_files(
+    concrete: Any,
+    directory: pathlib.Path,
+    *,
+    quantize: str | None = None,
+    shard_bytes: int = SHARD_BYTES,
+) -> None:
+    """Writes the files of one concrete function; arguments as for `write`."""
     graph = frozen(concrete)
     graph_def = _optimized(graph)
     for function in graph_def.library.function:

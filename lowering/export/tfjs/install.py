@@ -1,6 +1,12 @@
 """Installs TF.js for Node, which exports are verified with."""
 
-from lowering.export.tfjs.node import install
+import sys
+
+from lowering.export.tfjs import node
 
 if __name__ == "__main__":
-    install()
+    try:
+        node.install()
+    except (ImportError, RuntimeError) as error:
+        sys.exit(f"error: {error}")
+    print(f"TF.js is installed in {node.directory()}")

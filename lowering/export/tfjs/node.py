@@ -35,7 +35,7 @@ def directory() -> pathlib.Path:
 def check_installed() -> None:
     """Raises an ImportError with the command that installs what is missing, if something is."""
     _program("node")
-    if not (directory() / "node_modules").is_dir():
+    if not _is_installed():
         raise ImportError(
             "to verify a TF.js model, TF.js has to be installed for Node: "
             "python -m lowering.export.tfjs.install"
@@ -43,16 +43,26 @@ def check_installed() -> None:
 
 
 def install() -> None:
-    """Installs TF.js for Node, unless it is installed."""
+    """Installs TF.js for Node, unless it is installed.
+
+    Raises:
+      ImportError: if there is no Node.
+      RuntimeError: if npm fails.
+    """
     target = directory()
-    if (target / "node_modules").is_dir():
+    if _is_installed():
         return
     target.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copy(SOURCES / name, target / name)
-    subprocess.run(
-        [*_program("npm"), "ci", "--omit=dev", "--no-audit", "--no-fund"], cwd=target, check=True
-    )
+    command = [*_program("npm"), "ci", "--omit=dev", "--no-audit", "--no-fund"]
+    if subprocess.run(command, cwd=target, check=False).returncode:
+        raise RuntimeError(f"npm could not install TF.js in {target}; what it says is above")
+
+
+def _is_installed() -> bool:
+    # npm writes this file when all packages are there.
+    return (directory() / "node_modules" / ".package-lock.json").is_file()
 
 
 def _program(name: str) -> Sequence[str]:
@@ -100,23 +110,28 @@ class Node:
         self._process.kill()
         self._process.wait()
 
-    def run(self, model: pathlib.Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def run(
+        self,
+        model: pathlib.Path,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None = None,
+    ) -> dict[str, np.ndarray]:
         """The results of a model, by name.
 
         Args:
           model: the directory of the model.
           inputs: its inputs, by name.
+          outputs: the names of the outputs; by default all.
 
         Raises:
           RuntimeError: if TF.js cannot load or run the model, or ends.
         """
         signature = json.loads((model / "model.json").read_text())["signature"]
+        wanted = list(signature["outputs"]) if outputs is None else list(outputs)
         request = {
             "model": str(model / "model.json"),
-            "inputs": {
-                signature["inputs"][name]["name"]: _to_json(x) for name, x in inputs.items()
-            },
-            "outputs": [info["name"] for info in signature["outputs"].values()],
+            "inputs": {name: _to_json(x) for name, x in inputs.items()},
+            "outputs": wanted,
         }
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
@@ -126,13 +141,15 @@ class Node:
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
-        return dict(zip(signature["outputs"], map(_from_json, answer["outputs"]), strict=True))
+        return dict(zip(wanted, map(_from_json, answer["outputs"]), strict=True))
 
 
-def run(model: pathlib.Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def run(
+    model: pathlib.Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None
+) -> dict[str, np.ndarray]:
     """The results of a model in a process of its own; see `Node.run`."""
     with Node() as node:
-        return node.run(model, inputs)
+        return node.run(model, inputs, outputs)
 
 
 def _to_json(x: np.ndarray) -> dict[str, Any]:

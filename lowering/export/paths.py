@@ -1,0 +1,45 @@
+"""Files and directories that exports write."""
+
+import contextlib
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+    """A context with a path to write a file or directory to, which becomes `path` at its end.
+
+    If the context ends with an error, nothing is left behind: neither what was written, nor
+    directories above it that did not exist.
+
+    Raises:
+      FileExistsError: if there is something at `path`; an empty directory is nothing.
+    """
+    path = pathlib.Path(path)
+    _check_free(path)
+    missing = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+            written = pathlib.Path(folder) / path.name
+            yield written
+            # Something may have come there in the meantime.
+            _check_free(path)
+            if path.exists():
+                path.rmdir()
+            written.rename(path)
+    except BaseException:
+        for parent in missing:
+            with contextlib.suppress(OSError):  # Someone else has put something there.
+                parent.rmdir()
+        raise
+
+
+def _check_free(path: pathlib.Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        if any(path.iterdir()):
+            raise FileExistsError(f"{path} exists, and is no empty directory")
+    elif os.path.lexists(path):
+        raise FileExistsError(f"{path} exists")

@@ -1,0 +1,219 @@
+"""What quantization does to the results of a model, so that only what exceeds it is a mistake.
+
+A quantized number is off by half a step at most; the steps of an array are as many as the dtype has
+values, from the least of the array to the largest. So a model of which the weights, or all numbers,
+are off by random parts of half a step shows how far the results of the quantized one may be.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex_core
+import jax.numpy as jnp
+import numpy as np
+
+from lowering.export.entry import Entry
+from lowering.passes.inlining import inline_calls
+
+# How often numbers are drawn, and how many standard deviations of the results are accepted: of a
+# million elements that are distributed normally, one exceeds that in a thousand models.
+_DRAWS = 16
+DEVIATIONS = 6
+
+# The half step of an array, of its elements and of its least and largest element.
+HalfStep = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+def of_range(steps: int) -> HalfStep:
+    """Steps of the same size, as of integers; zero is one of the numbers."""
+    return lambda x, low, high: (jnp.maximum(high, 0) - jnp.minimum(low, 0)) / (2 * steps)
+
+
+def _symmetric(steps: int) -> HalfStep:
+    """Steps of the same size, as many on each side of zero."""
+    return lambda x, low, high: jnp.maximum(jnp.abs(low), jnp.abs(high)) / (2 * steps)
+
+
+def _of_float16(x: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+    info = jnp.finfo(jnp.float16)
+    return jnp.maximum(jnp.abs(x), info.smallest_normal) * (info.eps / 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantization:
+    """Which numbers of a model are quantized, and how.
+
+    Attributes:
+      weights: the half step of weights.
+      operands: that of the operands of contractions, if they are quantized when the model runs.
+      values: that of all other numbers, if their range is known beforehand.
+    """
+
+    weights: HalfStep
+    operands: HalfStep | None = None
+    values: HalfStep | None = None
+
+
+_CONTRACTIONS = frozenset({"dot_general", "conv_general_dilated"})
+
+
+class _Evaluation:
+    """An evaluation of a program in which numbers are off by random parts of half a step."""
+
+    def __init__(self, quantization: Quantization, parts: Any = None, ranges: Any = None):
+        """
+        Args:
+          quantization: which numbers are off.
+          parts: by which parts of a half step each is off; see `_parts`. None for exact numbers.
+          ranges: the least and largest value of each number that is quantized as a value.
+        """
+        self._quantization = quantization
+        self._parts = None if parts is None else iter(parts)
+        self._given = None if ranges is None else iter(ranges)
+        self.ranges: list[tuple[jax.Array, jax.Array]] = []
+        self.shapes: list[tuple[int, ...]] = []
+
+    def run(
+        self, jaxpr: jex_core.ClosedJaxpr, weights: int, operands: Sequence[Any]
+    ) -> list[jax.Array]:
+        """The results; of the operands, the first ones are weights."""
+        quantization = self._quantization
+        env: dict[Any, Any] = {}
+
+        def read(atom):
+            return atom.val if isinstance(atom, jex_core.Literal) else env[atom]
+
+        for var, const in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
+            env[var] = self._off(const, quantization.weights)
+        for i, (var, x) in enumerate(zip(jaxpr.jaxpr.invars, operands, strict=True)):
+            env[var] = self._off(x, quantization.weights) if i < weights else self._value(x)
+        for eqn in jaxpr.jaxpr.eqns:
+            values = list(map(read, eqn.invars))
+            if eqn.primitive.name in _CONTRACTIONS:
+                values = [self._off(x, quantization.operands) for x in values]
+            results = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
+            if not eqn.primitive.multiple_results:
+                results = [results]
+            env.update(zip(eqn.outvars, map(self._value, results), strict=True))
+        return list(map(read, jaxpr.jaxpr.outvars))
+
+    def _value(self, x: Any) -> Any:
+        """A number that is computed from others."""
+        if self._quantization.values is None or not _is_real(x):
+            return x
+        x = jnp.asarray(x)
+        if self._given is None:
+            self.ranges.append((x.min(), x.max()))
+            return self._off(x, self._quantization.values)
+        low, high = next(self._given)
+        return jnp.clip(self._off(x, self._quantization.values, low, high), low, high)
+
+    def _off(self, x: Any, half_step: HalfStep | None, low: Any = None, high: Any = None) -> Any:
+        if half_step is None or not _is_real(x):
+            return x
+        x = jnp.asarray(x)
+        self.shapes.append(x.shape)
+        if self._parts is None:
+            return x
+        low = x.min() if low is None else low
+        high = x.max() if high is None else high
+        return x + (next(self._parts) * half_step(x, low, high)).astype(x.dtype)
+
+
+def _is_real(x: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(x), jnp.floating) and np.size(x) > 0
+
+
+def _parts(shapes: Sequence[tuple[int, ...]], seed: int) -> list[np.ndarray]:
+    """A random number from -1 to 1 for each element of arrays.
+
+    All elements of an array have the same number in half of the cases, as equal elements are off by
+    the same, and their errors add up.
+    """
+    rng = np.random.default_rng(seed)
+    return [
+        rng.uniform(-1, 1, () if rng.random() < 0.5 else shape).astype(np.float32)
+        * np.ones(shape, np.float32)
+        for shape in shapes
+    ]
+
+
+def spread(
+    entry: Entry, quantization: Quantization, data: Sequence[Sequence[np.ndarray]] = ()
+) -> list[np.ndarray]:
+    """How far each element of the outputs may be from JAX's in a quantized model.
+
+    A real output gets one number, six standard deviations of that element which varies most. An
+    element of an integer output, such as the index of a maximum, gets the largest change that
+    errors of six half steps cause.
+
+    Args:
+      entry: the entry; its samples are the inputs.
+      quantization: what is quantized.
+      data: inputs that the ranges of values are found with; by default the samples.
+    """
+    inputs = [entry.reference.arguments(x) for x in (entry.samples, *data)]
+    traced = jax.make_jaxpr(entry.reference.fun, return_shape=True)(*inputs[0])
+    tree = jax.tree_util.tree_structure(traced[1])
+    jaxpr, weights = inline_calls(traced[0], frozenset()), entry.reference.weights
+    operands = list(map(jax.tree_util.tree_leaves, inputs))
+    shapes: list[tuple[int, ...]] = []
+
+    @jax.jit
+    def ranges_of(*flat):
+        evaluation = _Evaluation(quantization)
+        evaluation.run(jaxpr, weights, flat)
+        shapes[:] = evaluation.shapes
+        return evaluation.ranges
+
+    ranges = _widest([ranges_of(*flat) for flat in operands])
+
+    @jax.jit
+    def drawn(parts, flat):
+        return _Evaluation(quantization, parts, ranges).run(jaxpr, weights, flat)
+
+    def results(seed: int, amplitude: int = 1) -> list[np.ndarray]:
+        found = drawn([amplitude * part for part in _parts(shapes, seed)], operands[0])
+        arrays = entry.reference.results(jax.tree_util.tree_unflatten(tree, found))
+        return [x.astype(np.float64) for x in arrays]
+
+    exact = entry.reference(*entry.samples)
+    is_real = [np.issubdtype(x.dtype, np.inexact) for x in exact]
+    near = [results(seed) for seed in range(_DRAWS)]
+    far = near if all(is_real) else [results(seed, DEVIATIONS) for seed in range(_DRAWS)]
+    spreads = []
+    for i, x in enumerate(exact):
+        draws = near if is_real[i] else far
+        errors = np.stack([np.abs(draw[i] - x) for draw in draws])
+        errors = np.where(np.isfinite(errors), errors, 0)
+        if is_real[i]:
+            deviation = np.sqrt(np.mean(errors**2, axis=0))
+            spreads.append(np.asarray(DEVIATIONS * np.max(deviation, initial=0)))
+        else:
+            spreads.append(np.max(errors, axis=0))
+    return spreads
+
+
+def _widest(ranges: Sequence[Sequence[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
+    """For each number the least and the largest value of all inputs; zero is among them."""
+    return [
+        (min(0.0, *(float(low) for low, _ in found)), max(0.0, *(float(high) for _, high in found)))
+        for found in zip(*ranges, strict=True)
+    ]
+
+
+# The quantizations of TF Lite: integers of 8 bits but the least, and halves.
+TFLITE = {
+    "dynamic": Quantization(weights=_symmetric(127), operands=_symmetric(127)),
+    "float16": Quantization(weights=_of_float16),
+    "full": Quantization(weights=_symmetric(127), values=of_range(255)),
+}
+
+# Those of TF.js: integers between the least and the largest weight, and halves.
+TFJS = {
+    "uint8": Quantization(weights=of_range(255)),
+    "uint16": Quantization(weights=of_range(65535)),
+    "float16": Quantization(weights=_of_float16),
+}

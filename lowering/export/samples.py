@@ -1,0 +1,132 @@
+"""The inputs that an export is verified with: those of the caller, or random numbers."""
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from lowering import jax_compat
+
+_OPERATIONS: Mapping[str, Callable[..., int]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+}
+
+# The first size that is tried for a dimension variable, the last, and how many combinations.
+_FIRST, _LAST, _TRIES = 3, 64, 10_000
+
+Shape = tuple[Any, ...]
+
+
+def symbolic_shapes(
+    leaves: Sequence[Any],
+    tree: Any,
+    polymorphic_shapes: Sequence[Any] | None,
+    constraints: Sequence[str],
+) -> tuple[list[Shape], Any]:
+    """The shape of each leaf of the arguments, whose dimensions may be symbolic; their scope."""
+    if polymorphic_shapes is None:
+        return [tuple(map(int, leaf.shape)) for leaf in leaves], None
+    structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
+    args = jax.tree_util.tree_unflatten(tree, structs)
+    scope = jax.export.SymbolicScope(tuple(constraints))
+    made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)], scope
+
+
+def of(
+    leaves: Sequence[Any], shapes: Sequence[Shape], dtypes: Sequence[Any], scope: Any
+) -> list[np.ndarray]:
+    """An array for each leaf of the arguments: itself, or random numbers of its shape and dtype.
+
+    Args:
+      leaves: arrays and `jax.ShapeDtypeStruct`s.
+      shapes: their shapes, whose dimensions may be symbolic.
+      dtypes: the dtypes of the arrays that are made.
+      scope: the scope of the dimension variables, if there are any.
+
+    Raises:
+      ValueError: if no sizes are found that the constraints of the scope permit.
+    """
+    sizes = _sizes(leaves, shapes, scope)
+    return [
+        np.asarray(leaf).astype(dtype)
+        if not isinstance(leaf, jax.ShapeDtypeStruct)
+        else _random(i, [_evaluated(d, sizes) for d in shape], dtype)
+        for i, (leaf, shape, dtype) in enumerate(zip(leaves, shapes, dtypes, strict=True))
+    ]
+
+
+def _random(seed: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return rng.random(shape) < 0.5
+    if kind in "iu":
+        # Small numbers, as integers are mostly indices.
+        return rng.integers(0, 4, shape).astype(dtype)
+    values = rng.uniform(-1, 1, shape)
+    if kind == "c":
+        values = values + 1j * rng.uniform(-1, 1, shape)
+    return values.astype(dtype)
+
+
+def _sizes(leaves: Sequence[Any], shapes: Sequence[Shape], scope: Any) -> dict[str, int]:
+    """A size for each dimension variable: that of the arrays, or one that constraints permit."""
+    symbolic = [d for shape in shapes for d in shape if not isinstance(d, int)]
+    names = sorted(frozenset().union(*map(jax_compat.dim_variables, symbolic)))
+    # Sizes in expressions other than a variable are left to be checked.
+    known: dict[str, int] = {}
+    equations: list[tuple[Any, int]] = []
+    for leaf, shape in zip(leaves, shapes, strict=True):
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            pairs = zip(shape, leaf.shape, strict=True)
+            equations += [(d, size) for d, size in pairs if not isinstance(d, int)]
+    known.update({str(d): size for d, size in equations if str(d) in names})
+    constraints = [] if scope is None else jax_compat.dim_constraints(scope)
+
+    def are_permitted(sizes: Mapping[str, int]) -> bool:
+        return (
+            all(_evaluated(d, sizes) == size for d, size in equations)
+            and all(_evaluated(d, sizes) >= 0 for d in symbolic)
+            and all(
+                difference == 0 if is_equality else difference >= 0
+                for is_equality, difference in (
+                    (is_equality, _evaluated(dim, sizes)) for _, is_equality, dim in constraints
+                )
+            )
+        )
+
+    for candidate in _candidates([name for name in names if name not in known]):
+        sizes = {**known, **candidate}
+        if are_permitted(sizes):
+            return sizes
+    texts = ", ".join(text for text, _, _ in constraints)
+    raise ValueError(
+        f"no sizes were found for {', '.join(names)} to verify the export with"
+        + (f", given {texts}" if texts else "")
+        + "; give arrays of possible shapes in args"
+    )
+
+
+def _candidates(names: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Sizes of variables to be tried: first different ones, which show confused dimensions."""
+    yield {name: _FIRST + i for i, name in enumerate(names)}
+    for size in range(1, _LAST):
+        yield dict.fromkeys(names, size)
+    all_sizes = itertools.product(range(1, _LAST), repeat=len(names))
+    for sizes in itertools.islice(all_sizes, _TRIES):
+        yield dict(zip(names, sizes, strict=True))
+
+
+def _evaluated(dim: Any, sizes: Mapping[str, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    return int(jax_compat.evaluate_dim(dim, sizes, _OPERATIONS))

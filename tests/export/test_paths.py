@@ -1,0 +1,142 @@
+"""A failed export leaves nothing behind, whatever fails."""
+
+import contextlib
+import os
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import lowering.__main__ as command_line
+from lowering import export
+from lowering.export import onnx, paths, saved_model, tfjs, tflite
+from lowering.export.tfjs import graph_model, node
+
+X = np.linspace(-1, 1, 6, dtype=np.float32)
+
+
+class FaultError(Exception):
+    """What the tests raise."""
+
+
+def fail(*args, **kwargs):
+    raise FaultError
+
+
+# The functions of the stages of each export.
+STAGES = {
+    "saved_model": [
+        (saved_model, "entries"),
+        (saved_model, "save"),
+        (tf.saved_model, "save"),
+        (saved_model, "run"),
+        (saved_model, "compare"),
+    ],
+    "tflite": [
+        (tflite, "entries"),
+        (saved_model, "save"),
+        (tflite, "converted"),
+        (tflite, "run"),
+        (tflite, "compare"),
+    ],
+    "onnx": [
+        (onnx, "entry"),
+        (onnx, "frozen"),
+        (onnx, "converted"),
+        (onnx, "run"),
+        (onnx, "compare"),
+    ],
+    "tfjs": [
+        (tfjs, "entries"),
+        (graph_model, "frozen"),
+        (graph_model, "_optimized"),
+        (graph_model, "_encoded"),
+        (graph_model.json, "dumps"),
+        (node, "run"),
+        (tfjs, "compare"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("to", "module", "stage"),
+    [(to, *stage) for to, stages in STAGES.items() for stage in stages],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_a_failed_stage(to, module, stage, tmp_path, monkeypatch):
+    """The command line writes what exporters return, so all formats have a path there."""
+    monkeypatch.setattr(module, stage, fail)
+    output = tmp_path / "new" / "folders" / "model"
+    argv = ["export", "tests.export.functions:predict", "--arg", "f32[2,3]"]
+    assert command_line.main([*argv, "--to", to, "--output", str(output)]) == 1
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("module", [saved_model, tflite, onnx, tfjs])
+def test_a_disk_that_is_full(module, tmp_path, monkeypatch):
+    def write_half(self, data):
+        with open(self, "wb") as file:
+            file.write(bytes(data)[: len(data) // 2])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", write_half)
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    spec = tf.TensorSpec((6,), tf.float32, "x")
+    w = tf.Variable(X)
+    concrete = tf.function(lambda x: tf.tanh(x * w)).get_concrete_function(spec)
+    if module is tflite:
+        monkeypatch.setattr(tflite, "converted", lambda *args, **kwargs: b"a model")
+    with pytest.raises((OSError, FaultError)):
+        module.write(concrete, tmp_path / "model")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("error", [FaultError, KeyboardInterrupt, SystemExit])
+def test_an_interruption(error, tmp_path):
+    with contextlib.suppress(error), paths.new_path(tmp_path / "a" / "b" / "model") as written:
+        written.mkdir()
+        (written / "part").write_text("half")
+        raise error
+    assert not os.listdir(tmp_path)
+
+
+def test_folders_of_others_stay(tmp_path):
+    with contextlib.suppress(FaultError), paths.new_path(tmp_path / "a" / "model"):
+        (tmp_path / "a" / "other").write_text("precious")
+        raise FaultError
+    assert os.listdir(tmp_path / "a") == ["other"]
+
+
+def test_what_came_in_the_meantime_stays(tmp_path):
+    path = tmp_path / "model"
+    with pytest.raises(FileExistsError), paths.new_path(path) as written:
+        written.write_text("ours")
+        path.write_text("theirs")
+    assert path.read_text() == "theirs" and os.listdir(tmp_path) == ["model"]
+
+
+def test_an_empty_directory_is_replaced(tmp_path):
+    (tmp_path / "model").mkdir()
+    with paths.new_path(tmp_path / "model") as written:
+        written.write_text("a model")
+    assert (tmp_path / "model").read_text() == "a model" and os.listdir(tmp_path) == ["model"]
+
+
+def test_a_model_can_be_read_by_others(tmp_path):
+    umask = os.umask(0o022)
+    try:
+        with paths.new_path(tmp_path / "model") as written:
+            written.write_text("a model")
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o644
+
+
+def test_an_export_that_lacks_a_runtime(tmp_path, monkeypatch):
+    """An installation that was interrupted is none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (node.directory() / "node_modules").mkdir(parents=True)
+    with pytest.raises(ImportError, match=r"python -m lowering\.export\.tfjs\.install"):
+        export.to_tfjs(jnp.sin, (X,), tmp_path / "model")
+    assert os.listdir(tmp_path) == ["cache"]
