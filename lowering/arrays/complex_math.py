@@ -31,7 +31,13 @@ def divide(z, w):
     scale = jnp.where(is_usual, scale, jnp.ones((), scale.dtype))
     c, d = c / scale, d / scale
     size = (c * c + d * d) * scale
-    return lax.complex((a * c + b * d) / size, (b * c - a * d) / size)
+    quotient = lax.complex((a * c + b * d) / size, (b * c - a * d) / size)
+    vanishes = _is_infinite(w) & (lax.max(lax.abs(a), lax.abs(b)) < jnp.inf)
+    return jnp.where(vanishes, jnp.zeros((), quotient.dtype), quotient)
+
+
+def _is_infinite(z):
+    return lax.max(lax.abs(lax.real(z)), lax.abs(lax.imag(z))) == jnp.inf
 
 
 def size(z):

@@ -441,7 +441,7 @@ def _held(x: np.ndarray) -> np.ndarray:
 
 def _from_consumer(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """An input of a consumer as the function takes it."""
-    return tf.complex(x[..., 0], x[..., 1]) if dtype.is_complex else tf.cast(x, dtype)
+    return pairs.leave(x) if dtype.is_complex else tf.cast(x, dtype)
 
 
 def _to_consumer(x: tf.Tensor) -> tf.Tensor:

@@ -18,6 +18,8 @@ from lowering.registry import Trait, facts
 from lowering.targets import Mode
 
 _PARTS = "parts of pairs"
+# The highest rank of the kernels that take pairs apart.
+_MAX_RANK = 5
 
 
 def has_pairs(eqn: jex_core.JaxprEqn) -> bool:
@@ -41,7 +43,15 @@ def parts(x: Value) -> tuple[Value, Value]:
         known = memo.of_graph().get(_PARTS, {}).get(id(x))
         if known is not None:
             return known[1]
-    first, second = tf.raw_ops.Unpack(value=x, num=2, axis=-1)
+    sizes = x.shape[:-1]
+    if len(sizes) < _MAX_RANK or not sizes.is_fully_defined():
+        first, second = tf.raw_ops.Unpack(value=x, num=2, axis=-1)
+        return first, second
+    flat = move("Reshape", x, integers([sizes.num_elements(), 2]))
+    first, second = (
+        move("Reshape", part, integers(sizes.as_list()))
+        for part in tf.raw_ops.Unpack(value=flat, num=2, axis=-1)
+    )
     return first, second
 
 

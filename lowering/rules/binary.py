@@ -278,7 +278,13 @@ def pow_(ctx, x, y):
     return cast(emit("Pow", x, cast(tensor(y), x.dtype)), dtype)
 
 
-@rule("pow", target=TFJS, dtypes=dtypes.FLOAT, keep_constants=True)
+@decomposition("pow", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
+def pow_low_precision(x, y):
+    wide = lax.pow(x.astype(np.float32), y.astype(x.dtype).astype(np.float32))
+    return wide.astype(x.dtype)
+
+
+@rule("pow", target=TFJS, dtypes=(np.float32,), keep_constants=True)
 def pow_tfjs(ctx, x, y):
     """In JavaScript the infinite powers of 1 and -1 are NaN."""
     power = pow_(ctx, x, y)

@@ -2,11 +2,14 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
 from lowering.ops import bitcast, cast, constant, dtypes
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER
 from lowering.tensors import movement
 
 
@@ -16,6 +19,12 @@ def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
     x = cast(_range(ctx.size(shape[dimension])), dtypes.to_tf(dtype))
     x = movement.reshape(ctx, x, [shape[dimension]] + [1] * (len(shape) - dimension - 1))
     return movement.broadcast(ctx, x, shape)
+
+
+@decomposition("iota", target=CONSUMER, dtypes=dtypes.COMPLEX)
+def iota_of_pairs(*dyn_shape, dtype, shape, dimension, **_):
+    real = lax.broadcasted_iota(np.float32, shape, dimension)
+    return lax.complex(real, jnp.zeros(shape, np.float32))
 
 
 @rule("empty", "empty2", "create_linear")
