@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -27,7 +27,7 @@ def run_jax(case: Case, expected: pathlib.Path) -> Row:
     """Traces a model with JAX, and writes what it computes to a file, for `run_converter`."""
     try:
         program = trace(case)
-        arrays = {
+        arrays: dict[str, Any] = {
             f"{sample}_{i}": y
             for sample, results in enumerate(program.expected())
             for i, y in enumerate(results)

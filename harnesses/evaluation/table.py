@@ -65,9 +65,9 @@ def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
             if converter == name and not row.ok:
                 key = name, row.message
                 anchors.setdefault(key, f"{name}-{len(anchors) + 1}")
-                shape = ", ".join(case.symbolic) or "static"
+                dimensions = ", ".join(case.symbolic) or "static"
                 where.setdefault(key, []).append(
-                    f"{case.model} ({case.size}, {shape}, JAX {version})"
+                    f"{case.model} ({case.size}, {dimensions}, JAX {version})"
                 )
 
     def link(row: Row, text: str) -> str:

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +46,10 @@ def _convert(program: Program, folder: pathlib.Path) -> Run:
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         with tempfile.TemporaryDirectory() as exchange:
             given, returned = pathlib.Path(exchange, "x.npz"), pathlib.Path(exchange, "y.npz")
-            np.savez(given, **{f"x{i}": x for i, x in enumerate(inputs)})
-            command = [sys.executable, "-c", _LOADER, folder / "model", given, returned]
+            named: dict[str, Any] = {f"x{i}": x for i, x in enumerate(inputs)}
+            np.savez(given, **named)
+            files = map(str, (folder / "model", given, returned))
+            command = [sys.executable, "-c", _LOADER, *files]
             ended = subprocess.run(command, capture_output=True, text=True)
             if ended.returncode:
                 raise RuntimeError(ended.stderr)
