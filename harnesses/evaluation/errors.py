@@ -19,12 +19,13 @@ _PATHS = re.compile(
     rf"(/[^\s:'\"]*/(site|dist)-packages/|{re.escape(str(_ROOT))}/"
     rf"|{re.escape(tempfile.gettempdir())}/[^\s:'\"]*/)"
 )
-_ADDRESSES = re.compile(r" at 0x[0-9a-f]+")
+_NOISE = re.compile(r" at 0x[0-9a-f]+|loc\(.*\): ")
 
 
 def describe(error: BaseException) -> str:
-    """The type and the cropped message of an error."""
-    return f"{type(error).__name__}: {crop(str(error))}"
+    """The type and the cropped message of an error, or of the converter's error behind it."""
+    cause = error.__cause__ or error
+    return f"{type(cause).__name__}: {crop(str(cause))}"
 
 
 def crop(message: str) -> str:
@@ -33,7 +34,7 @@ def crop(message: str) -> str:
     lines = [line for line in lines if line.strip() and not _PLACES.match(line)]
     causes = [i for i, line in enumerate(lines) if line.strip().startswith(_CAUSES)]
     lines = lines[causes[0] if causes else 0 :]
-    kept = [_ADDRESSES.sub("", _PATHS.sub("", line))[:_WIDTH] for line in lines[:_LINES]]
+    kept = [_NOISE.sub("", _PATHS.sub("", line))[:_WIDTH] for line in lines[:_LINES]]
     if len(lines) > _LINES:
         kept.append(f"... ({len(lines) - _LINES} more lines)")
     return "\n".join(kept)

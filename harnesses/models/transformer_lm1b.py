@@ -71,7 +71,7 @@ def _model(length: int, past: int, **sizes: int) -> Model:
 
         shapes = jax.eval_shape(all_variables, jax.random.key(0), tokens)["cache"]
         cache = jax.tree.map(fill, shapes)
-        return {"tokens": tokens, "position": np.int32(past), "cache": cache}
+        return {"tokens": tokens, "position": np.array(past, np.int32), "cache": cache}
 
     dimensions = {"batch": 2, "length": length}
     return Model("transformer_lm1b", variables, apply, draw, dimensions, tolerance=1e-4)

@@ -118,6 +118,10 @@ def test_errors_are_cropped():
     assert cropped[-1] == "... (10 more lines)"
     assert crop(f"{tempfile.gettempdir()}/abc/saved is bad") == "saved is bad"
     assert describe(ValueError("no\n\nway")) == "ValueError: no\nway"
+    behind = ValueError('error: loc(callsite("a" at fused["b:", "c"])): it is bad')
+    error = TypeError("the converter failed")
+    error.__cause__ = behind
+    assert describe(error) == "ValueError: error: it is bad"
 
 
 def test_results_are_kept(tmp_path):
