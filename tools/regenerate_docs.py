@@ -25,6 +25,9 @@ import jinja2
 from harnesses import arguments, evidence
 from harnesses.cell import Outcome, Verdict
 from harnesses.database import Database
+from harnesses.evaluation import results
+from harnesses.evaluation.converters import CONVERTERS
+from harnesses.evaluation.table import tables
 from harnesses.evidence import Evidence
 from harnesses.harness import all_harnesses
 from harnesses.selection import Selection
@@ -37,8 +40,10 @@ from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 EVIDENCE = G3DOC / "evidence.json"
 ACCURACY = G3DOC / "accuracy.json"
+MODELS = G3DOC / "convert_models_results.json"
 DOCUMENTS = (
     "accuracy.md",
+    "convert_models_results.md",
     "jax_primitives_coverage.md",
     "no_xla_limitations.md",
     "primitives_with_limited_support.md",
@@ -127,9 +132,13 @@ def render(swept: Mapping[str, Evidence]) -> dict[str, str]:
     environment.filters["thousands"] = lambda n: f"{n:,}"
     environment.filters["dtypes"] = dtype_summary
     rows = coverage(swept)
+    models_evaluated = results.read(MODELS)
     values: dict[str, Any] = {
         "accuracy": json.loads(ACCURACY.read_text()),
+        "converters": list(CONVERTERS.values()),
         "evidence": list(swept.values()),
+        "models_evaluated": list(models_evaluated.values()),
+        "models_tables": tables(models_evaluated),
         "coverage": rows,
         "variants": [variant for variant in VARIANTS if variant != PLAIN],
         "with_status": _group(rows),

@@ -12,16 +12,11 @@ beside the database.
 import argparse
 import collections
 import contextlib
-import os
 import pathlib
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from typing import TextIO
+from collections.abc import Sequence
 
 import jax
-import tqdm
 
 from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
@@ -30,6 +25,7 @@ from harnesses.selection import Selection, SelectionError
 from harnesses.sweep import Catalogue, Report, sweep
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import TARGETS
+from tools.terminal import Progress, standard_error_to, stopped_by_signals
 
 DATABASE = pathlib.Path("sweep.sqlite")
 
@@ -52,10 +48,10 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
-        stop = stack.enter_context(_stopped_by_signals())
-        terminal = stack.enter_context(_standard_error_to(args.database.with_suffix(".log")))
+        stop = stack.enter_context(stopped_by_signals())
+        terminal = stack.enter_context(standard_error_to(args.database.with_suffix(".log")))
 
-        progress = stack.enter_context(contextlib.closing(_Progress(terminal)))
+        progress = stack.enter_context(contextlib.closing(Progress(terminal, "sweep")))
         try:
             report = sweep(
                 selection,
@@ -67,7 +63,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 runs=args.runs,
                 stop=stop,
                 on_start=progress.start,
-                on_results=progress.add,
+                on_results=lambda rows: progress.add(len(rows)),
             )
         except SelectionError as error:
             print(f"error: {error}", file=terminal)
@@ -82,36 +78,6 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
 def _filters(args: argparse.Namespace) -> Sequence[Sequence[str] | None]:
     """What the command selects."""
     return args.primitive, args.dtype, args.mode, args.target, args.device, args.variant
-
-
-class _Progress:
-    """A progress bar, which appears when the number of cells is known."""
-
-    def __init__(self, terminal: TextIO) -> None:
-        self.total = self.done = 0
-        self._terminal = terminal
-        self._bar: tqdm.tqdm | None = None
-
-    def start(self, total: int, done: int) -> None:
-        """Shows the bar, for a number of cells of which some are done."""
-        if done:
-            print(f"continuing an interrupted sweep: {done} of {total} cells are done")
-        self.total, self.done = total, done
-        interval = 0.5 if self._terminal.isatty() else 30
-        self._bar = tqdm.tqdm(
-            total=total, initial=done, unit="cell", mininterval=interval, file=self._terminal
-        )
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Counts the cells of new results as done."""
-        self.done += len(rows)
-        if self._bar is not None:
-            self._bar.update(len(rows))
-
-    def close(self) -> None:
-        """Ends the bar."""
-        if self._bar is not None:
-            self._bar.close()
 
 
 def print_report(report: Report, verbose: bool) -> None:
@@ -165,38 +131,6 @@ def _line(primitive: str, rows: Sequence[Row]) -> tuple[str | int, ...]:
     seconds = sum(row.seconds for row in rows)
     verdicts = [counts[verdict] for verdict in Verdict if verdict != Verdict.NO_VARIANT]
     return (primitive, len(rows), *verdicts, f"{worst:.2g}", f"{seconds:.1f} s")
-
-
-@contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, instead of ending the process."""
-    stop = threading.Event()
-    usual = {
-        number: signal.signal(number, lambda *_: stop.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stop
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _standard_error_to(path: pathlib.Path) -> Iterator[TextIO]:
-    """Redirects the standard error of this process and its workers to a file.
-
-    Yields a stream to the former standard error.
-    """
-    sys.stderr.flush()
-    with os.fdopen(os.dup(2), "w") as terminal:
-        with open(path, "wb") as log:
-            os.dup2(log.fileno(), 2)
-        try:
-            yield terminal
-        finally:
-            sys.stderr.flush()
-            os.dup2(terminal.fileno(), 2)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -1,5 +1,5 @@
 """Whole neural networks, as a user would convert them. Other harnesses test single primitives."""
 
-from harnesses.models.registry import NAMES, Model, load
+from harnesses.models.registry import NAMES, SIZES, Model, load
 
-__all__ = ["NAMES", "Model", "load"]
+__all__ = ["NAMES", "SIZES", "Model", "load"]

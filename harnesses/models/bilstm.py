@@ -2,20 +2,16 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
-from harnesses.models.transformer import PADDING, VOCABULARY, make_tokens
-
-_LENGTH = 20
+from harnesses.models.transformer import PADDING, VOCABULARY, draw_tokens
 
 
 class BiLSTM(nn.Module):
     """Returns logits of the classes, [batch, classes]."""
 
-    features: int = 32
+    features: int
     classes: int = 2
 
     @nn.compact
@@ -30,17 +26,13 @@ class BiLSTM(nn.Module):
         return nn.Dense(self.classes)(jnp.einsum("bl,blf->bf", weights, x))
 
 
-_bilstm = BiLSTM()
+def _model(length: int, **sizes: int) -> Model:
+    network = BiLSTM(**sizes)
+    dimensions = {"batch": 2, "length": length}
+    return Model("bilstm", network.init, network.apply, draw_tokens, dimensions)
 
 
-def init(seed: int) -> dict:
-    """Returns the variables."""
-    return random_parameters(_bilstm.init, make_inputs(0, 1), seed=seed)
-
-
-def make_inputs(seed: int, batch: int) -> np.ndarray:
-    """Returns tokens, int32 [batch, 20]; zero after the end of a sentence."""
-    return make_tokens(seed, batch, _LENGTH)
-
-
-MODEL = Model("bilstm", init, _bilstm.apply, make_inputs)
+MODELS = {
+    "small": _model(7, features=8),
+    "realistic": _model(40, features=256),
+}

@@ -1,20 +1,16 @@
-"""An LSTM that reads 40 steps in one `lax.scan`."""
+"""An LSTM that reads a sequence in one `lax.scan`."""
 
 import jax
 import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
-
-_STEPS = 40
-_FEATURES = 128
 
 
 class LSTM(nn.Module):
     """Returns the hidden states, [batch, steps, hidden], and logits computed from the last one."""
 
-    hidden: int = 256
+    hidden: int
     classes: int = 10
 
     @nn.compact
@@ -23,18 +19,17 @@ class LSTM(nn.Module):
         return states, nn.Dense(self.classes)(states[:, -1])
 
 
-_lstm = LSTM()
+def _model(length: int, features: int, hidden: int) -> Model:
+    network = LSTM(hidden)
+
+    def draw(rng: np.random.Generator, batch: int, length: int) -> np.ndarray:
+        """Returns sequences, float32 [batch, length, features]."""
+        return rng.normal(size=(batch, length, features)).astype(np.float32)
+
+    return Model("lstm", network.init, network.apply, draw, {"batch": 2, "length": length})
 
 
-def init(seed: int) -> dict:
-    """Returns the variables."""
-    return random_parameters(_lstm.init, make_inputs(0, 1), seed=seed)
-
-
-def make_inputs(seed: int, batch: int) -> np.ndarray:
-    """Returns sequences, float32 [batch, 40, 128]."""
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(batch, _STEPS, _FEATURES)).astype(np.float32)
-
-
-MODEL = Model("lstm", init, _lstm.apply, make_inputs)
+MODELS = {
+    "small": _model(5, features=6, hidden=8),
+    "realistic": _model(40, features=128, hidden=256),
+}

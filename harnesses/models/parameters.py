@@ -43,7 +43,7 @@ def _draw(rng: np.random.Generator, path: tuple, spec: jax.ShapeDtypeStruct) -> 
             value = rng.uniform(0.5, 1.5, size=shape)
         case "bias" | "mean":
             value = 0.1 * rng.normal(size=shape)
-        case "embedding":
+        case name if name.endswith("embedding"):
             value = rng.normal(size=shape)
         case name:
             raise ValueError(f"no distribution is known for the parameter {name!r} of {names}")

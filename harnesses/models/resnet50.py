@@ -1,15 +1,13 @@
 """ResNet-50 in inference mode, after He et al., "Deep Residual Learning for Image Recognition"."""
 
 import functools
+from typing import Any
 
 import jax
 import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
-
-_SIZE = 96
 
 
 class Bottleneck(nn.Module):
@@ -53,17 +51,18 @@ class ResNet(nn.Module):
         return nn.Dense(self.classes)(x.mean(axis=(1, 2)))
 
 
-_resnet = ResNet()
+def _draw(rng: np.random.Generator, batch: int, height: int, width: int) -> np.ndarray:
+    """Returns images, float32 [batch, height, width, 3]."""
+    return rng.normal(size=(batch, height, width, 3)).astype(np.float32)
 
 
-def init(seed: int) -> dict:
-    """Returns the variables: weights in "params", statistics in "batch_stats"."""
-    return random_parameters(_resnet.init, make_inputs(0, 1), seed=seed)
+def _model(batch: int, pixels: int, **sizes: Any) -> Model:
+    network = ResNet(**sizes)
+    dimensions = {"batch": batch, "height": pixels, "width": pixels}
+    return Model("resnet50", network.init, network.apply, _draw, dimensions, tolerance=1e-4)
 
 
-def make_inputs(seed: int, batch: int) -> np.ndarray:
-    """Returns images, float32 [batch, 96, 96, 3]."""
-    return np.random.default_rng(seed).normal(size=(batch, _SIZE, _SIZE, 3)).astype(np.float32)
-
-
-MODEL = Model("resnet50", init, _resnet.apply, make_inputs, tolerance=1e-4)
+MODELS = {
+    "small": _model(2, 32, stage_sizes=(2, 1, 1, 1), features=4, classes=10),
+    "realistic": _model(1, 224),
+}

@@ -5,11 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
 
 _VOCABULARY = 16
-_SOURCE_LENGTH, _TARGET_LENGTH = 12, 8
 
 
 class DecoderStep(nn.Module):
@@ -28,7 +26,8 @@ class DecoderStep(nn.Module):
 class Seq2Seq(nn.Module):
     """Returns the logits of the target tokens, [batch, length, vocabulary], and the tokens."""
 
-    hidden: int = 64
+    hidden: int
+    target_length: int
 
     @nn.compact
     def __call__(self, tokens: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -38,7 +37,7 @@ class Seq2Seq(nn.Module):
             DecoderStep,
             variable_broadcast="params",
             split_rngs={"params": False},
-            length=_TARGET_LENGTH,
+            length=self.target_length,
             out_axes=1,
         )
         start = jnp.zeros(tokens.shape[0], jnp.int32)
@@ -46,26 +45,28 @@ class Seq2Seq(nn.Module):
         return logits, jnp.argmax(logits, axis=-1)
 
 
-_seq2seq = Seq2Seq()
+def _model(length: int, **sizes: int) -> Model:
+    network = Seq2Seq(**sizes)
+
+    def variables(key: jax.Array, inputs: dict) -> dict:
+        return network.init(key, inputs["tokens"], inputs["lengths"])
+
+    def apply(params: dict, inputs: dict) -> tuple[jax.Array, jax.Array]:
+        return network.apply(params, inputs["tokens"], inputs["lengths"])
+
+    dimensions = {"batch": 2, "length": length}
+    return Model("seq2seq_lstm", variables, apply, _draw, dimensions)
 
 
-def _apply(params: dict, inputs: dict) -> tuple[jax.Array, jax.Array]:
-    return _seq2seq.apply(params, inputs["tokens"], inputs["lengths"])
-
-
-def init(seed: int) -> dict:
-    """Returns the variables."""
-    inputs = make_inputs(0, 1)
-    return random_parameters(_seq2seq.init, inputs["tokens"], inputs["lengths"], seed=seed)
-
-
-def make_inputs(seed: int, batch: int) -> dict[str, np.ndarray]:
-    """Returns "tokens", int32 [batch, 12], and their valid "lengths", int32 [batch]."""
-    rng = np.random.default_rng(seed)
+def _draw(rng: np.random.Generator, batch: int, length: int) -> dict[str, np.ndarray]:
+    """Returns "tokens", int32 [batch, length], and their valid "lengths", int32 [batch]."""
     return {
-        "tokens": rng.integers(_VOCABULARY, size=(batch, _SOURCE_LENGTH), dtype=np.int32),
-        "lengths": rng.integers(1, _SOURCE_LENGTH + 1, size=batch, dtype=np.int32),
+        "tokens": rng.integers(_VOCABULARY, size=(batch, length), dtype=np.int32),
+        "lengths": rng.integers(1, length + 1, size=batch, dtype=np.int32),
     }
 
 
-MODEL = Model("seq2seq_lstm", init, _apply, make_inputs)
+MODELS = {
+    "small": _model(5, hidden=8, target_length=4),
+    "realistic": _model(24, hidden=256, target_length=16),
+}

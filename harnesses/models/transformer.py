@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
 
 PADDING = 0
 VOCABULARY = 1000
-LENGTH = 64
+# The number of positions that there are embeddings of.
+POSITIONS = 128
 
 
 class MLP(nn.Module):
@@ -27,13 +27,11 @@ class Embed(nn.Module):
     """Embeds tokens and positions: maps int32 [batch, length] to [batch, length, features]."""
 
     features: int
-    vocabulary: int = VOCABULARY
 
     @nn.compact
     def __call__(self, tokens: jax.Array) -> jax.Array:
-        length = tokens.shape[1]
-        words = nn.Embed(self.vocabulary, self.features)(tokens)
-        return words + nn.Embed(length, self.features)(jnp.arange(length))
+        words = nn.Embed(VOCABULARY, self.features)(tokens)
+        return words + nn.Embed(POSITIONS, self.features)(jnp.arange(tokens.shape[1]))
 
 
 class EncoderLayer(nn.Module):
@@ -43,7 +41,7 @@ class EncoderLayer(nn.Module):
     hidden: int
 
     @nn.compact
-    def __call__(self, x: jax.Array, mask: jax.Array) -> jax.Array:
+    def __call__(self, x: jax.Array, mask: jax.Array | None = None) -> jax.Array:
         x += nn.MultiHeadDotProductAttention(self.heads)(nn.LayerNorm()(x), mask=mask)
         return x + MLP(self.hidden)(nn.LayerNorm()(x))
 
@@ -51,10 +49,10 @@ class EncoderLayer(nn.Module):
 class Encoder(nn.Module):
     """An encoder of `layers` layers that does not attend to padding."""
 
-    layers: int = 6
-    features: int = 256
-    heads: int = 8
-    hidden: int = 1024
+    layers: int
+    features: int
+    heads: int
+    hidden: int
 
     @nn.compact
     def __call__(self, tokens: jax.Array) -> jax.Array:
@@ -66,22 +64,22 @@ class Encoder(nn.Module):
         return nn.LayerNorm()(x)
 
 
-def make_tokens(seed: int, batch: int, length: int = LENGTH) -> np.ndarray:
+def draw_tokens(rng: np.random.Generator, batch: int, length: int) -> np.ndarray:
     """Returns sentences of different lengths, int32 [batch, length], padded at the end."""
-    rng = np.random.default_rng(seed)
     tokens = rng.integers(1, VOCABULARY, size=(batch, length))
-    lengths = rng.integers(length // 2, length + 1, size=(batch, 1))
+    lengths = rng.integers((length + 1) // 2, length + 1, size=(batch, 1))
     return np.where(np.arange(length) < lengths, tokens, PADDING).astype(np.int32)
 
 
-def make_model(name: str = "transformer", **sizes: int) -> Model:
-    """Returns an encoder with the given sizes, the attributes of `Encoder`."""
+def _model(length: int, **sizes: int) -> Model:
     encoder = Encoder(**sizes)
+    dimensions = {"batch": 2, "length": length}
+    return Model(
+        "transformer", encoder.init, encoder.apply, draw_tokens, dimensions, tolerance=1e-4
+    )
 
-    def init(seed: int) -> dict:
-        return random_parameters(encoder.init, make_tokens(0, 1), seed=seed)
 
-    return Model(name, init, encoder.apply, make_tokens, tolerance=1e-4)
-
-
-MODEL = make_model()
+MODELS = {
+    "small": _model(6, layers=2, features=16, heads=2, hidden=32),
+    "realistic": _model(64, layers=6, features=256, heads=8, hidden=1024),
+}

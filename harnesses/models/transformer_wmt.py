@@ -4,14 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
-from harnesses.models.transformer import MLP, PADDING, VOCABULARY, Embed, Encoder, make_tokens
+from harnesses.models.transformer import MLP, PADDING, VOCABULARY, Embed, Encoder, draw_tokens
 
-_LENGTH = 12
 # Tokens less than this end a sentence. With random parameters all tokens are equally likely, so
 # with one end token few sentences would end.
 _NUM_END_TOKENS = 100
@@ -20,9 +17,9 @@ _NUM_END_TOKENS = 100
 class Translator(nn.Module):
     """Encodes the source once and predicts the target from it, both int32 [batch, length]."""
 
-    layers: int = 2
-    features: int = 64
-    heads: int = 4
+    layers: int
+    features: int
+    heads: int
 
     def setup(self) -> None:
         """Creates the encoder and the decoder, which are called separately."""
@@ -61,50 +58,55 @@ class Decoder(nn.Module):
         return nn.Dense(VOCABULARY)(nn.LayerNorm()(x))
 
 
-_translator = Translator()
+def _model(source_length: int, target_length: int, **sizes: int) -> Model:
+    translator = Translator(**sizes)
 
+    def variables(key: jax.Array, source: jax.Array) -> dict:
+        return translator.init(key, source, source)
 
-def _apply(params: dict, source: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Translates greedily; returns the tokens, their logits, and the number of steps."""
-    batch = source.shape[0]
-    encoded = _translator.apply(params, source, method="encode")
+    def apply(params: dict, source: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Translates greedily; returns the tokens, their logits, and the number of steps."""
+        batch = source.shape[0]
+        encoded = translator.apply(params, source, method="encode")
 
-    def unfinished(carry: tuple) -> jax.Array:
-        step, _, _, ended = carry
-        return (step < _LENGTH - 1) & ~ended.all()
+        def unfinished(carry: tuple) -> jax.Array:
+            step, _, _, ended = carry
+            return (step < target_length - 1) & ~ended.all()
 
-    def write(carry: tuple) -> tuple:
-        step, target, scores, ended = carry
-        logits = _translator.apply(params, encoded, source, target, method="decode")
-        logits = jax.lax.dynamic_index_in_dim(logits, step, axis=1, keepdims=False)
-        token = jnp.where(ended, PADDING, jnp.argmax(logits, axis=-1))
-        return (
-            step + 1,
-            target.at[:, step + 1].set(token),
-            scores.at[:, step].set(logits),
-            ended | (token < _NUM_END_TOKENS),
+        def write(carry: tuple) -> tuple:
+            step, target, scores, ended = carry
+            logits = translator.apply(params, encoded, source, target, method="decode")
+            logits = jax.lax.dynamic_index_in_dim(logits, step, axis=1, keepdims=False)
+            token = jnp.where(ended, PADDING, jnp.argmax(logits, axis=-1))
+            return (
+                step + 1,
+                target.at[:, step + 1].set(token),
+                scores.at[:, step].set(logits),
+                ended | (token < _NUM_END_TOKENS),
+            )
+
+        start: tuple[Any, ...] = (
+            0,
+            jnp.zeros((batch, target_length), jnp.int32),
+            jnp.zeros((batch, target_length, VOCABULARY), jnp.float32),
+            jnp.zeros(batch, bool),
         )
+        steps, target, scores, _ = jax.lax.while_loop(unfinished, write, start)
+        return target, scores, steps
 
-    start: tuple[Any, ...] = (
-        0,
-        jnp.zeros((batch, _LENGTH), jnp.int32),
-        jnp.zeros((batch, _LENGTH, VOCABULARY), jnp.float32),
-        jnp.zeros(batch, bool),
+    return Model(
+        "transformer_wmt",
+        variables,
+        apply,
+        draw_tokens,
+        {"batch": 2, "length": source_length},
+        tolerance=1e-4,
+        # JAX cannot differentiate a while loop in reverse mode.
+        differentiable=False,
     )
-    steps, target, scores, _ = jax.lax.while_loop(unfinished, write, start)
-    return target, scores, steps
 
 
-def init(seed: int) -> dict:
-    """Returns the variables."""
-    source = make_inputs(0, 1)
-    return random_parameters(_translator.init, source, source, seed=seed)
-
-
-def make_inputs(seed: int, batch: int) -> np.ndarray:
-    """Returns the tokens of the source, int32 [batch, 12]; zero after the end of a sentence."""
-    return make_tokens(seed, batch, _LENGTH)
-
-
-# JAX cannot differentiate a while loop in reverse mode.
-MODEL = Model("transformer_wmt", init, _apply, make_inputs, tolerance=1e-4, differentiable=False)
+MODELS = {
+    "small": _model(6, 5, layers=1, features=16, heads=2),
+    "realistic": _model(32, 32, layers=4, features=256, heads=8),
+}

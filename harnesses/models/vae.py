@@ -1,21 +1,18 @@
-"""A variational autoencoder of 28x28 images; the converted function draws the random noise."""
+"""A variational autoencoder of images; the converted function draws the random noise."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from harnesses.models.parameters import random_parameters
 from harnesses.models.registry import Model
-
-_PIXELS = 28 * 28
 
 
 class VAE(nn.Module):
     """Returns logits of the reconstruction, and mean and log-variance of the latents."""
 
-    hidden: int = 256
-    latents: int = 20
+    hidden: int
+    latents: int
 
     @nn.compact
     def __call__(self, images: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
@@ -27,27 +24,27 @@ class VAE(nn.Module):
         return nn.Dense(images.shape[-1])(z), mean, log_variance
 
 
-_vae = VAE()
+def _model(pixels: int, **sizes: int) -> Model:
+    network = VAE(**sizes)
+
+    def variables(key: jax.Array, inputs: dict) -> dict:
+        return network.init(key, inputs["images"], jax.random.key(0))
+
+    def apply(params: dict, inputs: dict) -> tuple[jax.Array, ...]:
+        key = jax.random.wrap_key_data(inputs["key"], impl="threefry2x32")
+        return network.apply(params, inputs["images"], key)
+
+    def draw(rng: np.random.Generator, batch: int) -> dict[str, np.ndarray]:
+        """Returns "images", float32 [batch, pixels], and "key", data of a PRNG key, uint32 [2]."""
+        return {
+            "images": rng.uniform(size=(batch, pixels)).astype(np.float32),
+            "key": rng.integers(2**32, size=2, dtype=np.uint32),
+        }
+
+    return Model("vae", variables, apply, draw, {"batch": 2})
 
 
-def _apply(params: dict, inputs: dict) -> tuple[jax.Array, ...]:
-    key = jax.random.wrap_key_data(inputs["key"], impl="threefry2x32")
-    return _vae.apply(params, inputs["images"], key)
-
-
-def init(seed: int) -> dict:
-    """Returns the variables."""
-    images = make_inputs(0, 1)["images"]
-    return random_parameters(_vae.init, images, jax.random.key(0), seed=seed)
-
-
-def make_inputs(seed: int, batch: int) -> dict[str, np.ndarray]:
-    """Returns "images", float32 [batch, 784], and "key", the data of a PRNG key, uint32 [2]."""
-    rng = np.random.default_rng(seed)
-    return {
-        "images": rng.uniform(size=(batch, _PIXELS)).astype(np.float32),
-        "key": rng.integers(2**32, size=2, dtype=np.uint32),
-    }
-
-
-MODEL = Model("vae", init, _apply, make_inputs)
+MODELS = {
+    "small": _model(8 * 8, hidden=16, latents=3),
+    "realistic": _model(28 * 28, hidden=256, latents=20),
+}

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import lowering
 from harnesses import models
+from harnesses.models import symbolic
 from tests.helpers import MODES, in_mode, op_counts
 
 TARGETS = ("tf", "xla")
@@ -69,11 +70,14 @@ class Case(NamedTuple):
 
 @functools.cache
 def make_case(name: str) -> Case:
-    model = models.load(name)
-    batch = 1 if model.name == "resnet50" else 2
-    params, inputs = model.init(0), model.make_inputs(1, batch)
-    expected = jax.tree.leaves(jax.jit(model.apply)(params, inputs))
-    return Case(model, params, inputs, [np.asarray(leaf) for leaf in expected])
+    model = models.load(name, "small")
+    params, inputs = model.init(0), model.make_inputs(1)
+    return Case(model, params, inputs, by_jax(model, params, inputs))
+
+
+def by_jax(model: models.Model, params: Any, inputs: Any) -> list[np.ndarray]:
+    """What JAX computes, as a flat list."""
+    return list(map(np.asarray, jax.tree.leaves(jax.jit(model.apply)(params, inputs))))
 
 
 @pytest.fixture(params=models.NAMES)
@@ -134,6 +138,35 @@ def test_same_as_jax(case, target, mode):
     function = in_mode(function, mode)
     params, inputs = jax.tree.map(tf.constant, (case.params, case.inputs))
     assert_same(case, jax.tree.leaves(function(params, inputs)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_symbolic_shapes(case, target):
+    """With as many symbolic dimensions as JAX can trace, a graph computes inputs of two sizes."""
+    traced = [m for choice in symbolic.choices(case.model) if (m := multiples(case, choice))]
+    chosen = max(traced, key=len)
+    shapes = symbolic.shapes(case.model, chosen)
+    converted = lowering.convert(case.model.apply, target=target, polymorphic_shapes=[None, shapes])
+    inputs_specs = jax.tree.map(
+        lambda x: tf.TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype),
+        symbolic.specs(case.model, chosen),
+    )
+    function = tf.function(lambda inputs: converted(case.params, inputs), autograph=False)
+    concrete = function.get_concrete_function(inputs_specs)
+    for extra in (0, 1):
+        sizes = {name: case.model.dimensions[name] + extra * m for name, m in chosen.items()}
+        inputs = case.model.make_inputs(2, **sizes)
+        of_size = case._replace(inputs=inputs, expected=by_jax(case.model, case.params, inputs))
+        flat = jax.tree.leaves(concrete(jax.tree.map(tf.constant, inputs)))
+        assert_same(of_size, flat)
+
+
+def multiples(case: Case, choice: tuple[str, ...]) -> dict[str, int] | None:
+    """The dimensions of a choice with what they are multiples of, if JAX can trace the model."""
+    try:
+        return symbolic.trace(case.model, choice)
+    except Exception:
+        return None
 
 
 @pytest.mark.parametrize("case", GRADIENTS, indirect=True)

@@ -1,0 +1,18 @@
+"""TensorFlow without XLA."""
+
+import pathlib
+
+from harnesses.evaluation.converters.converter import Converter, Run
+from harnesses.evaluation.converters.xla import to_graph
+from harnesses.evaluation.program import Program
+
+
+def _convert(program: Program, _: pathlib.Path) -> Run:
+    return to_graph(program, "tf")
+
+
+CONVERTER = Converter(
+    "no xla",
+    "`lowering.convert` with the target `tf`, whose ops need no XLA; TensorFlow runs the graph.",
+    _convert,
+)

@@ -1,0 +1,142 @@
+"""The results as the document shows them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from harnesses.evaluation.converters import CONVERTERS
+from harnesses.evaluation.program import Case
+from harnesses.evaluation.results import JAX, Evaluated, Row
+from harnesses.models import SIZES
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A line of a table.
+
+    Attributes:
+      model: the name of the model.
+      shape: its symbolic dimensions, as JAX traces them.
+      cells: the text of each cell.
+    """
+
+    model: str
+    shape: str
+    cells: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """An error, and where it came.
+
+    Attributes:
+      anchor: the name that cells link to.
+      converter: the title of the converter, or of JAX.
+      message: the error.
+      cases: the size, the model, its shape and the version of JAX, each time.
+    """
+
+    anchor: str
+    converter: str
+    message: str
+    cases: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """What the document is made of: the lines by size of model, and the failures."""
+
+    lines: Mapping[str, Sequence[Line]]
+    failures: Sequence[Failure]
+
+
+def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
+    """The tables of the results of all versions of JAX."""
+    rows = {
+        (row.case, row.converter, version): row
+        for version, e in evaluated.items()
+        for row in e.rows.values()
+    }
+    cases = list(dict.fromkeys(case for case, _, _ in rows))
+    cases.sort(key=lambda case: (case.model, len(case.symbolic)))
+    anchors: dict[tuple[str, str], str] = {}
+    where: dict[tuple[str, str], list[str]] = {}
+    for name in (JAX, *CONVERTERS):
+        for (case, converter, version), row in rows.items():
+            if converter == name and not row.ok:
+                key = name, row.message
+                anchors.setdefault(key, f"{name}-{len(anchors) + 1}")
+                dimensions = ", ".join(case.symbolic) or "static"
+                where.setdefault(key, []).append(
+                    f"{case.model} ({case.size}, {dimensions}, JAX {version})"
+                )
+
+    def link(row: Row, text: str) -> str:
+        return f"[{text}](#{anchors[row.converter, row.message]})"
+
+    def cell(case: Case, converter: str) -> str:
+        by_text: dict[str, list[str]] = {}
+        passed = []
+        for version in evaluated:
+            jax, row = rows.get((case, JAX, version)), rows.get((case, converter, version))
+            if jax is not None and not jax.ok:
+                text = link(jax, "NO (JAX)")
+            elif row is None:
+                text = "–"
+            elif row.ok:
+                text = "YES"
+                passed.append(row)
+            else:
+                text = link(row, "NO")
+            by_text.setdefault(text, []).append(version)
+        if "–" in by_text and len(by_text) > 1:
+            del by_text["–"]
+        texts = [
+            text if len(by_text) == 1 else f"{text} (JAX {', '.join(versions)})"
+            for text, versions in by_text.items()
+        ]
+        return "<br>".join([*texts, *_figures(passed)])
+
+    def shape(case: Case) -> str:
+        found = (rows.get((case, JAX, version)) for version in evaluated)
+        traced = next((row for row in found if row is not None and row.ok), None)
+        multiples = traced.multiples if traced else dict.fromkeys(case.symbolic, 1)
+        terms = [name if m == 1 else f"{m}\\*{name}" for name, m in multiples.items()]
+        return ", ".join(terms) or "static"
+
+    return Tables(
+        lines={
+            size: [
+                Line(case.model, shape(case), [cell(case, name) for name in CONVERTERS])
+                for case in cases
+                if case.size == size
+            ]
+            for size in SIZES
+        },
+        failures=[
+            Failure(
+                anchor,
+                "JAX" if name == JAX else CONVERTERS[name].name,
+                message,
+                where[name, message],
+            )
+            for (name, message), anchor in anchors.items()
+        ],
+    )
+
+
+def _figures(rows: Sequence[Row]) -> list[str]:
+    """The largest size of file, time and error."""
+    if not rows:
+        return []
+    size = max(row.file_size for row in rows)
+    seconds, error = (max(getattr(row, name) for row in rows) for name in ("seconds", "error"))
+    return [*([_bytes(size)] if size else []), f"{seconds:.1f} s", f"{error:.0e}" if error else "0"]
+
+
+def _bytes(count: float) -> str:
+    """A number of bytes with two digits or more."""
+    for unit in ("B", "kB", "MB"):
+        if count < 999.5:
+            return f"{count:.2g} {unit}" if count < 99.5 else f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.2g} GB"
