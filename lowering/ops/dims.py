@@ -4,7 +4,8 @@ A dimension is a Python int where JAX knows it, and an expression over dimension
 it does not. The values of the variables are int32 scalars taken from the shapes of the arguments.
 """
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.ops import memo, modes
 from lowering.ops.constants import constant, integers
+from lowering.ops.emission import emit
 from lowering.targets import Mode
 
 Size: TypeAlias = int | tf.Tensor
@@ -20,11 +22,18 @@ Size: TypeAlias = int | tf.Tensor
 _OPERATIONS = {
     "add": lambda x, y: x + y,
     "mul": lambda x, y: x * y,
-    "floordiv": lambda x, y: x // y,
-    "mod": lambda x, y: x % y,
+    "floordiv": lambda x, y: _emit_or_compute("FloorDiv", operator.floordiv, x, y),
+    "mod": lambda x, y: _emit_or_compute("FloorMod", operator.mod, x, y),
     "max": lambda x, y: tf.maximum(x, y),
     "min": lambda x, y: tf.minimum(x, y),
 }
+
+
+def _emit_or_compute(op: str, compute: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """An op on integers of which one is a tensor; a consumer may have none for negative ones."""
+    if not isinstance(x, tf.Tensor) and not isinstance(y, tf.Tensor):
+        return compute(x, y)
+    return emit(op, *(z if isinstance(z, tf.Tensor) else constant(z, tf.int32) for z in (x, y)))
 
 
 class Dimensions:
