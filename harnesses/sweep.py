@@ -38,6 +38,7 @@ from harnesses.runs import Runs, RunsInDirectory
 from harnesses.selection import Selection, matches
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
+from lowering.targets import TARGETS
 
 Catalogue = Callable[[], Mapping[str, Harness]]
 
@@ -187,7 +188,7 @@ def unused_limitations(
         for harness in catalogue.values()
         if harness.primitive in limited
         for variant in VARIANTS
-        for c in cell.cells_of(harness, devices=DEVICES, variant=variant)
+        for c in cell.cells_of(harness, targets=tuple(TARGETS), devices=DEVICES, variant=variant)
     }
     return [
         (p, limitation)

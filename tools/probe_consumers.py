@@ -248,7 +248,9 @@ def _of_passes() -> list[list[Example]]:
         [Example(op, {}, [with_infinity, places, update], [False] * 3, tf.float32)]
         for op in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
     ]
-    found = [[bits], [top_k], *scattered, *totals]
+    precise = np.array([1e-4, 0.5, 3e38], np.float32)
+    log1p = Example("Log1p", {}, [precise], [False], tf.float32)
+    found = [[log1p], [bits], [top_k], *scattered, *totals]
     for kind, ops in unary.items():
         operand: np.ndarray = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [operand], [False], tf.as_dtype(kind))] for op in ops]

@@ -1,5 +1,6 @@
 """Limitations of callbacks into Python."""
 
+from limitations.consumers import NO_CALLBACKS
 from limitations.limitation import Limitation
 
 _COMPILED = Limitation(
@@ -10,6 +11,6 @@ _COMPILED = Limitation(
 )
 
 LIMITATIONS = {
-    primitive: (_COMPILED,)
-    for primitive in ("pure_callback", "io_callback", "debug_callback", "debug_print")
+    **dict.fromkeys(("pure_callback", "io_callback"), (_COMPILED, NO_CALLBACKS)),
+    **dict.fromkeys(("debug_callback", "debug_print"), (_COMPILED,)),
 }

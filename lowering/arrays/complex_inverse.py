@@ -55,20 +55,23 @@ def acosh(z: jax.Array) -> jax.Array:
 def atanh(z: jax.Array) -> jax.Array:
     """The inverse of the hyperbolic tangent: -i atan(i z)."""
     z = atanh_argument(z)
-    real, imag = _arc_tangent(-lax.imag(z), lax.real(z))
-    return lax.complex(imag, -real)
+    x, y = lax.real(z), lax.imag(z)
+    real, imag = _arc_tangent(y, x)
+    # That of -y, turned back.
+    return lax.complex(imag, _with_sign(real, _is_negative(y)))
 
 
 def atan(z: jax.Array) -> jax.Array:
     """The arc tangent; its cut is the imaginary axis beyond i."""
     z = atan_argument(z)
-    return lax.complex(*_arc_tangent(lax.real(z), lax.imag(z)))
+    x, y = lax.real(z), lax.imag(z)
+    real, imag = _arc_tangent(x, y)
+    return lax.complex(_with_sign(real, _is_negative(x)), imag)
 
 
-def _arc_tangent(signed_x: jax.Array, signed_y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The parts of the arc tangent; the sign of a zero real part is that of the result."""
-    x, y = lax.abs(signed_x), lax.abs(signed_y)
-    is_left = (signed_x < 0) | (np.float32(1) / signed_x < 0)
+def _arc_tangent(x: jax.Array, signed_y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The size of the real part of the arc tangent, and its imaginary part."""
+    x, y = lax.abs(x), lax.abs(signed_y)
     large, small = lax.max(x, y), lax.min(x, y)
     is_huge = large > _HUGE
     # In a unit that overflows nowhere.
@@ -84,7 +87,7 @@ def _arc_tangent(signed_x: jax.Array, signed_y: jax.Array) -> tuple[jax.Array, j
     along = jnp.where(y >= x, np.float32(1), ratio) / jnp.where(large == 0, np.float32(1), large)
     imag = jnp.where(is_huge, along / (1 + ratio * ratio), imag)
     real = jnp.where(is_huge, np.float32(np.pi / 2), real)
-    return _with_sign(real, is_left), _with_sign(imag, signed_y < 0)
+    return real, _with_sign(imag, signed_y < 0)
 
 
 def _arcs(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -127,6 +130,11 @@ def _arcs_of_moderate(x, y):
     root = lax.sqrt((1 - lax.min(x, np.float32(1))) * (1 + x))
     other = jnp.where(is_flat, y / jnp.where(is_flat, root, np.float32(1)), other)
     return lax.atan2(side, leg), lax.atan2(leg, side), other
+
+
+def _is_negative(x):
+    """Whether numbers have a negative sign; zeros have that of their inverse."""
+    return (x < 0) | (np.float32(1) / x < 0)
 
 
 def _with_sign(size, is_negative):

@@ -146,18 +146,30 @@ def _expm1(x):
 
 @substitute("Log1p")
 def _log1p(x):
-    """log(u) x / (u - 1) of u = 1 + x, rounded, corrects the digits that the sum has lost.
+    """A series in x / (2 + x) near zero, where the sum 1 + x loses digits, and so do some kernels.
 
-    W. Kahan; see HP-15C Advanced Functions Handbook, 1982.
+    The coefficients are those of Sun Microsystems, fdlibm, `s_log1p.c`, 1993, for float32.
     """
-    one = constant(1, x.dtype)
-    u = emit("AddV2", one, x)
-    difference = emit("Sub", u, one)
-    is_exact = emit("LogicalOr", emit("Equal", difference, x), emit("IsInf", u))
-    divisor = emit("SelectV2", emit("Equal", difference, constant(0, x.dtype)), one, difference)
-    corrected = emit("Mul", emit("Log", u), emit("RealDiv", x, divisor))
-    corrected = emit("SelectV2", emit("Equal", u, one), x, corrected)
-    return emit("SelectV2", is_exact, emit("Log", u), corrected)
+    one, two, half = (constant(number, x.dtype) for number in (1, 2, 0.5))
+    s = emit("RealDiv", x, emit("AddV2", two, x))
+    half_square = emit("Mul", half, emit("Mul", x, x))
+    z = emit("Mul", s, s)
+    rest = emit("AddV2", half_square, emit("Mul", z, _horner(_LOG1P, z)))
+    near = emit("Sub", x, emit("Sub", half_square, emit("Mul", s, rest)))
+    is_large = emit("Greater", x, constant(1e9, x.dtype))
+    far = emit(
+        "SelectV2",
+        is_large,
+        _log_of_double(emit("Mul", x, half)),
+        emit("Log", emit("AddV2", one, x)),
+    )
+    middle = emit("Sub", x, constant(0.06, x.dtype))
+    is_near = emit("Less", emit("Abs", middle), constant(0.35, x.dtype))
+    return emit("SelectV2", is_near, near, far)
+
+
+# log((1 + s) / (1 - s)) / s - 2, over s^2, the highest power of s^2 first.
+_LOG1P = (0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693)
 
 
 @substitute("IsInf")
@@ -182,9 +194,15 @@ def _asinh(x):
     root = emit("Sqrt", emit("AddV2", emit("Mul", size, size), one))
     rest = emit("RealDiv", emit("Mul", size, size), emit("AddV2", one, root))
     small = emit("Log1p", emit("AddV2", size, rest))
-    large = emit("AddV2", emit("Log", size), constant(np.log(2), x.dtype))
     is_large = emit("Greater", size, constant(1e9, x.dtype))
+    large = _log_of_double(size)
     return emit("Mul", emit("Sign", x), emit("SelectV2", is_large, large, small))
+
+
+def _log_of_double(x):
+    """log(2 x), of half of x: some kernels give infinity for the largest numbers."""
+    half = emit("Mul", x, constant(0.5, x.dtype))
+    return emit("AddV2", emit("Log", half), constant(2 * np.log(2), x.dtype))
 
 
 @substitute("Acosh")
@@ -193,8 +211,7 @@ def _acosh(x):
     t = emit("Sub", x, one)
     root = emit("Sqrt", emit("AddV2", emit("Mul", t, t), emit("AddV2", t, t)))
     small = emit("Log1p", emit("AddV2", t, root))
-    large = emit("AddV2", emit("Log", x), constant(np.log(2), x.dtype))
-    return emit("SelectV2", emit("Greater", x, constant(1e9, x.dtype)), large, small)
+    return emit("SelectV2", emit("Greater", x, constant(1e9, x.dtype)), _log_of_double(x), small)
 
 
 @substitute("Atanh")

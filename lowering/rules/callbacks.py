@@ -1,6 +1,7 @@
 """Calls back into Python."""
 
 import functools
+import warnings
 from collections.abc import Sequence
 
 import jax.extend.core as jex_core
@@ -44,7 +45,18 @@ def callback(ctx, *operands, **_):
     return tf.nest.flatten(results) if ctx.out_avals else []
 
 
-@rule("pure_callback", "io_callback", "debug_callback", "debug_print", target=CONSUMER, held=True)
+@rule("debug_callback", "debug_print", target=CONSUMER, held=True)
+def debugging_of_consumer(ctx, *operands, **_):
+    """Left out, as a program computes the same without it."""
+    warnings.warn(
+        f"{ctx.eqn.primitive.name} is left out for target {ctx.target.name!r}, whose runtime "
+        "cannot call back into Python",
+        stacklevel=2,
+    )
+    return []
+
+
+@rule("pure_callback", "io_callback", target=CONSUMER, held=True)
 def callback_of_consumer(ctx, *operands, **_):
     ctx.unsupported(
         "its runtime cannot call back into Python", "Leave the callback out of what is exported"

@@ -1,0 +1,57 @@
+"""Limitations of the runtimes of consumers, which several primitives share."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from limitations.limitation import Limitation, Looser
+
+RUNTIME = ("runtime",)
+TFLITE, ONNX, TFJS = ("tflite",), ("onnx",), ("tfjs",)
+ALL = (*TFLITE, *ONNX, *TFJS)
+
+# float16 ends at 65504.
+WITH_HUGE_NUMBERS = ("float32", "bfloat16", "complex64")
+
+
+def has_domain(case: str, params: Mapping[str, Any] | None = None) -> bool:
+    """Whether a case has numbers of all magnitudes, rather than arrays of some shape."""
+    return "shape" not in case
+
+
+def huge_numbers(
+    what: str,
+    dtypes: Collection[str] = WITH_HUGE_NUMBERS,
+    where: Callable[[str, Mapping[str, Any]], bool] = has_domain,
+) -> Limitation:
+    """What XNNPACK computes wrongly for numbers beyond 2^20, or for zero."""
+    return Limitation(
+        f"XNNPACK, by which LiteRT computes float32, {what}.",
+        looser=Looser.MODERATE,
+        dtypes=dtypes,
+        modes=RUNTIME,
+        targets=TFLITE,
+        where=where,
+    )
+
+
+COMPLEX = ("complex64",)
+_LOGARITHMS = "gives infinity for the logarithms of the largest numbers"
+_ANGLES = "loses the digits of angles beyond 2^21, and gives NaN for huge ones"
+LARGE_LOGARITHMS = huge_numbers(_LOGARITHMS)
+LARGE_ANGLES = huge_numbers(_ANGLES)
+# Of complex numbers these functions are made of logarithms and angles.
+LARGE_COMPLEX_LOGARITHMS = huge_numbers(_LOGARITHMS, COMPLEX)
+LARGE_COMPLEX_ANGLES = huge_numbers(_ANGLES, COMPLEX)
+FLUSHED = Limitation(
+    "XLA takes subnormal numbers for zeros in between, where the runtimes keep them: for arguments "
+    "next to the least normal number JAX's result is that of zero.",
+    looser=Looser.MODERATE,
+    modes=RUNTIME,
+    where=lambda case, params: case.startswith("domain_") and "shapes" not in case,
+)
+NO_CALLBACKS = Limitation(
+    "The runtimes of consumers have no Python to call back into.",
+    error="lowering error: .*its runtime cannot call back",
+    modes=("graph", *RUNTIME),
+    targets=ALL,
+)

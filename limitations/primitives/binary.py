@@ -1,0 +1,28 @@
+"""Limitations of arithmetic primitives of two operands."""
+
+from limitations.consumers import ALL, RUNTIME, TFJS
+from limitations.limitation import Limitation, Looser
+
+LIMITATIONS = {
+    "pow": [
+        Limitation(
+            "TF.js's cpu backend casts int32 to float32 without rounding, so that a large exponent "
+            "stays odd.",
+            looser=Looser.MODERATE,
+            dtypes=("float16", "float32"),
+            modes=RUNTIME,
+            targets=TFJS,
+            where=lambda case, params: case.endswith("_int32"),
+        )
+    ],
+    "integer_pow": [
+        Limitation(
+            "A power that underflows is zero, whose sign is left open; its inverse is infinity of "
+            "either sign.",
+            looser=Looser.NAN_REACHES,
+            dtypes=("bfloat16",),
+            modes=RUNTIME,
+            targets=ALL,
+        )
+    ],
+}

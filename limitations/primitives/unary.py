@@ -1,0 +1,34 @@
+"""Limitations of elementwise primitives of one operand."""
+
+from limitations.consumers import (
+    LARGE_ANGLES,
+    LARGE_COMPLEX_ANGLES,
+    LARGE_COMPLEX_LOGARITHMS,
+    LARGE_LOGARITHMS,
+    huge_numbers,
+)
+
+_ROOTS = huge_numbers("takes roots above 2^126 by half as much too large", ("float32", "bfloat16"))
+
+LIMITATIONS = {
+    "sqrt": [_ROOTS],
+    "rsqrt": [
+        huge_numbers(
+            "takes roots above 2^126 by half as much too large, and gives NaN for the inverse of "
+            "the root of zero",
+            ("float16", "bfloat16", "float32"),
+        )
+    ],
+    "log": [LARGE_LOGARITHMS],
+    **dict.fromkeys(("sin", "cos", "tan"), (LARGE_ANGLES,)),
+    **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
+    **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "tanh"), (LARGE_COMPLEX_ANGLES,)),
+    "logistic": [
+        huge_numbers(
+            "gives NaN for the logistic function beyond 2^90",
+            ("float32", "bfloat16"),
+            lambda case, params: case.startswith("domain_"),
+        ),
+        LARGE_COMPLEX_ANGLES,
+    ],
+}
