@@ -15,7 +15,8 @@ from harnesses.cell import Outcome, Verdict
 from harnesses.database import Row, Versions
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN
-from limitations import all_limitations
+from limitations import Limitation, all_limitations
+from lowering.targets import CONSUMERS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,31 +48,45 @@ class Evidence:
         """How many cells there are."""
         return sum(map(self.count, self.cells))
 
-    def count(self, primitive: str, outcome: Outcome | None = None, column: str = "") -> int:
+    def count(
+        self,
+        primitive: str,
+        outcome: Outcome | None = None,
+        column: str = "",
+        dtype: str | None = None,
+    ) -> int:
         """How many cells of a primitive there are.
 
         Args:
           primitive: the name of the primitive.
           outcome: counts only the cells with this outcome.
           column: counts only the columns whose names start with this.
+          dtype: counts only the cells of this dtype.
         """
         chosen = [i for i, name in enumerate(self.columns) if name.startswith(column)]
         return sum(
             counts[i]
-            for by_outcome in self.cells.get(primitive, {}).values()
+            for of_dtype, by_outcome in self.cells.get(primitive, {}).items()
+            if dtype is None or of_dtype == dtype
             for name, counts in by_outcome.items()
             for i in chosen
             if outcome is None or name == outcome
         )
 
 
-def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str]) -> Evidence:
+def condense(
+    versions: Versions,
+    rows: Sequence[Row],
+    primitives: Iterable[str],
+    of_consumers: bool = False,
+) -> Evidence:
     """The evidence of a sweep of everything.
 
     Args:
       versions: the versions that the sweep ran with.
       rows: its results.
       primitives: the primitives that this JAX lowers for the CPU.
+      of_consumers: whether it is of the runtimes of consumers.
     """
     variants = collections.Counter(
         row.variant for row in rows if row.variant != PLAIN and row.verdict != Verdict.NO_VARIANT
@@ -91,7 +106,7 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
             of_primitive[row.limitation] = of_primitive.get(row.limitation, 0) + 1
     return Evidence(
         versions=versions,
-        fingerprint=_fingerprint((row.harness, row.dtype) for row in rows),
+        fingerprint=_fingerprint(((row.harness, row.dtype) for row in rows), of_consumers),
         primitives=sorted(primitives),
         harnesses={primitive: len(harnesses) for primitive, harnesses in names.items()},
         columns=columns,
@@ -101,9 +116,14 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
     )
 
 
-def fingerprint(harnesses: Iterable[Harness]) -> str:
-    """The fingerprint of harnesses and of all limitations."""
-    return _fingerprint((harness.name, harness.dtype_name) for harness in harnesses)
+def fingerprint(harnesses: Iterable[Harness], of_consumers: bool = False) -> str:
+    """The fingerprint of harnesses and of the limitations of consumers, or of all others."""
+    return _fingerprint(((h.name, h.dtype_name) for h in harnesses), of_consumers)
+
+
+def is_of_consumers(limitation: Limitation) -> bool:
+    """Whether a limitation is one of the runtimes of consumers."""
+    return limitation.targets is not None and set(limitation.targets) <= set(CONSUMERS)
 
 
 def read(path: pathlib.Path) -> dict[str, Evidence]:
@@ -128,10 +148,12 @@ def _column(row: Row) -> str:
     return f"{row.target} {row.mode}"
 
 
-def _fingerprint(harnesses: Iterable[tuple[str, str]]) -> str:
+def _fingerprint(harnesses: Iterable[tuple[str, str]], of_consumers: bool) -> str:
     data: list[Any] = [sorted(set(harnesses))]
     for primitive, limitations in sorted(all_limitations().items()):
         for limitation in limitations:
+            if is_of_consumers(limitation) != of_consumers:
+                continue
             fields = dataclasses.asdict(limitation)
             fields["where"] = fields["where"] is not None
             data.append([primitive, fields])

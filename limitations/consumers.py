@@ -47,6 +47,7 @@ FLUSHED = Limitation(
     "next to the least normal number JAX's result is that of zero.",
     looser=Looser.MODERATE,
     modes=RUNTIME,
+    targets=ALL,
     where=lambda case, params: case.startswith("domain_") and "shapes" not in case,
 )
 NO_CALLBACKS = Limitation(

@@ -16,7 +16,7 @@ import contextlib
 import json
 import pathlib
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -24,25 +24,28 @@ import jinja2
 
 from harnesses import arguments, evidence
 from harnesses.cell import Outcome, Verdict
-from harnesses.database import Database
+from harnesses.database import Database, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.table import tables
 from harnesses.evidence import Evidence
 from harnesses.harness import all_harnesses
-from harnesses.selection import Selection
+from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
+from lowering.targets import CONSUMERS
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 EVIDENCE = G3DOC / "evidence.json"
+OF_CONSUMERS = G3DOC / "consumers.json"
 ACCURACY = G3DOC / "accuracy.json"
 MODELS = G3DOC / "convert_models_results.json"
 DOCUMENTS = (
     "accuracy.md",
+    "consumers.md",
     "convert_models_results.md",
     "jax_primitives_coverage.md",
     "no_xla_limitations.md",
@@ -59,6 +62,14 @@ _GROUPS = {
     "float": FLOAT,
     "complex": COMPLEX,
 }
+
+
+# What users call the consumers.
+CONSUMER_NAMES = {"tflite": "TF Lite", "onnx": "ONNX", "tfjs": "TF.js"}
+
+
+class MissingSweepError(ValueError):
+    """A database has no sweep of a kind."""
 
 
 class Coverage(NamedTuple):
@@ -120,8 +131,16 @@ def dtype_summary(dtypes: Collection[str] | None) -> str:
     return ", ".join([*names, *sorted(left)])
 
 
-def render(swept: Mapping[str, Evidence]) -> dict[str, str]:
-    """The documents by file name."""
+def render(
+    swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence] | None = None
+) -> dict[str, str]:
+    """The documents by file name.
+
+    Args:
+      swept: the evidence of each version of JAX.
+      of_consumers: that of the runtimes of consumers; by default the committed one.
+    """
+    of_consumers = evidence.read(OF_CONSUMERS) if of_consumers is None else of_consumers
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(G3DOC / "templates"),
         undefined=jinja2.StrictUndefined,
@@ -142,7 +161,13 @@ def render(swept: Mapping[str, Evidence]) -> dict[str, str]:
         "coverage": rows,
         "variants": [variant for variant in VARIANTS if variant != PLAIN],
         "with_status": _group(rows),
-        "limitations": _limitations(swept),
+        "limitations": _limitations(swept, of_consumers=False),
+        "of_consumers": list(of_consumers.values()),
+        "consumers": CONSUMER_NAMES,
+        "core_dtypes": CORE_DTYPES,
+        "swept_dtypes": lambda e: {d for of_primitive in e.cells.values() for d in of_primitive},
+        "by_primitive": by_primitive(of_consumers.values()),
+        "limitations_of_consumers": _limitations(of_consumers, of_consumers=True),
         "count": lambda primitives, column: sum(
             e.count(primitive, column=column) for e in swept.values() for primitive in primitives
         ),
@@ -160,13 +185,35 @@ def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
     return groups
 
 
-def _limitations(swept: Mapping[str, Evidence]) -> list[tuple[str, Limitation, int]]:
-    """Each limitation with its primitive and the number of cells that it covers."""
+def _limitations(
+    swept: Mapping[str, Evidence], of_consumers: bool
+) -> list[tuple[str, Limitation, int]]:
+    """Each limitation with its primitive and the number of cells that it covers.
+
+    They are those of the runtimes of consumers, or all others.
+    """
     return [
         (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept.values()))
         for p, limitations in sorted(all_limitations().items())
         for limitation in limitations
+        if evidence.is_of_consumers(limitation) == of_consumers
     ]
+
+
+def by_primitive(swept: Iterable[Evidence]) -> dict[str, dict[str, str]]:
+    """For each primitive and consumer its dtypes, with how many cells are equal if not all are."""
+    found: dict[str, dict[str, str]] = {}
+    for primitive in sorted({name for e in swept for name in e.cells}):
+        found[primitive] = {}
+        for consumer in CONSUMER_NAMES:
+            parts = []
+            for dtype in CONSUMER_DTYPES:
+                ran = sum(e.count(primitive, None, f"{consumer} ", dtype) for e in swept)
+                equal = sum(e.count(primitive, Outcome.EQUAL, f"{consumer} ", dtype) for e in swept)
+                if ran:
+                    parts.append(dtype if equal == ran else f"**{dtype} {equal}/{ran}**")
+            found[primitive][consumer] = ", ".join(parts)
+    return found
 
 
 def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str, Evidence]:
@@ -179,17 +226,47 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
         found = [
             sweep
             for per_harness in ("all", "one")
-            for sweep, ran in database.finished(Selection(per_harness=per_harness).as_data())
+            for sweep, ran in database.finished(
+                Selection(per_harness=per_harness, with_consumers=per_harness == "one").as_data()
+            )
+            if ran == versions()
+        ]
+        for sweep in found[:1]:
+            rows = [row for row in database.rows(sweep) if row.target not in CONSUMERS]
+            _check_green(path, rows)
+            new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
+            return {**swept, new.versions.jax: new}
+    raise MissingSweepError(
+        f"{path} has no complete sweep of all harnesses by the versions that now run"
+    )
+
+
+def import_sweep_of_consumers(
+    path: pathlib.Path, swept: Mapping[str, Evidence]
+) -> dict[str, Evidence]:
+    """As `import_sweep`, of a sweep of the runtimes of consumers, at least of the core dtypes."""
+    with contextlib.closing(Database(path)) as database:
+        found = [
+            sweep
+            for dtypes in (CONSUMER_DTYPES, CORE_DTYPES)
+            for sweep, ran in database.finished(Selection.of_consumers(dtypes).as_data())
             if ran == versions()
         ]
         for sweep in found[:1]:
             rows = database.rows(sweep)
-            bad = sum(not Verdict(row.verdict).is_as_expected for row in rows)
-            if bad:
-                raise ValueError(f"the sweep in {path} has {bad} unexpected or stale cells")
-            new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
+            _check_green(path, rows)
+            ran = [row for row in rows if row.verdict != Verdict.NO_VARIANT]
+            new = evidence.condense(versions(), ran, jax_compat.cpu_primitives(), True)
             return {**swept, new.versions.jax: new}
-    raise ValueError(f"{path} has no complete sweep of all harnesses by the versions that now run")
+    raise MissingSweepError(
+        f"{path} has no complete sweep of the runtimes of consumers by the versions that now run"
+    )
+
+
+def _check_green(path: pathlib.Path, rows: Sequence[Row]) -> None:
+    bad = sum(not Verdict(row.verdict).is_as_expected for row in rows)
+    if bad:
+        raise ValueError(f"the sweep in {path} has {bad} unexpected or stale cells")
 
 
 def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[str]:
@@ -206,6 +283,18 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
             f"harnesses or limitations have changed since they were swept with JAX "
             f"{jax.__version__}: run `make sweep` and `make docs ARGS='--database sweep.sqlite'`"
         )
+    of_consumers = evidence.read(OF_CONSUMERS).get(jax.__version__)
+    if of_consumers is not None:
+        dtypes = {dtype for of_primitive in of_consumers.cells.values() for dtype in of_primitive}
+        with jax.enable_x64(True):
+            harnesses = [h for h in all_harnesses().values() if h.dtype_name in dtypes]
+            current = evidence.fingerprint(harnesses, of_consumers=True)
+        if of_consumers.fingerprint != current:
+            problems.append(
+                "harnesses or limitations of consumers have changed since they were swept with JAX "
+                f"{jax.__version__}: run `make sweep ARGS=--consumers` and `make docs "
+                "ARGS='--database sweep.sqlite'`"
+            )
     return problems
 
 
@@ -220,19 +309,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args(argv)
 
-    swept = evidence.read(EVIDENCE)
+    swept, of_consumers = evidence.read(EVIDENCE), evidence.read(OF_CONSUMERS)
     if args.database is not None:
         try:
-            swept = import_sweep(args.database, swept)
+            try:
+                swept = import_sweep(args.database, swept)
+            except MissingSweepError:
+                of_consumers = import_sweep_of_consumers(args.database, of_consumers)
         except ValueError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-    documents = render(swept)
+    documents = render(swept, of_consumers)
     if args.check:
         problems = stale(swept, documents)
         print("\n".join(problems) or "the documents are up to date")
         return 1 if problems else 0
     evidence.write(EVIDENCE, swept)
+    if of_consumers:
+        evidence.write(OF_CONSUMERS, of_consumers)
     for name, text in documents.items():
         (G3DOC / name).write_text(text)
     return 0

@@ -21,7 +21,7 @@ import jax
 from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
 from harnesses.harness import all_harnesses
-from harnesses.selection import Selection, SelectionError
+from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection, SelectionError
 from harnesses.sweep import Catalogue, Report, sweep
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import TARGETS
@@ -45,7 +45,10 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         variants=args.variant or ("*",),
         share=args.variants,
         per_harness=args.per_harness or ("all" if any(_filters(args)) else "one"),
+        with_consumers=args.per_harness != "all" and not any(_filters(args)),
     )
+    if args.consumers:
+        selection = Selection.of_consumers(args.dtype or CONSUMER_DTYPES)
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
         stop = stack.enter_context(stopped_by_signals())
@@ -169,6 +172,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="in which of the selected modes and targets each harness is run: in one of them, in "
         "all, or half of the harnesses in one; by default in all if something is selected, else in "
         "one. Which it is differs from run to run; cells of limitations are always run",
+    )
+    parser.add_argument(
+        "--consumers",
+        action="store_true",
+        help="run all harnesses of dtypes of up to 32 bits, or of those given, by the runtimes of "
+        "all consumers, and nothing else; without filters, a sweep runs those of "
+        f"{', '.join(CORE_DTYPES)} by one of the consumers each",
     )
     parser.add_argument(
         "--workers", type=int, metavar="N", help="number of processes; one per core by default"

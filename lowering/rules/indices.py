@@ -28,7 +28,7 @@ def take(ctx, x, index, *, axis, wraps, clips, fill_value):
 
 def _clipped(index, low, high):
     if isinstance(index, np.ndarray):
-        return np.clip(index, low, high)
+        return np.asarray(np.clip(index, low, high))
     low, high = constant(low, index.dtype), constant(high, index.dtype)
     if kernels.supports("ClipByValue", index.dtype):
         return emit("ClipByValue", index, low, high)
@@ -38,7 +38,7 @@ def _clipped(index, low, high):
 def _from_end(index, size):
     """Negative indices, counted from the end: a remainder where the consumer has one."""
     if isinstance(index, np.ndarray):
-        return index % size
+        return np.asarray(index % size)
     last = constant(size, index.dtype)
     if kernels.supports("FloorMod", index.dtype):
         return emit("FloorMod", index, last)

@@ -18,7 +18,7 @@ def test_all_cells_are_as_expected(tmp_path):
         command += ["--runs", runs]
     subprocess.run(command, check=False)
     database = Database(path)
-    sweeps = dict(database.finished(Selection().as_data()))
+    sweeps = dict(database.finished(Selection(with_consumers=True).as_data()))
     (sweep,) = [sweep for sweep, ran in sweeps.items() if ran == versions()]
     rows = database.rows(sweep)
     database.close()

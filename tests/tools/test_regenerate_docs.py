@@ -49,6 +49,7 @@ def g3doc(tmp_path, monkeypatch) -> pathlib.Path:
     shutil.copytree(regenerate_docs.G3DOC / "templates", tmp_path / "templates")
     monkeypatch.setattr(regenerate_docs, "G3DOC", tmp_path)
     monkeypatch.setattr(regenerate_docs, "EVIDENCE", tmp_path / "evidence.json")
+    monkeypatch.setattr(regenerate_docs, "OF_CONSUMERS", tmp_path / "consumers.json")
     return tmp_path
 
 
