@@ -23,7 +23,7 @@ def huge_numbers(
     dtypes: Collection[str] = WITH_HUGE_NUMBERS,
     where: Callable[[str, Mapping[str, Any]], bool] = has_domain,
 ) -> Limitation:
-    """What XNNPACK computes wrongly for numbers beyond 2^20, or for zero."""
+    """What XNNPACK computes wrongly for numbers beyond 2^16, or for zero."""
     return Limitation(
         f"XNNPACK, by which LiteRT computes float32, {what}.",
         looser=Looser.MODERATE,
@@ -44,7 +44,8 @@ LARGE_COMPLEX_LOGARITHMS = huge_numbers(_LOGARITHMS, COMPLEX)
 LARGE_COMPLEX_ANGLES = huge_numbers(_ANGLES, COMPLEX)
 FLUSHED = Limitation(
     "XLA takes subnormal numbers for zeros in between, where the runtimes keep them: for arguments "
-    "next to the least normal number JAX's result is that of zero.",
+    "next to the least normal number JAX's result is that of zero. For large arguments TensorFlow "
+    "computes in float64, which the runtimes lack.",
     looser=Looser.MODERATE,
     modes=RUNTIME,
     targets=ALL,

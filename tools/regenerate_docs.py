@@ -225,10 +225,12 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
     with contextlib.closing(Database(path)) as database:
         found = [
             sweep
-            for per_harness in ("all", "one")
-            for sweep, ran in database.finished(
-                Selection(per_harness=per_harness, with_consumers=per_harness == "one").as_data()
+            for selection in (
+                Selection(per_harness="all"),
+                Selection(with_consumers=True),
+                Selection(),
             )
+            for sweep, ran in database.finished(selection.as_data())
             if ran == versions()
         ]
         for sweep in found[:1]:
@@ -236,9 +238,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
             _check_green(path, rows)
             new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
             return {**swept, new.versions.jax: new}
-    raise MissingSweepError(
-        f"{path} has no complete sweep of all harnesses by the versions that now run"
-    )
+    raise MissingSweepError(_missing(path))
 
 
 def import_sweep_of_consumers(
@@ -258,8 +258,13 @@ def import_sweep_of_consumers(
             ran = [row for row in rows if row.verdict != Verdict.NO_VARIANT]
             new = evidence.condense(versions(), ran, jax_compat.cpu_primitives(), True)
             return {**swept, new.versions.jax: new}
-    raise MissingSweepError(
-        f"{path} has no complete sweep of the runtimes of consumers by the versions that now run"
+    raise MissingSweepError(_missing(path))
+
+
+def _missing(path: pathlib.Path) -> str:
+    return (
+        f"{path} has no complete sweep of all harnesses, nor one of the runtimes of consumers, by "
+        "the versions that now run"
     )
 
 
