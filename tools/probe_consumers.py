@@ -254,13 +254,13 @@ def _of_passes() -> list[list[Example]]:
     for kind, ops in unary.items():
         operand: np.ndarray = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [operand], [False], tf.as_dtype(kind))] for op in ops]
-    for x, y, ops in binary:
+    for x, y, names in binary:
         found += [
             [
                 Example(op, {}, [x, y], [False, known], tf.as_dtype(x.dtype))
                 for known in (False, True)
             ]
-            for op in ops.split()
+            for op in names.split()
         ]
     return found
 

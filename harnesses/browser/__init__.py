@@ -130,9 +130,9 @@ class Browser:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "model"
             if runtime == "litert":
-                path.write_bytes(tflite.converted({"serving_default": entry}))
+                tflite.write(entry.concrete, path)
             elif runtime == "onnxruntime":
-                path.write_bytes(onnx.converted(entry, onnx.OPSET))
+                onnx.write(entry.concrete, path)
             else:
                 graph_model.write(entry.concrete, path)
             return self.run(runtime, path, inputs, times)

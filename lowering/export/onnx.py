@@ -27,14 +27,13 @@ _FLOAT = tf.float32.as_datatype_enum
 # The number of the dtype in ONNX.
 _BOOL = 9
 
-# The comparisons of ONNX, which take integers from this version on.
+# The comparisons of ONNX.
 _COMPARISONS = {
     "Less": "Less",
     "LessEqual": "LessOrEqual",
     "Greater": "Greater",
     "GreaterEqual": "GreaterOrEqual",
 }
-_OPSET_OF_COMPARISONS = 12
 
 
 def to_onnx(
@@ -132,19 +131,11 @@ def converted(concrete: Any, opset: int) -> bytes:
             output_names=[x.name for x in graph.outputs.values()],
             opset=opset,
             tensors_to_rename=names,
-            custom_op_handlers=_handlers(opset),
+            custom_op_handlers={op: (handler, []) for op, handler in _HANDLERS.items()},
         )
     if not inputs:
         del proto.graph.input[:]
     return proto.SerializeToString()
-
-
-def _handlers(opset: int) -> dict[str, Any]:
-    """What takes the place of functions of tf2onnx that write an op, by op."""
-    handlers = {"SelectV2": (_as_where, []), "TruncateMod": (_as_mod, [])}
-    if opset >= _OPSET_OF_COMPARISONS:
-        handlers |= dict.fromkeys(_COMPARISONS, (_as_comparison, []))
-    return handlers
 
 
 def _as_mod(ctx: Any, node: Any, name: str, args: Any) -> None:
@@ -176,6 +167,14 @@ def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:
     (first,) = ctx.make_node("And", [condition, x]).output
     (second,) = ctx.make_node("And", [negated, y]).output
     ctx.make_node("Or", [first, second], outputs=outputs, name=name, dtypes=[_BOOL], shapes=[shape])
+
+
+# What takes the place of functions of tf2onnx that write an op.
+_HANDLERS = {
+    "SelectV2": _as_where,
+    "TruncateMod": _as_mod,
+    **dict.fromkeys(_COMPARISONS, _as_comparison),
+}
 
 
 def run(model: bytes, made: Entry) -> dict[str, np.ndarray]:

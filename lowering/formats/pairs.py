@@ -43,7 +43,8 @@ def parts(x: Value) -> tuple[Value, Value]:
         known = memo.of_graph().get(_PARTS, {}).get(id(x))
         if known is not None:
             return known[1]
-    sizes = x.shape[:-1]
+    x = values.full(x)
+    sizes = tf.TensorShape(x.shape[:-1])
     if len(sizes) < _MAX_RANK or not sizes.is_fully_defined():
         first, second = tf.raw_ops.Unpack(value=x, num=2, axis=-1)
         return first, second

@@ -309,8 +309,8 @@ def _tensor_scatter_update(tensor, index, updates, **_):
     last = constant(count - 1, tf.int32)
     place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)
     is_updated = emit("Greater", number, zero)
-    for _ in range(rest):
-        is_updated = emit("ExpandDims", is_updated, constant(-1, tf.int32))
+    ones = [1] * rest
+    is_updated = emit("Reshape", is_updated, integers([*tensor.shape.as_list()[:depth], *ones]))
     return emit("SelectV2", is_updated, emit("GatherV2", rows, place, zero), tensor)
 
 

@@ -69,20 +69,17 @@ def dot_general_of_held(
 ):
     """In the dtypes that consumers multiply, rounded or wrapped around once."""
     dot_general = functools.partial(lax.dot_general_p.bind, precision=None, **params)
-    result = functools.partial(dot_general, preferred_element_type=preferred_element_type)
-    out = jax.eval_shape(result, lhs, rhs).dtype
+    of_program = functools.partial(dot_general, preferred_element_type=preferred_element_type)
+    out = jax.eval_shape(of_program, lhs, rhs).dtype
     if jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
         lhs, rhs = (x.astype(np.complex64) for x in (lhs, rhs))
-        kind = np.dtype(np.float32)
-        multiply, steps = functools.partial(complex_math.bilinear, dtype=out), ()
+        product = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
+        found = complex_math.bilinear(product, lhs, rhs, out)
     else:
         *inner, kind, accumulator = _consumer_dtypes(lhs.dtype, rhs.dtype, out, precision)
         lhs, rhs = (x.astype(d).astype(kind) for x, d in zip((lhs, rhs), inner, strict=True))
-        multiply, steps = lambda product, x, y: product(x, y), (accumulator, out)
-    result = multiply(functools.partial(dot_general, preferred_element_type=kind), lhs, rhs)
-    for dtype in steps:
-        result = result.astype(dtype)
-    return result if permutation is None else lax.transpose(result, permutation)
+        found = dot_general(lhs, rhs, preferred_element_type=kind).astype(accumulator).astype(out)
+    return found if permutation is None else lax.transpose(found, permutation)
 
 
 def _consumer_dtypes(lhs, rhs, out, precision):
