@@ -94,3 +94,23 @@ def test_a_sweep_of_what_is_selected_runs_all_of_it(argv, expected, tmp_path, mo
     monkeypatch.setattr(sweep, "sweep", record)
     sweep.main([*argv, "--database", str(tmp_path / "sweep.sqlite")], catalogue=lambda: HARNESSES)
     assert selected == [expected]
+
+
+def test_consumers_turn_with_the_harnesses_of_core_dtypes():
+    seen = set()
+    for turn in map(str, range(50)):
+        selected = Selection(with_consumers=True).cells(HARNESSES, turn)
+        by_runtimes = {n: [c for c in of if c.mode == "runtime"] for n, of in selected.items()}
+        assert not by_runtimes["sin_float64"] + by_runtimes["sort_int8"]
+        # A limitation covers the sine of TF Lite, which is always run.
+        assert len(by_runtimes["sin_float32"]) in (1, 2)
+        seen |= {c.target for c in by_runtimes["sin_float32"]}
+    assert seen == {"tflite", "onnx", "tfjs"}
+
+
+def test_selection_of_consumers():
+    selected = Selection.of_consumers(("float32",)).cells(HARNESSES)
+    (cells,) = selected.values()
+    assert {(c.target, c.mode) for c in cells} == {
+        (target, "runtime") for target in ("tflite", "onnx", "tfjs")
+    }
