@@ -186,7 +186,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--timeout",
         type=float,
-        default=120,
+        default=300,
         metavar="SECONDS",
         help="time after which a harness, and then each of its cells, counts as hung; "
         "%(default)s by default",
