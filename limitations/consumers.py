@@ -22,11 +22,12 @@ def huge_numbers(
     what: str,
     dtypes: Collection[str] = WITH_HUGE_NUMBERS,
     where: Callable[[str, Mapping[str, Any]], bool] = has_domain,
+    looser: Looser = Looser.MODERATE,
 ) -> Limitation:
     """What XNNPACK computes wrongly for numbers beyond 2^16, or for zero."""
     return Limitation(
         f"XNNPACK, by which LiteRT computes float32, {what}.",
-        looser=Looser.MODERATE,
+        looser=looser,
         dtypes=dtypes,
         modes=RUNTIME,
         targets=TFLITE,
@@ -46,7 +47,8 @@ FLUSHED = Limitation(
     "XLA takes subnormal numbers for zeros in between, where the runtimes keep them: for arguments "
     "next to the least normal number JAX's result is that of zero. For large arguments TensorFlow "
     "computes in float64, which the runtimes lack.",
-    looser=Looser.MODERATE,
+    looser=Looser.MODERATE_WITH_FEWER_DIGITS,
+    dtypes=("float32", "bfloat16"),
     modes=RUNTIME,
     targets=ALL,
     where=lambda case, params: case.startswith("domain_") and "shapes" not in case,

@@ -19,8 +19,10 @@ class Looser(enum.StrEnum):
     # Where JAX's results are not finite, the others are not finite either.
     NAN_REACHES = "nan_reaches"
     # Where all arguments are moderate, between 2^-100 and 2^16 in size, the results are near each
-    # other: by 5e-4, or by 1e-5 of 1. A part of a complex number may be zero, too.
+    # other: by 2e-5, or by 1e-6 of 1. A part of a complex number may be zero, too.
     MODERATE = "moderate"
+    # The same by 5e-4, or by 1e-5 of 1.
+    MODERATE_WITH_FEWER_DIGITS = "moderate_with_fewer_digits"
 
 
 @dataclasses.dataclass(frozen=True)

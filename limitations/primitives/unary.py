@@ -7,6 +7,7 @@ from limitations.consumers import (
     LARGE_LOGARITHMS,
     huge_numbers,
 )
+from limitations.limitation import Looser
 
 _ROOTS = huge_numbers("takes roots above 2^126 by half as much too large", ("float32", "bfloat16"))
 
@@ -20,7 +21,13 @@ LIMITATIONS = {
         )
     ],
     "log": [LARGE_LOGARITHMS],
-    **dict.fromkeys(("sin", "cos", "tan"), (LARGE_ANGLES,)),
+    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES,)),
+    "tan": [
+        huge_numbers(
+            "loses the digits of large angles, and the more of tangents near their poles",
+            looser=Looser.MODERATE_WITH_FEWER_DIGITS,
+        )
+    ],
     **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "tanh"), (LARGE_COMPLEX_ANGLES,)),
     "logistic": [
