@@ -86,6 +86,8 @@ def windows(
 _UNROLLED = 128
 # XLA splits loops over fewer elements than these.
 _PEELED = 64
+# How many windows without overlap an axis of symbolic size is taken to hold.
+_LONG = 8
 
 
 def fold(
@@ -161,8 +163,17 @@ def _order(axes, shape, counts):
 
 
 def _is_peeled(window, dim, count):
-    """Whether XLA takes the last element of a window apart: only it needs a test for padding."""
-    if not avals.is_static((dim, count, window.low)) or count == 1:
+    """Whether XLA takes the last element of a window apart: only it needs a test for padding.
+
+    This depends on the dimension only if it is short, or if there are strides: a symbolic one is
+    taken to be long.
+    """
+    if not avals.is_static((window.low, window.high)):
+        return False
+    if not avals.is_static([dim]):
+        dim = _LONG * max(window.extent, window.stride)
+        count = window.count(dim)
+    if count == 1:
         return False
 
     def needs_test(size):
