@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.arrays.complex_math import atan_argument, atanh_argument, size_of_parts
+from lowering.arrays.complex_math import atan_argument, atanh_argument, log_size, size_of_parts
+from lowering.arrays.float_bits import is_negative
 
 # Beyond these bounds the arc sine and the logarithm of its other part have no digits left.
 _STEEP = 0.6417
@@ -58,7 +59,7 @@ def atanh(z: jax.Array) -> jax.Array:
     x, y = lax.real(z), lax.imag(z)
     real, imag = _arc_tangent(y, x)
     # That of -y, turned back.
-    return lax.complex(imag, _with_sign(real, _is_negative(y)))
+    return lax.complex(imag, _with_sign(real, is_negative(y)))
 
 
 def atan(z: jax.Array) -> jax.Array:
@@ -66,7 +67,7 @@ def atan(z: jax.Array) -> jax.Array:
     z = atan_argument(z)
     x, y = lax.real(z), lax.imag(z)
     real, imag = _arc_tangent(x, y)
-    return lax.complex(_with_sign(real, _is_negative(x)), imag)
+    return lax.complex(_with_sign(real, is_negative(x)), imag)
 
 
 def _arc_tangent(x: jax.Array, signed_y: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -97,12 +98,11 @@ def _arcs(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     inner_x, inner_y = (jnp.where(is_huge, np.float32(0), part) for part in (x, y))
     sine, cosine, other = _arcs_of_moderate(inner_x, inner_y)
     large, small = lax.max(x, y), lax.min(x, y)
-    ratio = jnp.where(large == small, np.float32(1), small / lax.max(large, np.float32(1)))
-    log_size = lax.log(large) + 0.5 * lax.log1p(ratio * ratio)
+    size = log_size(lax.max(large, np.float32(1)), small)
     return (
         jnp.where(is_huge, lax.atan2(x, y), sine),
         jnp.where(is_huge, lax.atan2(y, x), cosine),
-        jnp.where(is_huge, np.float32(np.log(2)) + log_size, other),
+        jnp.where(is_huge, np.float32(np.log(2)) + size, other),
     )
 
 
@@ -132,10 +132,5 @@ def _arcs_of_moderate(x, y):
     return lax.atan2(side, leg), lax.atan2(leg, side), other
 
 
-def _is_negative(x):
-    """Whether numbers have a negative sign; zeros have that of their inverse."""
-    return (x < 0) | (np.float32(1) / x < 0)
-
-
-def _with_sign(size, is_negative):
-    return jnp.where(is_negative, -size, size)
+def _with_sign(size, negative):
+    return jnp.where(negative, -size, size)

@@ -78,7 +78,7 @@ def log(z):
     large, small = _sorted_sizes(a, b)
     near_one = 0.5 * lax.log1p((large - 1) * (large + 1) + small * small)
     is_near_one = (large > 0.5) & (large < 2)
-    real = jnp.where(is_near_one, near_one, _log_size(large, small))
+    real = jnp.where(is_near_one, near_one, log_size(large, small))
     return lax.complex(_nan_if_nan(real, a, b), lax.atan2(b, a))
 
 
@@ -87,7 +87,7 @@ def log1p(z):
     a, b = lax.real(z), lax.imag(z)
     near_zero = 0.5 * lax.log1p(a * (a + 2) + b * b)
     is_near_zero = (lax.abs(b) < 1) & (lax.abs(a + 0.25) < 0.5)
-    real = jnp.where(is_near_zero, near_zero, _log_size(*_sorted_sizes(a + 1, b)))
+    real = jnp.where(is_near_zero, near_zero, log_size(*_sorted_sizes(a + 1, b)))
     return lax.complex(_nan_if_nan(real, a, b), lax.atan2(b, a + 1))
 
 
@@ -263,7 +263,7 @@ def _sorted_sizes(a, b):
     return jnp.where(a > b, a, b), jnp.where(a > b, b, a)
 
 
-def _log_size(large, small):
+def log_size(large, small):
     """Returns log(sqrt(large^2 + small^2)), which does not overflow."""
     ratio = jnp.where(large == small, jnp.ones((), large.dtype), small / large)
     return lax.log(large) + 0.5 * lax.log1p(ratio * ratio)

@@ -33,6 +33,11 @@ def of_bits(bits: jax.Array) -> jax.Array:
     return jnp.where(bits < 0, -value, value)
 
 
+def is_negative(x: jax.Array) -> jax.Array:
+    """Whether each float32 has a negative sign; zeros have that of their inverse."""
+    return (x < 0) | (np.float32(1) / x < 0)
+
+
 def bits_of(x: jax.Array) -> jax.Array:
     """The bits of each float32, as int32.
 
@@ -56,9 +61,7 @@ def bits_of(x: jax.Array) -> jax.Array:
     bits = jnp.where(is_normal, normal, mantissa)
     bits = jnp.where(size == np.inf, np.int32(_INFINITY), bits)
     bits = jnp.where(x != x, np.int32(_NAN), bits)
-    # The inverse of a zero has its sign.
-    is_negative = (x < 0) | (np.float32(1) / x < 0)
-    return jnp.where(is_negative, bits + np.int32(np.iinfo(np.int32).min), bits)
+    return jnp.where(is_negative(x), bits + np.int32(np.iinfo(np.int32).min), bits)
 
 
 # By how much the exponents of float32 are larger than those of float16, and the least normal number

@@ -177,6 +177,19 @@ def _of_axes(
     return Pattern(example, replacement, args=(_X,), when=when, reduction="reduce_max")
 
 
+def _by_number(
+    example: Callable[..., Any],
+    replacement: Callable[..., Any],
+    args: tuple[jax.ShapeDtypeStruct, ...],
+    when: Callable[..., bool],
+    when_literals: Callable[..., bool] = _is_number,
+) -> Pattern:
+    """A quotient or remainder by a number that is known."""
+    return Pattern(
+        example, replacement, args=args, when=when, literals=(1,), when_literals=when_literals
+    )
+
+
 NATURAL_PATTERNS = (
     _of_float(jax.nn.relu6, _RELU6),
     _of_float(jax.nn.leaky_relu, _LEAKY_RELU, literals=1),
@@ -195,38 +208,12 @@ NATURAL_PATTERNS = (
         _is_wide,
     ),
     Pattern(jax.nn.logsumexp, _log_sum_exp, args=(_X,), when=_is_wide),
-    Pattern(
-        jnp.floor_divide,
-        _FLOOR_DIVIDE.bind,
-        args=(_INTEGERS, _INTEGER),
-        when=_is_signed,
-        literals=(1,),
-        when_literals=_is_divisor,
+    _by_number(
+        jnp.floor_divide, _FLOOR_DIVIDE.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor
     ),
-    Pattern(
-        jnp.remainder,
-        _FLOOR_MOD.bind,
-        args=(_INTEGERS, _INTEGER),
-        when=_is_signed,
-        literals=(1,),
-        when_literals=_is_divisor,
-    ),
-    Pattern(
-        jnp.remainder,
-        lax.rem,
-        args=(_WORDS, _WORD),
-        when=_is_unsigned,
-        literals=(1,),
-        when_literals=_is_number,
-    ),
-    Pattern(
-        jnp.remainder,
-        _FLOOR_MOD.bind,
-        args=(_X, _NUMBER),
-        when=_is_float,
-        literals=(1,),
-        when_literals=_is_number,
-    ),
+    _by_number(jnp.remainder, _FLOOR_MOD.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor),
+    _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
+    _by_number(jnp.remainder, _FLOOR_MOD.bind, (_X, _NUMBER), _is_float),
     Pattern(_size, _SIZE_OF_PARTS.bind, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,

@@ -2,9 +2,6 @@
 
 import functools
 import pathlib
-import subprocess
-import sys
-import textwrap
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import lowering
-from harnesses import models
+from harnesses import models, without_jax
 from harnesses.models import symbolic
 from tests.helpers import MODES, in_mode, op_counts
 
@@ -23,22 +20,9 @@ GRADIENTS = ("cnn", "seq2seq_lstm", "transformer", "graph_network")
 
 # Runs in a process of its own: loads each SavedModel named on the command line, calls it with the
 # inputs found beside it and writes what it returns, or the gradients of the sum of its squares.
-LOADER = textwrap.dedent("""
+LOADER = """
     import pathlib
     import sys
-
-    class Blocker:
-        def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] in ("jax", "jaxlib", "flax", "lowering"):
-                raise ImportError(f"{name} is blocked")
-
-    sys.meta_path.insert(0, Blocker())
-    try:
-        import jax
-    except ImportError:
-        pass
-    else:
-        raise AssertionError("JAX can be imported")
 
     import numpy as np
     import tensorflow as tf
@@ -56,7 +40,7 @@ LOADER = textwrap.dedent("""
                 loss = tf.add_n(squares)
             results = tape.gradient(loss, restored.leaves)
         np.savez(directory / "results.npz", *(result.numpy() for result in results))
-""")
+"""
 
 
 class Case(NamedTuple):
@@ -198,9 +182,7 @@ def save(case: Case, directory: pathlib.Path, **options: Any) -> Saved:
 
 def run_without_jax(what: str, directories: list[pathlib.Path]) -> list[list[np.ndarray]]:
     """Returns the "outputs" or "gradients" of saved models, computed in a fresh process."""
-    command = [sys.executable, "-c", LOADER, what, *map(str, directories)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr
+    without_jax.run(LOADER, what, *directories)
     archives = [np.load(directory / "results.npz") for directory in directories]
     return [[archive[name] for name in archive.files] for archive in archives]
 

@@ -1,34 +1,19 @@
 """SavedModels, run by a process that cannot import JAX."""
 
 import pathlib
-import subprocess
-import sys
 import tempfile
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from harnesses import without_jax
 from harnesses.evaluation.converters.converter import Converter, Run
 from harnesses.evaluation.program import Program
 from lowering import export
 
-_LOADER = textwrap.dedent("""
+_LOADER = """
     import sys
-
-    class Blocker:
-        def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] in ("jax", "jaxlib", "flax", "lowering"):
-                raise ImportError(f"{name} is blocked")
-
-    sys.meta_path.insert(0, Blocker())
-    try:
-        import jax
-    except ImportError:
-        pass
-    else:
-        raise AssertionError("JAX can be imported")
 
     import numpy as np
     import tensorflow as tf
@@ -37,7 +22,7 @@ _LOADER = textwrap.dedent("""
     run = tf.saved_model.load(model).signatures["serving_default"]
     results = run(**{name: tf.constant(x) for name, x in np.load(inputs).items()})
     np.savez(outputs, **{name: y.numpy() for name, y in results.items()})
-""")
+"""
 
 
 def _convert(program: Program, folder: pathlib.Path) -> Run:
@@ -48,11 +33,7 @@ def _convert(program: Program, folder: pathlib.Path) -> Run:
             given, returned = pathlib.Path(exchange, "x.npz"), pathlib.Path(exchange, "y.npz")
             named: dict[str, Any] = {f"x{i}": x for i, x in enumerate(inputs)}
             np.savez(given, **named)
-            files = map(str, (folder / "model", given, returned))
-            command = [sys.executable, "-c", _LOADER, *files]
-            ended = subprocess.run(command, capture_output=True, text=True)
-            if ended.returncode:
-                raise RuntimeError(ended.stderr)
+            without_jax.run(_LOADER, folder / "model", given, returned)
             results = np.load(returned)
             return [results[f"y{i}"] for i in range(len(results.files))]
 

@@ -88,11 +88,16 @@ class NodeDiedError(RuntimeError):
 
 
 class Node:
-    """A process of Node that runs models."""
+    """A process of Node that runs models.
 
-    def __init__(self) -> None:
+    Attributes:
+      backend: with what TF.js computes, "cpu" or "wasm".
+    """
+
+    def __init__(self, backend: str = "cpu") -> None:
+        self.backend = backend
         self._process = subprocess.Popen(
-            [*_program("node"), str(directory() / "run.mjs")],
+            [*_program("node"), str(directory() / "run.mjs"), backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,11 +1,13 @@
 // Runs graph models of TF.js for a process that writes a request per line and reads an answer per
 // line. A request has the path of a model, and inputs and the names of outputs; an answer has the
-// outputs, or an error.
+// outputs, or an error. The argument is the backend, cpu or wasm.
 import * as fs from 'node:fs';
+import {createRequire} from 'node:module';
 import * as path from 'node:path';
 import * as readline from 'node:readline';
 
 import '@tensorflow/tfjs-backend-cpu';
+import {setWasmPaths} from '@tensorflow/tfjs-backend-wasm';
 import {loadGraphModel} from '@tensorflow/tfjs-converter';
 import * as tf from '@tensorflow/tfjs-core';
 
@@ -65,7 +67,12 @@ async function run({model, inputs, outputs}) {
 
 // What TF.js prints must not come between the answers.
 console.log = console.info = console.warn = console.error;
-await tf.setBackend('cpu');
+const [backend] = process.argv.slice(2);
+if (backend === 'wasm') {
+  const script = createRequire(import.meta.url).resolve('@tensorflow/tfjs-backend-wasm');
+  setWasmPaths(path.dirname(script) + path.sep);
+}
+await tf.setBackend(backend);
 for await (const line of readline.createInterface({input: process.stdin})) {
   let answer;
   try {
