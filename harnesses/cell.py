@@ -264,10 +264,12 @@ def _run_cell(
     runs: Runs,
 ) -> tuple[Outcome, compare.Comparison, tuple[Any, Any, Any] | None]:
     """Runs a cell; returns the outcome, and the comparison and values of the run that is worst."""
+    given: Sequence[Any] = trial.runs
     try:
         with tf.device(f"/{cell.device}:0"):
             if cell.mode == RUNTIME:
-                actual = [_run_runtime(cell, trial, lowered)]
+                actual = _run_runtime(cell, trial, lowered)
+                expected, given = list(expected) * len(actual), list(given) * len(actual)
             elif cell.mode == "eager":
                 actual = [_numpy(lowered(*map(_to_tf, args))) for args in trial.runs]
             else:
@@ -277,7 +279,7 @@ def _run_cell(
     except Exception as error:  # Any error of TensorFlow is an outcome.
         return Outcome.TF_ERROR, compare.Comparison(False, 0.0, _message(error)), None
     compared = []
-    for e, a, args in zip(expected, actual, trial.runs, strict=True):
+    for e, a, args in zip(expected, actual, given, strict=True):
         values = e, a, list(map(_canonical, args))
         comparison = compare.structure(e, a)
         compared.append((trial.comparer(*values) if comparison.equal else comparison, values))
@@ -285,13 +287,15 @@ def _run_cell(
     return Outcome.EQUAL if worst.equal else Outcome.DIFFERENT, worst, values
 
 
-def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[np.ndarray]:
-    """Runs a cell by the consumer's converter and runtime, which may have other dtypes."""
+def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[list[np.ndarray]]:
+    """Runs a cell by the consumer's converter and runtimes, which may have other dtypes."""
     (args,) = trial.runs
     fun, arrays = on_arrays(lowered, args)
     entry = flat_entry(fun, list(map(_canonical, arrays)), for_consumer=True)
-    results = runtimes.run(cell.target, entry)
-    return [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
+    return [
+        [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
+        for results in runtimes.run(cell.target, entry).values()
+    ]
 
 
 def _run_graph(

@@ -40,6 +40,14 @@ _LOGARITHMS = "gives infinity for the logarithms of the largest numbers"
 _ANGLES = "loses the digits of angles beyond 2^21, and gives NaN for huge ones"
 LARGE_LOGARITHMS = huge_numbers(_LOGARITHMS)
 LARGE_ANGLES = huge_numbers(_ANGLES)
+LARGE_ANGLES_OF_TFJS = Limitation(
+    "TF.js computes other sines and cosines of huge angles by WebAssembly.",
+    looser=Looser.MODERATE,
+    dtypes=("float32", "bfloat16"),
+    modes=RUNTIME,
+    targets=TFJS,
+    where=has_domain,
+)
 # Of complex numbers these functions are made of logarithms and angles.
 LARGE_COMPLEX_LOGARITHMS = huge_numbers(_LOGARITHMS, COMPLEX)
 LARGE_COMPLEX_ANGLES = huge_numbers(_ANGLES, COMPLEX)

@@ -44,7 +44,7 @@ from lowering import context, jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry
 from lowering.export.tfjs import node
-from lowering.ops import constants, tuning
+from lowering.ops import constants, kernels, tuning
 from lowering.targets import tables
 
 # The packages that decide what a consumer runs.
@@ -83,6 +83,7 @@ class Example:
       operands: what it is applied to.
       is_known: which of the operands are known when the graph is made.
       result: the dtype of its first result.
+      atol: which absolute error is accepted beside the relative one.
     """
 
     op: str
@@ -90,6 +91,7 @@ class Example:
     operands: Sequence[np.ndarray]
     is_known: Sequence[bool]
     result: tf.DType
+    atol: float = 1e-5
 
     @functools.cached_property
     def grouped(self) -> list[Any]:
@@ -106,6 +108,11 @@ class Example:
                 groups.append(start)
                 start += 1
         return groups
+
+    @property
+    def name(self) -> str:
+        """The name of the op, as the tables have it."""
+        return kernels.listed(self.op, self.attrs)
 
     @property
     def dtype(self) -> str:
@@ -181,7 +188,7 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
             return
         operands = [x.numpy() for x in inputs]
         example = Example(op, values, operands, is_known, outputs[0].dtype)
-        key = op, outputs[0].dtype, example.dtype
+        key = example.name, outputs[0].dtype, example.dtype
         if len(found[key]) < _EXAMPLES:
             found[key].append(example)
 
@@ -206,7 +213,7 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
 def _of_passes() -> list[list[Example]]:
     """Examples of ops that no harness needs: passes find them, or rules use them if they can."""
     numbers = np.array([[-2.5, -1.0, 0.0], [0.25, 1.0, 7.5]], np.float32)
-    ratios = np.array([-2.5, 7, 1e10, 1e-3, 5e8], np.float32)
+    ratios = np.array([-2.5, 7, 1e10, 1e-3, 5e9], np.float32)
     infinities = np.array([[np.inf, np.inf], [-np.inf, np.inf], [1, np.inf]], np.float32)
     integers = np.array(
         [-(2**31), -(2**31) + 1, -70000, -7, -1, 0, 1, 6, 70001, 2**31 - 1, 756803085], np.int32
@@ -216,13 +223,14 @@ def _of_passes() -> list[list[Example]]:
     amounts = np.array([1, 2, 31, 4, 5, 30, 0, 17, 3, 1, 2], np.int32)
     unary = {
         np.float32: "Relu Relu6 LeakyRelu Elu Softplus LogSoftmax Square Inv Erf Erfc Rint".split(),
-        np.int32: ["Abs", "Invert", "Square"],
+        np.int32: ["Abs", "Invert", "Neg", "Square"],
     }
     comparisons = "Less LessEqual Greater GreaterEqual Maximum"
     two, three = np.array(2.0, np.float32), np.array(3.0, np.float32)
     binary: list[tuple[np.ndarray, np.ndarray, str]] = [
-        (numbers, numbers[::-1] + 0.5, "FloorDiv SquaredDifference"),
-        (ratios, ratios[::-1] + 3, "FloorMod TruncateMod"),
+        (numbers, numbers[::-1] + 0.5, "FloorMod SquaredDifference"),
+        (ratios, ratios[::-1] + 3, "FloorDiv TruncateMod"),
+        (np.abs(ratios), ratios[::-1] + 3, "FloorMod"),
         (infinities[:, 0], infinities[:, 1], "Atan2"),
         (two, three, "Atan2"),
         (integers, divisors, "FloorDiv FloorMod TruncateDiv TruncateMod Mul"),
@@ -248,9 +256,52 @@ def _of_passes() -> list[list[Example]]:
         [Example(op, {}, [with_infinity, places, update], [False] * 3, tf.float32)]
         for op in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
     ]
-    precise = np.array([1e-4, 0.5, 3e38], np.float32)
-    log1p = Example("Log1p", {}, [precise], [False], tf.float32)
-    found = [[log1p], [bits], [top_k], *scattered, *totals]
+    small, huge = [1e-30, -1e-7, 1e-4, 0.5], [3e38]
+    near_zero = [
+        [Example(op, {}, [np.array(values, np.float32)], [False], tf.float32, atol=0)]
+        for op, values in (("Log1p", small + huge), ("Sign", small + huge), ("Sin", small))
+    ]
+    flags, some = np.array([True, False]), np.array([False, True])
+    selected = Example("SelectV2", {}, [flags, flags, some], [False] * 3, tf.bool)
+    along = Example("ReverseV2", {}, [flags, axis], [False, True], tf.bool)
+    rows = np.arange(20.0).reshape(4, 5)
+    columns = [np.array([[2, 0], [1, 1], [4, 3], [0, 2]], np.int32), np.array(1, np.int32)]
+    batches = [
+        [
+            Example(
+                "GatherV2",
+                {"batch_dims": 1},
+                [rows.astype(dtype), *columns],
+                [False, False, True],
+                tf.as_dtype(dtype),
+            )
+        ]
+        for dtype in (np.float32, np.int32, np.bool_)
+    ]
+    to_bool = [
+        [Example("Cast", {"DstT": tf.bool}, [x], [False], tf.bool)] for x in (ratios, integers)
+    ]
+    bounds = [np.array(bound, np.int32) for bound in (-5, 70000)]
+    clip = Example("ClipByValue", {}, [integers, *bounds], [False] * 3, tf.int32)
+    edge = [np.array([[1, 2]], np.int32), integers[-1]]
+    pad = Example("PadV2", {}, [integers, *edge], [False, True, True], tf.int32)
+    slices = [
+        [_strided_slice(integers.astype(dtype))] for dtype in (np.int32, np.bool_, np.float32)
+    ]
+    found = [
+        [bits],
+        [top_k],
+        [clip],
+        [pad],
+        [selected],
+        [along],
+        *near_zero,
+        *to_bool,
+        *batches,
+        *slices,
+        *scattered,
+        *totals,
+    ]
     for kind, ops in unary.items():
         operand: np.ndarray = numbers if kind is np.float32 else integers
         found += [[Example(op, {}, [operand], [False], tf.as_dtype(kind))] for op in ops]
@@ -263,6 +314,15 @@ def _of_passes() -> list[list[Example]]:
             for op in names.split()
         ]
     return found
+
+
+def _strided_slice(x: np.ndarray) -> Example:
+    parameters = [np.array([number], np.int32) for number in (1, 8, 2)]
+    masks = dict.fromkeys(
+        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
+    )
+    known = [False, True, True, True]
+    return Example("StridedSlice", masks, [x, *parameters], known, tf.as_dtype(x.dtype))
 
 
 def _are_parameters(op: str, count: int) -> list[bool]:
@@ -301,17 +361,24 @@ def is_any_accepted(consumer: str, tried: Sequence[Example]) -> bool | None:
 
 
 def is_accepted(consumer: str, example: Example) -> bool | None:
-    """Whether a consumer computes what TensorFlow does; None if it does not take the op."""
+    """Whether a consumer computes what TensorFlow does, in all of its runtimes that have the op.
+
+    None if it does not take the op.
+    """
     expected = example.results()
     try:
         results = runtimes.run(consumer, flat_entry(example.apply, example.inputs))
     except Exception as error:
         logging.getLogger(__name__).debug("%s: %s", example.op, error)
         return None
-    return all(_are_close(e, a) for e, a in zip(expected, results, strict=True))
+    return all(
+        _are_close(e, a, example.atol)
+        for found in results.values()
+        for e, a in zip(expected, found, strict=True)
+    )
 
 
-def _are_close(expected: np.ndarray, actual: np.ndarray) -> bool:
+def _are_close(expected: np.ndarray, actual: np.ndarray, atol: float) -> bool:
     if expected.shape != actual.shape:
         return False
     if expected.dtype.kind in "biu":
@@ -319,7 +386,7 @@ def _are_close(expected: np.ndarray, actual: np.ndarray) -> bool:
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     e, a = expected.astype(wide), actual.astype(wide)
     is_number = ~np.isnan(e)
-    return bool(np.allclose(e[is_number], a[is_number], rtol=1e-3, atol=1e-5))
+    return bool(np.allclose(e[is_number], a[is_number], rtol=1e-3, atol=atol))
 
 
 def probe(
@@ -343,7 +410,7 @@ def probe(
             answer = None if error is not None else future.result()
             # One that ends the process or takes too long may have done so for its operands.
             found = wrong if error is not None or answer is False else refused
-            (accepted if answer else found)[example.op].add(example.dtype)
+            (accepted if answer else found)[example.name].add(example.dtype)
     taken = {op: sorted(dtypes - wrong[op]) for op, dtypes in accepted.items()}
     others = {op: sorted(dtypes - accepted[op]) for op, dtypes in refused.items()}
     return {k: v for k, v in taken.items() if v}, {k: v for k, v in others.items() if v}

@@ -2,6 +2,7 @@
 
 from limitations.consumers import (
     LARGE_ANGLES,
+    LARGE_ANGLES_OF_TFJS,
     LARGE_COMPLEX_ANGLES,
     LARGE_COMPLEX_LOGARITHMS,
     LARGE_LOGARITHMS,
@@ -20,8 +21,8 @@ LIMITATIONS = {
             ("float16", "bfloat16", "float32"),
         )
     ],
-    "log": [LARGE_LOGARITHMS],
-    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES,)),
+    **dict.fromkeys(("log", "log2"), (LARGE_LOGARITHMS,)),
+    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES, LARGE_ANGLES_OF_TFJS)),
     "tan": [
         huge_numbers(
             "loses the digits of large angles, and the more of tangents near their poles",

@@ -20,8 +20,10 @@ from lowering.export.tfjs.node import Node, NodeDiedError
 from lowering.export.verification import refusals
 
 
-def run(consumer: str, entry: Entry) -> list[np.ndarray]:
-    """The results of an entry for its samples.
+def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
+    """The results of an entry for its samples, by each runtime that a consumer has.
+
+    TF.js has several; of these are left out those that lack an op.
 
     Args:
       consumer: the name of the target: "tflite", "onnx" or "tfjs".
@@ -31,19 +33,22 @@ def run(consumer: str, entry: Entry) -> list[np.ndarray]:
       UnsupportedError: if the converter refuses the graph, or the runtime the model.
       ImportError: if a package is missing.
     """
-    results = {"tflite": _run_tflite, "onnx": _run_onnx, "tfjs": _run_tfjs}[consumer](entry)
-    found = entry.concrete.structured_outputs
-    return [results[name] if name in results else _empty(found[name]) for name in entry.outputs]
+    runtimes = {"tflite": _run_tflite, "onnx": _run_onnx, "tfjs": _run_tfjs}[consumer](entry)
+    specs = entry.concrete.structured_outputs
+    return {
+        name: [found[x] if x in found else _empty(specs[x]) for x in entry.outputs]
+        for name, found in runtimes.items()
+    }
 
 
 def _empty(x: tf.Tensor) -> np.ndarray:
     return np.zeros(x.shape.as_list(), x.dtype.as_numpy_dtype)
 
 
-def _run_tflite(entry: Entry) -> dict[str, np.ndarray]:
+def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
     litert = import_package("ai_edge_litert.interpreter", "tflite")
     if all(0 in x.shape for x in entry.concrete.structured_outputs.values()):
-        return {}
+        return {"LiteRT": {}}
     entry = entry.without_empty()
     converter = tf.lite.TFLiteConverter.from_concrete_functions([entry.concrete])
     tflite.keep_infinities(converter)
@@ -59,20 +64,20 @@ def _run_tflite(entry: Entry) -> dict[str, np.ndarray]:
         interpreter.invoke()
         found = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
     # Without a signature, results are in the order of the sorted names.
-    return dict(zip(sorted(entry.outputs), found, strict=True))
+    return {"LiteRT": dict(zip(sorted(entry.outputs), found, strict=True))}
 
 
-def _run_onnx(entry: Entry) -> dict[str, np.ndarray]:
-    return onnx.run(onnx.converted(entry.concrete, onnx.OPSET), entry)
+def _run_onnx(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
+    return {"onnxruntime": onnx.run(onnx.converted(entry.concrete, onnx.OPSET), entry)}
 
 
-def _run_tfjs(entry: Entry) -> dict[str, np.ndarray]:
+def _run_tfjs(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
     with tempfile.TemporaryDirectory() as folder:
         graph_model.write_files(entry.concrete, pathlib.Path(folder))
         inputs = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
         with refusals("TF.js", "run the model"):
             try:
-                return _node().run(pathlib.Path(folder), inputs)
+                return _node().run_everywhere(pathlib.Path(folder), inputs)
             except NodeDiedError:
                 _node.cache_clear()
                 raise

@@ -49,6 +49,9 @@ def _typed_inputs(op: str) -> tuple[bool, ...]:
 
 def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if op == "SelectV2":
+        # Its first input is the condition, which says nothing about what is selected.
+        if operands[1].dtype == tf.bool and not kernels.supports(op, tf.bool):
+            return _without_kernel(op, operands, attrs)
         return selection.select(*operands)
     return getattr(tf.raw_ops, op)(**dict(zip(_input_names(op), operands, strict=True)), **attrs)
 
@@ -72,7 +75,11 @@ def _first(operands: tuple[Any, ...]) -> tf.Tensor:
 
 def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """`x` in another dtype; `x` itself if it has it already. NumPy's wrap-around for integers."""
-    return x if x.dtype == dtype else tf.cast(x, dtype)
+    if x.dtype == dtype:
+        return x
+    if dtype == tf.bool and not kernels.casts(x.dtype, dtype):
+        return emit("NotEqual", x, tf.constant(0, x.dtype))
+    return tf.cast(x, dtype)
 
 
 def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -116,12 +123,12 @@ def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -
     if kernels.are_of_tensorflow():
         dtype = _first(operands).dtype
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
-    underway = _UNDERWAY.get()
-    if op not in _SUBSTITUTES or op in underway:
+    underway, name = _UNDERWAY.get(), kernels.listed(op, attrs)
+    if name not in _SUBSTITUTES or name in underway:
         return _call(op, operands, attrs)
-    token = _UNDERWAY.set(underway | {op})
+    token = _UNDERWAY.set(underway | {name})
     try:
-        return _SUBSTITUTES[op](*operands, **attrs)
+        return _SUBSTITUTES[name](*operands, **attrs)
     finally:
         _UNDERWAY.reset(token)
 
@@ -141,7 +148,7 @@ def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
     compute = dtype
     if modular and not kernels.supports(op, dtype, attr) and dtypes.carrier(dtype) is not None:
         compute = dtypes.carrier(dtype)
-    while compute is not None and not kernels.supports(op, compute, attr):
+    while compute is not None and not kernels.supports(op, compute, attr, attrs):
         compute = dtypes.wider(compute)
     if compute is None:
         return _without_kernel(op, operands, attrs)
@@ -157,11 +164,11 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
     """
     dtype = _first(operands).dtype
     attr = _type_attr(op)
-    if kernels.supports(op, dtype, attr):
+    if kernels.supports(op, dtype, attr, attrs):
         return _call(op, operands, attrs)
     carrier = dtypes.carrier(dtype)
-    if carrier is not None and kernels.supports(op, carrier, attr):
+    if carrier is not None and kernels.supports(op, carrier, attr, attrs):
         return _call_in(carrier, bitcast, op, operands, attrs)
-    if dtype == tf.bool and kernels.supports(op, tf.int32, attr):
+    if dtype == tf.bool and kernels.supports(op, tf.int32, attr, attrs):
         return _call_in(tf.int32, cast, op, operands, attrs)
     return _without_kernel(op, operands, attrs)

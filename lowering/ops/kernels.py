@@ -8,6 +8,7 @@ import contextlib
 import contextvars
 import functools
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import kernels as tf_kernels
@@ -21,6 +22,9 @@ from lowering.targets import Target, tables
 _TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvars.ContextVar(
     "table", default=None
 )
+
+# The name of GatherV2 in the tables where it has batches, as runtimes have other code for that.
+BATCHED_GATHER = "GatherV2 of batches"
 
 # Whether the converter makes one op of those that are made now.
 _IS_FUSED: contextvars.ContextVar[bool] = contextvars.ContextVar("is fused", default=False)
@@ -89,6 +93,7 @@ def checked(target: Target) -> Iterator[None]:
         if graph is None or not (inputs or outputs) or _IS_FUSED.get():
             return
         dtype = (inputs or outputs)[0].dtype.name
+        op = listed(op, dict(zip(attrs[::2], attrs[1::2], strict=True)))
         if lacks(target, op, dtype):
             raise UnsupportedError(refusal(target, op, dtype))
 
@@ -127,10 +132,21 @@ def are_of_tensorflow() -> bool:
     return _TABLE.get() is None
 
 
-def supports(op: str, dtype: tf.DType, attr: str = "T") -> bool:
-    """Whether `op` runs with type attribute `attr` set to `dtype`, in every mode."""
+def listed(op: str, attrs: Mapping[str, Any]) -> str:
+    """The name that an op with some attributes has in the tables of consumers."""
+    return BATCHED_GATHER if op == "GatherV2" and attrs.get("batch_dims") else op
+
+
+def supports(
+    op: str, dtype: tf.DType, attr: str = "T", attrs: Mapping[str, Any] | None = None
+) -> bool:
+    """Whether `op` runs with type attribute `attr` set to `dtype`, in every mode.
+
+    `attrs` are other attributes, which matter to some consumers.
+    """
     table = _TABLE.get()
     if table is not None:
+        op = listed(op, attrs or {})
         return dtype.name in table.get(op, ()) if attr else op in table
     return _tensorflow_supports(op, dtype, attr)
 

@@ -4,6 +4,7 @@
 function of the same operands; it emits ops that may have substitutes themselves.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,117 @@ def _floor_div(x, y):
     """The quotient rounded to zero, and one less where that is not the quotient rounded down."""
     if x.dtype.is_floating:
         return emit("Floor", emit("RealDiv", x, y))
+    if not kernels.supports("TruncateDiv", x.dtype):
+        return _floor_div_by_floats(x, y)
     truncated = emit("TruncateDiv", x, y)
     return emit("Sub", truncated, _difference(x, y, truncated))
+
+
+# From here on float32 does not hold all integers.
+_FLOAT_INTEGERS = 1 << 24
+_HALF = 1 << 16
+
+
+def _floor_div_by_floats(x, y):
+    """The quotient where the op computes it in float32, as WebAssembly does in TF.js.
+
+    It is exact for integers below 2^24, and for multiples of 2^8 by powers of two from there on.
+    """
+    divisor = tf.get_static_value(y)
+    if divisor is None or np.any(divisor <= 0):
+        return _floor_div_in_steps(x, y)
+    if _is_below(x, _FLOAT_INTEGERS):
+        return emit("FloorDiv", x, y)
+    if np.any(np.bitwise_count(divisor) != 1):
+        return _floor_div_in_steps(x, y)
+    if np.all(divisor >= 1 << 8):
+        return emit("FloorDiv", emit("Sub", x, emit("FloorMod", x, y)), y)
+    if np.any(divisor > _HALF):
+        return _floor_div_in_steps(x, y)
+    half = constant(_HALF, x.dtype)
+    low = emit("FloorMod", x, half)
+    high = emit("FloorDiv", emit("Sub", x, low), half)
+    high = emit("Mul", high, constant(_HALF // divisor, x.dtype))
+    return emit("AddV2", high, emit("FloorDiv", low, y))
+
+
+def _is_below(x, limit):
+    """Whether integers are known to be remainders by a number up to a limit."""
+    if not tf.is_symbolic_tensor(x):
+        return False
+    if x.op.type in ("ExpandDims", "Pack", "Reshape"):
+        moved = x.op.inputs if x.op.type == "Pack" else x.op.inputs[:1]
+        return all(_is_below(part, limit) for part in moved)
+    if x.op.type != "FloorMod":
+        return False
+    divisor = tf.get_static_value(x.op.inputs[1])
+    return divisor is not None and bool(np.all(np.abs(divisor.astype(np.int64)) <= limit))
+
+
+def _floor_div_in_steps(x, y):
+    """A quotient is off by up to 2^9; that of what is left is off by at most one."""
+
+    def divided(x):
+        quotient = emit("FloorDiv", x, y)
+        return quotient, emit("Sub", x, emit("Mul", quotient, y))
+
+    zero, one = (constant(n, x.dtype) for n in (0, 1))
+    quotient, left = divided(x)
+    rest, left = divided(left)
+    is_too_small = emit("Equal", emit("Less", left, zero), emit("Less", y, zero))
+    correction = emit("SelectV2", is_too_small, one, constant(-1, x.dtype))
+    is_exact = emit("Equal", emit("FloorMod", left, y), left)
+    correction = emit("SelectV2", is_exact, zero, correction)
+    return emit("AddV2", emit("AddV2", quotient, rest), correction)
+
+
+@substitute("Neg")
+def _neg(x):
+    """Not as a difference to zero, of which TensorFlow's optimizer makes a negation again."""
+    return emit("Mul", x, constant(-1, x.dtype))
+
+
+# Below this a sine is its angle, up to rounding.
+_SMALL_ANGLE = 2.0**-12
+
+
+@substitute("Sin")
+def _sin(x):
+    """By an op that gives zero for the smallest angles."""
+    is_small = emit("Less", emit("Abs", x), constant(_SMALL_ANGLE, x.dtype))
+    return emit("SelectV2", is_small, x, emit("Sin", x))
+
+
+@substitute("SelectV2")
+def _select(condition, x, y):
+    """Of booleans."""
+    chosen = emit("LogicalAnd", condition, x)
+    return emit("LogicalOr", chosen, emit("LogicalAnd", emit("LogicalNot", condition), y))
+
+
+@substitute("PadV2")
+def _pad(x, paddings, padding):
+    """An op that takes a number for the padding that float32 holds."""
+    number = tf.get_static_value(padding)
+    if number is not None and abs(int(number)) <= _FLOAT_INTEGERS:
+        return emit("PadV2", x, paddings, padding)
+    padded = emit("PadV2", emit("Sub", x, padding), paddings, constant(0, x.dtype))
+    return emit("AddV2", padded, padding)
+
+
+@substitute("StridedSlice")
+def _strided_slice(x, begin, end, strides, end_mask=0):
+    """Elements at a distance, gathered along each axis."""
+    bounds = zip(
+        *(tf.get_static_value(operand).tolist() for operand in (begin, end, strides)), strict=True
+    )
+    for axis, (start, limit, stride) in enumerate(bounds):
+        size = x.shape[axis]
+        limit = size if end_mask >> axis & 1 else limit
+        if (start, limit, stride) != (0, size, 1):
+            indices = constant(np.arange(start, limit, stride), np.int32)
+            x = emit("GatherV2", x, indices, constant(axis, np.int32))
+    return x
 
 
 @substitute("BitwiseAnd")
@@ -83,18 +193,21 @@ def _bitwise_xor(x, y):
 
 
 def _by_nibbles(fun, x, y):
-    """A bitwise operation on int32 by a table for four bits."""
+    """A bitwise operation on int32 by a table for four bits, of each half."""
     numbers = np.arange(16, dtype=np.int32)
     table = constant(fun.outer(numbers, numbers).reshape(-1))
-    powers, size = constant(16 ** np.arange(8, dtype=np.int64), np.int32), constant(16, np.int32)
-    last = constant(-1, np.int32)
+    powers = 16 ** np.arange(4, dtype=np.int32)
+    in_half, size, half = constant(powers), constant(16, np.int32), constant(_HALF, np.int32)
+    in_word = constant(np.stack([powers, powers * _HALF]))
 
     def nibbles(z):
-        return emit("FloorMod", emit("FloorDiv", emit("ExpandDims", z, last), powers), size)
+        low, high = (emit("FloorMod", part, half) for part in (z, emit("FloorDiv", z, half)))
+        halves = emit("ExpandDims", emit("Pack", [low, high], axis=-1), constant(-1, np.int32))
+        return emit("FloorMod", emit("FloorDiv", halves, in_half), size)
 
     index = emit("AddV2", emit("Mul", nibbles(x), size), nibbles(y))
     found = emit("GatherV2", table, index, constant(0, np.int32))
-    return emit("Sum", emit("Mul", found, powers), integers([-1]))
+    return emit("Sum", emit("Mul", found, in_word), integers([-2, -1]))
 
 
 @substitute("MatMul")
@@ -348,6 +461,56 @@ def _relu(x):
 @substitute("Rsqrt")
 def _rsqrt(x):
     return emit("RealDiv", constant(1, x.dtype), emit("Sqrt", x))
+
+
+@substitute(kernels.BATCHED_GATHER)
+def _gather_batches(x, indices, axis, batch_dims):
+    """Elements of an axis that all batches are joined to."""
+    axis, count = int(tf.get_static_value(axis)), x.shape.rank
+    if axis > batch_dims:
+        order = [*range(batch_dims), axis, *range(batch_dims, axis), *range(axis + 1, count)]
+        first = constant(batch_dims, np.int32)
+        y = _gather_batches(emit("Transpose", x, integers(order)), indices, first, batch_dims)
+        end = indices.shape.rank
+        before = [end + i for i in range(axis - batch_dims)]
+        after = range(end + len(before), y.shape.rank)
+        order = [*range(batch_dims), *before, *range(batch_dims, end), *after]
+        return emit("Transpose", y, integers(order))
+    sizes, positions = _dims(x), _dims(indices)
+    batches, size, rest = sizes[:axis], sizes[axis], sizes[axis + 1 :]
+    total = functools.reduce(_product, batches, size)
+    starts = emit("Range", *(_scalar(n) for n in (0, total, size)))
+    starts = emit("Reshape", starts, _packed(batches + [1] * (len(positions) - axis)))
+    joined = emit("Reshape", x, _packed([total, *rest]))
+    return emit("GatherV2", joined, emit("AddV2", indices, starts), constant(0, np.int32))
+
+
+def _dims(x):
+    """The sizes of axes: ints, or scalars of the graph where they are symbolic."""
+    if None not in x.shape.as_list():
+        return x.shape.as_list()
+    found = emit("Shape", x)
+    return [
+        emit("GatherV2", found, constant(i, np.int32), constant(0, np.int32)) if n is None else n
+        for i, n in enumerate(x.shape.as_list())
+    ]
+
+
+def _product(a, b):
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return emit("Mul", _scalar(a), _scalar(b))
+
+
+def _scalar(size):
+    return constant(size, np.int32) if isinstance(size, int) else size
+
+
+def _packed(sizes):
+    """A shape as a tensor."""
+    if all(isinstance(size, int) for size in sizes):
+        return integers(sizes)
+    return emit("Pack", list(map(_scalar, sizes)), axis=0)
 
 
 @substitute("Sign")

@@ -262,6 +262,7 @@ def _conv2d(ctx, x, weights, axes, shape, out_shape):
     """The shapes tell TensorFlow how many groups there are."""
     if not avals.is_static([amount for window in axes for amount in (window.low, window.high)]):
         x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
+    x, shape = _without_rest(ctx, x, axes, shape)
     return _planar_op(tf.raw_ops.Conv2D, x, weights, axes, shape[1:-1])
 
 
@@ -269,6 +270,7 @@ def _conv2d(ctx, x, weights, axes, shape, out_shape):
 def _depthwise_conv2d(ctx, x, weights, axes, shape, out_shape):
     """Each group has one feature."""
     x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
+    x, shape = _without_rest(ctx, x, axes, shape)
     sizes, features = [window.size for window in axes], shape[-1]
     weights = movement.reshape(ctx, weights, (*sizes, features, out_shape[-1] // features))
     return _planar_op(tf.raw_ops.DepthwiseConv2dNative, x, weights, axes, shape[1:-1])
@@ -280,6 +282,22 @@ def _conv3d(ctx, x, weights, axes, shape, out_shape):
     strides = [1, *(window.stride for window in axes), 1]
     padding = _padding(axes, shape[1:-1])
     return tf.raw_ops.Conv3D(input=x, filter=weights, strides=strides, padding=padding)
+
+
+def _without_rest(ctx, x, axes, shape):
+    """Images and shape for TF.js, without what is behind the last window.
+
+    Where one axis has padding and another such a rest, WebAssembly computes zeros.
+    """
+    sizes = shape[1:-1]
+    if ctx.target is not TFJS or not avals.is_static(sizes) or _padding(axes, sizes) != "SAME":
+        return x, shape
+    used = [
+        min(size, (window.count(size) - 1) * window.stride + window.extent - window.low)
+        for window, size in zip(axes, sizes, strict=True)
+    ]
+    kept = [shape[0], *used, shape[-1]]
+    return movement.slice_(ctx, x, shape, [0] * len(shape), kept), kept
 
 
 def _without_explicit_padding(ctx, x, axes, shape):

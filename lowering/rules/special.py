@@ -57,18 +57,25 @@ def digamma(ctx, x):
     For float64 itself the kernel is not precise enough.
     """
     if x.dtype == np.float64 and _has_doubles(ctx):
-        value = ctx.lower(precise.digamma, x, avals=ctx.in_avals)
-    else:
-        is_widened = x.dtype == np.float32 and _has_doubles(ctx)
-        value = cast(emit("Digamma", cast(x, np.float64) if is_widened else x), x.dtype)
+        return ctx.lower(_digamma, x, avals=ctx.in_avals)
+    is_widened = x.dtype == np.float32 and _has_doubles(ctx)
+    value = cast(emit("Digamma", cast(x, np.float64) if is_widened else x), x.dtype)
     if np.isnan(jax_compat.DIGAMMA_AT_ZERO):
         return value
     is_zero = emit("Equal", x, constant(0, x.dtype))
     return emit("SelectV2", is_zero, constant(jax_compat.DIGAMMA_AT_ZERO, x.dtype), value)
 
 
+def _digamma(x):
+    """With the value at zero of this version of JAX."""
+    value = precise.digamma(x)
+    if np.isnan(jax_compat.DIGAMMA_AT_ZERO):
+        return value
+    return jnp.where(x == 0, np.array(jax_compat.DIGAMMA_AT_ZERO, x.dtype), value)
+
+
 decomposition("lgamma", target=CONSUMER)(floats.at_least_float32(gamma.lgamma))
-decomposition("digamma", target=CONSUMER)(floats.at_least_float32(precise.digamma))
+decomposition("digamma", target=CONSUMER)(floats.at_least_float32(_digamma))
 decomposition("bessel_i0e", target=CONSUMER)(floats.at_least_float32(bessel.i0e))
 decomposition("bessel_i1e", target=CONSUMER)(floats.at_least_float32(bessel.i1e))
 

@@ -23,7 +23,7 @@ def _convert(program: Program, folder: pathlib.Path) -> Run:
     export.to_tfjs(directory=folder / "model", **program.export_options())
 
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        results = node.run(folder / "model", {f"x{i}": x for i, x in enumerate(inputs)})
+        results = node.run(folder / "model", {f"x{i}": x for i, x in enumerate(inputs)})["cpu"]
         return [results[f"y{i}"] for i in range(len(results))]
 
     return run

@@ -49,7 +49,8 @@ def to_tfjs(
         empty.
       quantize: the dtype in which weights are stored: "uint8", "uint16" or "float16".
       shard_bytes: the size of a shard of weights, in bytes.
-      verify: whether to run the model by TF.js in Node and compare it with JAX.
+      verify: whether to run the model by TF.js in Node, on its cpu backend and by WebAssembly if
+        that has all ops, and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
         by default a few square roots of the epsilon of its dtype, and for quantized models what
         the steps of the weights do to the output (`lowering.export.quantization`).
@@ -87,10 +88,12 @@ def _verify(
     """Compares one function of a model, whose inputs and outputs have a prefix, with JAX."""
     inputs = {prefix + spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
     with refusals("TF.js", "run the model"):
-        results = node.run(model, inputs, [prefix + name for name in entry.outputs])
-    in_order = {name: results[prefix + name] for name in entry.outputs}
+        found = node.run(model, inputs, [prefix + name for name in entry.outputs])
     spreads = None
     if quantize is not None:
         spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
     name = prefix[:-1] if prefix else signatures.DEFAULT
-    compare(signatures.described("the TF.js model", name), entry, in_order, tolerance, spreads)
+    for backend, results in found.items():
+        in_order = {name: results[prefix + name] for name in entry.outputs}
+        where = signatures.described(f"the TF.js model on {backend}", name)
+        compare(where, entry, in_order, tolerance, spreads)

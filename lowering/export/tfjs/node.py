@@ -9,6 +9,7 @@ installs TF.js for it, by npm. Node is that of the machine or, if there is none,
 import base64
 import hashlib
 import json
+import logging
 import os
 import pathlib
 import shutil
@@ -18,8 +19,13 @@ from typing import Any
 
 import numpy as np
 
+_log = logging.getLogger("lowering.export")
+
 SOURCES = pathlib.Path(__file__).parent / "node"
 _FILES = ("package.json", "package-lock.json", "run.mjs")
+
+# What TF.js computes with in Node; WebAssembly lacks some ops.
+BACKENDS = ("cpu", "wasm")
 
 # The dtype in which TF.js takes an array of another.
 _HELD = {"f": np.float32, "i": np.int32, "u": np.int32, "b": np.bool_, "c": np.complex64}
@@ -88,16 +94,14 @@ class NodeDiedError(RuntimeError):
 
 
 class Node:
-    """A process of Node that runs models.
+    """A process of Node that runs models."""
 
-    Attributes:
-      backend: with what TF.js computes, "cpu" or "wasm".
-    """
+    def __init__(self) -> None:
+        self._start()
 
-    def __init__(self, backend: str = "cpu") -> None:
-        self.backend = backend
+    def _start(self) -> None:
         self._process = subprocess.Popen(
-            [*_program("node"), str(directory() / "run.mjs"), backend],
+            [*_program("node"), str(directory() / "run.mjs")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -120,6 +124,7 @@ class Node:
         model: pathlib.Path,
         inputs: Mapping[str, np.ndarray],
         outputs: Sequence[str] | None = None,
+        backend: str = BACKENDS[0],
     ) -> dict[str, np.ndarray]:
         """The results of a model, by name.
 
@@ -127,6 +132,7 @@ class Node:
           model: the directory of the model.
           inputs: its inputs, by name.
           outputs: the names of the outputs; by default all.
+          backend: one of `BACKENDS`.
 
         Raises:
           RuntimeError: if TF.js cannot load or run the model, or ends.
@@ -135,6 +141,7 @@ class Node:
         wanted = list(signature["outputs"]) if outputs is None else list(outputs)
         request = {
             "model": str(model / "model.json"),
+            "backend": backend,
             "inputs": {name: _to_json(x) for name, x in inputs.items()},
             "outputs": wanted,
         }
@@ -148,13 +155,42 @@ class Node:
             raise RuntimeError(answer["error"])
         return dict(zip(wanted, map(_from_json, answer["outputs"]), strict=True))
 
+    def run_everywhere(
+        self,
+        model: pathlib.Path,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None = None,
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """The results of a model for each backend that has all of its ops; see `run`.
+
+        Raises:
+          RuntimeError: if the first backend cannot run the model, which lacks nothing that another
+            has.
+        """
+        first, *others = BACKENDS
+        results = {first: self.run(model, inputs, outputs, first)}
+        for backend in others:
+            try:
+                results[backend] = self.run(model, inputs, outputs, backend)
+            except NodeDiedError:
+                raise
+            except RuntimeError as error:
+                _log.info("TF.js cannot run the model with %s: %s", backend, error)
+                # A failure may spoil the memory of WebAssembly.
+                self.close()
+                self._start()
+        return results
+
 
 def run(
     model: pathlib.Path, inputs: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None
-) -> dict[str, np.ndarray]:
-    """The results of a model in a process of its own; see `Node.run`."""
+) -> dict[str, dict[str, np.ndarray]]:
+    """The results of a model for each backend that has all of its ops.
+
+    In a process of its own; see `Node.run`.
+    """
     with Node() as node:
-        return node.run(model, inputs, outputs)
+        return node.run_everywhere(model, inputs, outputs)
 
 
 def _to_json(x: np.ndarray) -> dict[str, Any]:

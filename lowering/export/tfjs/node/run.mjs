@@ -1,6 +1,6 @@
 // Runs graph models of TF.js for a process that writes a request per line and reads an answer per
-// line. A request has the path of a model, and inputs and the names of outputs; an answer has the
-// outputs, or an error. The argument is the backend, cpu or wasm.
+// line. A request has the path of a model, the backend that computes it, cpu or wasm, inputs and the
+// names of outputs; an answer has the outputs, or an error.
 import * as fs from 'node:fs';
 import {createRequire} from 'node:module';
 import * as path from 'node:path';
@@ -54,7 +54,8 @@ function fromTensor(x) {
   return {dtype: x.dtype, shape: x.shape, data: bytes.toString('base64')};
 }
 
-async function run({model, inputs, outputs}) {
+async function run({model, backend, inputs, outputs}) {
+  await tf.setBackend(backend);
   const graph = await loadGraphModel(readModel(model));
   const tensors = Object.fromEntries(
       Object.entries(inputs).map(([name, input]) => [name, toTensor(input)]));
@@ -67,12 +68,8 @@ async function run({model, inputs, outputs}) {
 
 // What TF.js prints must not come between the answers.
 console.log = console.info = console.warn = console.error;
-const [backend] = process.argv.slice(2);
-if (backend === 'wasm') {
-  const script = createRequire(import.meta.url).resolve('@tensorflow/tfjs-backend-wasm');
-  setWasmPaths(path.dirname(script) + path.sep);
-}
-await tf.setBackend(backend);
+const script = createRequire(import.meta.url).resolve('@tensorflow/tfjs-backend-wasm');
+setWasmPaths(path.dirname(script) + path.sep);
 for await (const line of readline.createInterface({input: process.stdin})) {
   let answer;
   try {
