@@ -58,9 +58,12 @@ def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
     with refusals("LiteRT", "run the model"):
         interpreter = litert.Interpreter(model_content=model)
         details = interpreter.get_input_details()
+        given = {detail["index"]: values[detail["name"].split(":")[0]] for detail in details}
+        for index, x in given.items():
+            interpreter.resize_tensor_input(index, x.shape)
         interpreter.allocate_tensors()
-        for detail in details:
-            interpreter.set_tensor(detail["index"], values[detail["name"].split(":")[0]])
+        for index, x in given.items():
+            interpreter.set_tensor(index, x)
         interpreter.invoke()
         found = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
     # Without a signature, results are in the order of the sorted names.

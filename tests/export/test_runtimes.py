@@ -12,6 +12,7 @@ from lowering.targets import CONSUMERS, TARGETS
 
 X = np.float32([-np.inf, -2.5, -1, 0, 0.5, 3, np.inf])
 I = np.int32([-7, -1, 0, 3, 2**31 - 1, -(2**31)])  # noqa: E741
+DIVISORS = np.int32([3, -5, 1, -1, 65537, 2**31 - 1, -(2**31), 10, -10])
 WORDS = np.uint32([12, 3456])
 SPD = np.float32([[4, 1, 0], [1, 3, 1], [0, 1, 2]])
 PROGRAMS = {
@@ -54,6 +55,40 @@ PROGRAMS = {
         X,
     ),
     "sorted integers": (lambda x: (jnp.sort(x), lax.top_k(x, 3), jnp.argsort(-(x // 2))), I),
+    "quotients of large integers": (lambda x: (x[:, None] // DIVISORS, x[:, None] % DIVISORS), I),
+    "quotients by numbers": (
+        lambda x: tuple(x // n for n in (1, 2, 7, -7, 128, 1 << 16, 1 << 20, 1 << 30)),
+        I,
+    ),
+    "strided": (lambda x: (x[::2], x[1::3], (x > 0)[::2], x[::-2]), I),
+    "clipped and padded": (
+        lambda x: (jnp.clip(x, -5, 70000), jnp.pad(x, 2, constant_values=123456789)),
+        I,
+    ),
+    "booleans": (
+        lambda x: (jnp.where(x > 0, x < 2, x < -2)[::-1], x.astype(bool), (x * 2).astype(bool)),
+        X,
+    ),
+    "small numbers": (
+        lambda x: (jnp.sin(x * 1e-30) * 1e30, jnp.sign(x * 1e-30), jnp.log1p(x * 1e-30) * 1e30),
+        X[1:-1],
+    ),
+    "remainders": (lambda x: (lax.rem(x, 0 * x + 1.5), jnp.fmod(x, -1e9)), X[1:-1]),
+    "elements of batches": (
+        lambda x: (
+            jnp.take_along_axis(x, jnp.argsort(-x, axis=1), axis=1),
+            jnp.sort(x, axis=0),
+            lax.top_k(x, 2),
+            jax.vmap(lambda row, i: row[i])(x, jnp.array([2, 0, 1])),
+        ),
+        SPD,
+    ),
+    "convolutions that leave a rest": (
+        lambda x: lax.conv_general_dilated(
+            jnp.pad(x, (2, 1))[None, None], jnp.ones((1, 1, 3, 2)), (1, 3), "SAME"
+        ),
+        SPD,
+    ),
     "axes": (
         lambda x: jnp.broadcast_to(x, (2, 1, 2, 1, 2, 3, 3)).transpose(6, 0, 2, 4, 1, 3, 5),
         SPD,
@@ -61,11 +96,27 @@ PROGRAMS = {
 }
 
 
+SYMBOLIC = {
+    "sorted": lambda x: (jnp.sort(x, axis=1), lax.top_k(x, 2), jnp.argsort(x, axis=1)),
+    "strided": lambda x: (x[:, ::2], x[:, 1::2] > 0, (x > 1)[:, ::2], (x * 7).astype(int)[:, ::2]),
+    "rows": lambda x: jnp.take_along_axis(x, jnp.argmax(x, axis=1)[:, None], axis=1),
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbolic_batches(name, consumer):
+    check(SYMBOLIC[name], SPD, consumer, polymorphic_shapes=["(b, _)"])
+
+
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_runtime(name, consumer):
-    fun, x = PROGRAMS[name]
-    made = entry(fun, (x,), TARGETS[consumer])
+    check(*PROGRAMS[name], consumer)
+
+
+def check(fun, x, consumer, **options):
+    made = entry(fun, (x,), TARGETS[consumer], **options)
     expected = jax.tree_util.tree_leaves(jax.jit(fun)(x))
     found = runtimes.run(consumer, made)
     assert len(found) == (2 if consumer == "tfjs" else 1)

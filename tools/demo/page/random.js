@@ -13,8 +13,6 @@ const COMPARED = 8;
 const REASONS = {
   'tfjs-webgl': 'holds integers in float32 textures, which are exact to 24 bits. Random bits are ' +
       'words of 32 bits.',
-  'tfjs-wasm': 'divides int32 in float32, which is exact to 24 bits. Random bits are words of 32 ' +
-      'bits, and TF.js has no shifts but divisions.',
 };
 
 // Words of 32 bits from their halves.

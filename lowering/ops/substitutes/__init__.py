@@ -1,0 +1,7 @@
+"""Ops in terms of others, for consumers that lack them.
+
+`emission` asks here if the consumer of the graph takes an op in no dtype. A substitute is a
+function of the same operands; it emits ops that may have substitutes themselves.
+"""
+
+from lowering.ops.substitutes import functions, integers, movement  # noqa: F401  Registers them.

@@ -1,0 +1,290 @@
+"""Substitutes of elementwise functions of floating-point numbers."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops.constants import constant
+from lowering.ops.emission import cast, emit, substitute
+from lowering.ops.substitutes.movement import shape_of
+
+
+@substitute("ClipByValue")
+def _clip_by_value(x, low, high):
+    return emit("Minimum", emit("Maximum", x, low), high)
+
+
+# Below this a sine is its angle, up to rounding.
+_SMALL_ANGLE = 2.0**-12
+
+
+@substitute("Sin")
+def _sin(x):
+    """By an op that gives zero for the smallest angles."""
+    is_small = emit("Less", emit("Abs", x), constant(_SMALL_ANGLE, x.dtype))
+    return emit("SelectV2", is_small, x, emit("Sin", x))
+
+
+@substitute("Rint")
+def _rint(x):
+    return emit("Round", x)
+
+
+@substitute("Expm1")
+def _expm1(x):
+    """By the tangent of half the argument, which loses no digits of small arguments."""
+    half = emit("Mul", x, constant(0.5, x.dtype))
+    small = emit("Mul", emit("Tanh", half), emit("AddV2", emit("Exp", x), constant(1, x.dtype)))
+    large = emit("Sub", emit("Exp", x), constant(1, x.dtype))
+    is_small = emit("Less", emit("Abs", x), constant(1, x.dtype))
+    return emit("SelectV2", is_small, small, large)
+
+
+@substitute("Log1p")
+def _log1p(x):
+    """A series in x / (2 + x) near zero, where the sum 1 + x loses digits, and so do some kernels.
+
+    The coefficients are those of Sun Microsystems, fdlibm, `s_log1p.c`, 1993, for float32.
+    """
+    one, two, half = (constant(number, x.dtype) for number in (1, 2, 0.5))
+    s = emit("RealDiv", x, emit("AddV2", two, x))
+    half_square = emit("Mul", half, emit("Mul", x, x))
+    z = emit("Mul", s, s)
+    rest = emit("AddV2", half_square, emit("Mul", z, _horner(_LOG1P, z)))
+    near = emit("Sub", x, emit("Sub", half_square, emit("Mul", s, rest)))
+    is_large = emit("Greater", x, constant(1e9, x.dtype))
+    far = emit(
+        "SelectV2",
+        is_large,
+        _log_of_double(emit("Mul", x, half)),
+        emit("Log", emit("AddV2", one, x)),
+    )
+    middle = emit("Sub", x, constant(0.06, x.dtype))
+    is_near = emit("Less", emit("Abs", middle), constant(0.35, x.dtype))
+    return emit("SelectV2", is_near, near, far)
+
+
+# log((1 + s) / (1 - s)) / s - 2, over s^2, the highest power of s^2 first.
+_LOG1P = (0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693)
+
+
+@substitute("IsInf")
+def _is_inf(x):
+    return emit("Equal", emit("Abs", x), constant(np.inf, x.dtype))
+
+
+@substitute("IsNan")
+def _is_nan(x):
+    return emit("NotEqual", x, x)
+
+
+@substitute("IsFinite")
+def _is_finite(x):
+    return emit("Less", emit("Abs", x), constant(np.inf, x.dtype))
+
+
+@substitute("Asinh")
+def _asinh(x):
+    """log(a + sqrt(a^2 + 1)) of the size a, without the digits that cancel."""
+    size, one = emit("Abs", x), constant(1, x.dtype)
+    root = emit("Sqrt", emit("AddV2", emit("Mul", size, size), one))
+    rest = emit("RealDiv", emit("Mul", size, size), emit("AddV2", one, root))
+    small = emit("Log1p", emit("AddV2", size, rest))
+    is_large = emit("Greater", size, constant(1e9, x.dtype))
+    large = _log_of_double(size)
+    return emit("Mul", emit("Sign", x), emit("SelectV2", is_large, large, small))
+
+
+def _log_of_double(x):
+    """log(2 x), of half of x: some kernels give infinity for the largest numbers."""
+    half = emit("Mul", x, constant(0.5, x.dtype))
+    return emit("AddV2", emit("Log", half), constant(2 * np.log(2), x.dtype))
+
+
+@substitute("Acosh")
+def _acosh(x):
+    one = constant(1, x.dtype)
+    t = emit("Sub", x, one)
+    root = emit("Sqrt", emit("AddV2", emit("Mul", t, t), emit("AddV2", t, t)))
+    small = emit("Log1p", emit("AddV2", t, root))
+    return emit("SelectV2", emit("Greater", x, constant(1e9, x.dtype)), _log_of_double(x), small)
+
+
+@substitute("Atanh")
+def _atanh(x):
+    """Of the size, as the logarithm loses digits near -1."""
+    size, half = emit("Abs", x), constant(0.5, x.dtype)
+    rest = emit("Sub", constant(1, x.dtype), size)
+    quotient = emit("RealDiv", emit("AddV2", size, size), rest)
+    return emit("Mul", emit("Sign", x), emit("Mul", half, emit("Log1p", quotient)))
+
+
+@substitute("Sinh")
+def _sinh(x):
+    half = constant(0.5, x.dtype)
+    e = emit("Expm1", emit("Abs", x))
+    one = constant(1, x.dtype)
+    size = emit("Mul", half, emit("AddV2", e, emit("RealDiv", e, emit("AddV2", e, one))))
+    is_large = emit("Greater", e, constant(1e30, x.dtype))
+    large = emit("Exp", emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
+    return emit("Mul", emit("Sign", x), emit("SelectV2", is_large, large, size))
+
+
+@substitute("Cosh")
+def _cosh(x):
+    half = emit("Exp", emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
+    return emit("AddV2", half, emit("RealDiv", constant(0.25, x.dtype), half))
+
+
+@substitute("Tan")
+def _tan(x):
+    return emit("RealDiv", emit("Sin", x), emit("Cos", x))
+
+
+@substitute("Atan")
+def _atan(x):
+    # Not all kernels of Atan2 broadcast.
+    return emit("Atan2", x, emit("Fill", shape_of(x, tf.int32), constant(1, x.dtype)))
+
+
+@substitute("Asin")
+def _asin(x):
+    return emit("Atan2", x, _leg(x))
+
+
+@substitute("Acos")
+def _acos(x):
+    return emit("Atan2", _leg(x), x)
+
+
+def _leg(x):
+    """The other leg of a right triangle with hypotenuse 1."""
+    one = constant(1, x.dtype)
+    return emit("Sqrt", emit("Mul", emit("Sub", one, x), emit("AddV2", one, x)))
+
+
+@substitute("Atan2")
+def _atan2(y, x):
+    """The angle in the right half plane, turned by half a turn where x is negative."""
+    zero, one = constant(0, x.dtype), constant(1, x.dtype)
+    larger = emit("Maximum", emit("Abs", x), emit("Abs", y))
+    divisor = emit("SelectV2", emit("Equal", larger, zero), one, larger)
+    ratios = []
+    for z in (y, x):
+        infinite = emit("SelectV2", emit("IsInf", z), emit("Sign", z), zero)
+        ratios.append(
+            emit("SelectV2", emit("IsInf", larger), infinite, emit("RealDiv", z, divisor))
+        )
+    steep = emit("Greater", emit("Abs", ratios[0]), emit("Abs", ratios[1]))
+    low = emit("SelectV2", emit("Equal", larger, zero), one, ratios[1])
+    low = emit("SelectV2", steep, one, low)
+    high = emit("SelectV2", steep, ratios[0], one)
+    flat = emit("Atan", emit("RealDiv", ratios[0], low))
+    quarter = emit("Mul", emit("Sign", y), constant(np.pi / 2, x.dtype))
+    up = emit("Sub", quarter, emit("Atan", emit("RealDiv", ratios[1], high)))
+    is_left = emit("Less", x, zero)
+    is_below = emit("Less", y, zero)
+    turn = emit("SelectV2", is_below, constant(-np.pi, x.dtype), constant(np.pi, x.dtype))
+    turned = emit("SelectV2", is_left, emit("AddV2", flat, turn), flat)
+    return emit("SelectV2", steep, up, turned)
+
+
+@substitute("Square")
+def _square(x):
+    return emit("Mul", x, x)
+
+
+@substitute("Relu")
+def _relu(x):
+    return emit("Maximum", x, constant(0, x.dtype))
+
+
+@substitute("Rsqrt")
+def _rsqrt(x):
+    return emit("RealDiv", constant(1, x.dtype), emit("Sqrt", x))
+
+
+@substitute("Sign")
+def _sign(x):
+    zero = constant(0, x.dtype)
+    return emit(
+        "Sub", cast(emit("Greater", x, zero), x.dtype), cast(emit("Less", x, zero), x.dtype)
+    )
+
+
+@substitute("Greater")
+def _greater(x, y):
+    return emit("Less", y, x)
+
+
+@substitute("Erfc")
+def _erfc(x):
+    """Rational functions of the square, below 1 and above it.
+
+    The coefficients are those of S. L. Moshier, Cephes, `ndtrf.c`, 1989.
+    """
+    size, square = emit("Abs", x), emit("Mul", x, x)
+    small = emit("Sub", constant(1, x.dtype), emit("Mul", x, _horner(_ERF, square)))
+    safe = emit("Maximum", size, constant(1, x.dtype))
+    q = emit("RealDiv", constant(1, x.dtype), safe)
+    z = emit("Exp", emit("Neg", emit("Mul", safe, safe)))
+    y = emit("Mul", q, q)
+    is_middle = emit("Less", safe, constant(2, x.dtype))
+    factor = emit("SelectV2", is_middle, _horner(_ERFC_MIDDLE, y), _horner(_ERFC_TAIL, y))
+    tail = emit("Mul", emit("Mul", z, q), factor)
+    is_negative = emit("Less", x, constant(0, x.dtype))
+    tail = emit("SelectV2", is_negative, emit("Sub", constant(2, x.dtype), tail), tail)
+    return emit("SelectV2", emit("Less", size, constant(1, x.dtype)), small, tail)
+
+
+@substitute("Erf")
+def _erf(x):
+    """The polynomial of small arguments, and one minus the complement of large ones."""
+    square = emit("Mul", x, x)
+    small = emit("Mul", x, _horner(_ERF, square))
+    size = emit("Abs", x)
+    large = emit("Mul", emit("Sign", x), emit("Sub", constant(1, x.dtype), emit("Erfc", size)))
+    return emit("SelectV2", emit("Less", size, constant(1, x.dtype)), small, large)
+
+
+# erf(x) / x on [0, 1], and exp(x^2) x erfc(x) on [1, 2] and above, in x^2 and x^-2.
+_ERF = (
+    7.853861353153693e-5,
+    -8.010193625184903e-4,
+    5.188327685732524e-3,
+    -2.685381193529856e-2,
+    1.128358514861418e-1,
+    -3.761262582423300e-1,
+    1.128379165726710e0,
+)
+
+_ERFC_MIDDLE = (
+    2.326819970068386e-2,
+    -1.387039388740657e-1,
+    3.687424674597105e-1,
+    -5.824733027278666e-1,
+    6.210004621745983e-1,
+    -4.944515323274145e-1,
+    3.404879937665872e-1,
+    -2.741127028184656e-1,
+    5.638259427386472e-1,
+)
+
+_ERFC_TAIL = (
+    -1.047766399936249e1,
+    1.297719955372516e1,
+    -7.495518717768503e0,
+    2.921019019210786e0,
+    -1.015265279202700e0,
+    4.218463358204948e-1,
+    -2.820767439740514e-1,
+    5.641895067754075e-1,
+)
+
+
+def _horner(coefficients: Any, x: tf.Tensor) -> tf.Tensor:
+    value = constant(coefficients[0], x.dtype)
+    for coefficient in coefficients[1:]:
+        value = emit("AddV2", emit("Mul", value, x), constant(coefficient, x.dtype))
+    return value

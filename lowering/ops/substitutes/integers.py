@@ -1,0 +1,188 @@
+"""Substitutes of ops on integers: quotients, remainders, bits and products of matrices."""
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import kernels
+from lowering.ops.constants import constant, integers
+from lowering.ops.emission import cast, emit, substitute
+
+
+@substitute("TruncateMod")
+def _truncate_mod(x, y):
+    """The remainder has the sign of the dividend."""
+    if x.dtype.is_floating:
+        return emit("Mul", emit("Sign", x), emit("FloorMod", emit("Abs", x), emit("Abs", y)))
+    return emit("Sub", x, emit("Mul", y, emit("TruncateDiv", x, y)))
+
+
+@substitute("TruncateDiv")
+def _truncate_div(x, y):
+    """The quotient rounded down, and one more where that is not the quotient rounded to zero."""
+    down = emit("FloorDiv", x, y)
+    return emit("AddV2", down, _difference(x, y, down))
+
+
+def _difference(x, y, quotient):
+    """By how much the two rounded quotients of integers differ, given one: 0, or 1."""
+    remainder = emit("Sub", x, emit("Mul", quotient, y))
+    zero = constant(0, x.dtype)
+    is_negative = emit("NotEqual", emit("Less", x, zero), emit("Less", y, zero))
+    return cast(emit("LogicalAnd", is_negative, emit("NotEqual", remainder, zero)), x.dtype)
+
+
+@substitute("FloorMod")
+def _floor_mod(x, y):
+    return emit("Sub", x, emit("Mul", y, emit("FloorDiv", x, y)))
+
+
+@substitute("FloorDiv")
+def _floor_div(x, y):
+    """The quotient rounded to zero, and one less where that is not the quotient rounded down."""
+    if x.dtype.is_floating:
+        return emit("Floor", emit("RealDiv", x, y))
+    if not kernels.supports("TruncateDiv", x.dtype):
+        return _floor_div_by_floats(x, y)
+    truncated = emit("TruncateDiv", x, y)
+    return emit("Sub", truncated, _difference(x, y, truncated))
+
+
+# From here on float32 does not hold all integers.
+_FLOAT_INTEGERS = 1 << 24
+
+_HALF = 1 << 16
+
+
+def _floor_div_by_floats(x, y):
+    """The quotient where the op computes it in float32, as WebAssembly does in TF.js.
+
+    It is exact for integers below 2^24, and for multiples of 2^8 by powers of two from there on.
+    """
+    divisor = tf.get_static_value(y)
+    if divisor is None or np.any(divisor <= 0):
+        return _floor_div_in_steps(x, y)
+    if _is_below(x, _FLOAT_INTEGERS):
+        return emit("FloorDiv", x, y)
+    if np.any(np.bitwise_count(divisor) != 1):
+        return _floor_div_in_steps(x, y)
+    if np.all(divisor >= 1 << 8):
+        return emit("FloorDiv", emit("Sub", x, emit("FloorMod", x, y)), y)
+    if np.any(divisor > _HALF):
+        return _floor_div_in_steps(x, y)
+    half = constant(_HALF, x.dtype)
+    low = emit("FloorMod", x, half)
+    high = emit("FloorDiv", emit("Sub", x, low), half)
+    high = emit("Mul", high, constant(_HALF // divisor, x.dtype))
+    return emit("AddV2", high, emit("FloorDiv", low, y))
+
+
+def _is_below(x, limit):
+    """Whether integers are known to be remainders by a number up to a limit."""
+    if not tf.is_symbolic_tensor(x):
+        return False
+    if x.op.type in ("ExpandDims", "Pack", "Reshape"):
+        moved = x.op.inputs if x.op.type == "Pack" else x.op.inputs[:1]
+        return all(_is_below(part, limit) for part in moved)
+    if x.op.type != "FloorMod":
+        return False
+    divisor = tf.get_static_value(x.op.inputs[1])
+    return divisor is not None and bool(np.all(np.abs(divisor.astype(np.int64)) <= limit))
+
+
+def _floor_div_in_steps(x, y):
+    """A quotient is off by up to 2^9; that of what is left is off by at most one."""
+
+    def divided(x):
+        quotient = emit("FloorDiv", x, y)
+        return quotient, emit("Sub", x, emit("Mul", quotient, y))
+
+    zero, one = (constant(n, x.dtype) for n in (0, 1))
+    quotient, left = divided(x)
+    rest, left = divided(left)
+    is_too_small = emit("Equal", emit("Less", left, zero), emit("Less", y, zero))
+    correction = emit("SelectV2", is_too_small, one, constant(-1, x.dtype))
+    is_exact = emit("Equal", emit("FloorMod", left, y), left)
+    correction = emit("SelectV2", is_exact, zero, correction)
+    return emit("AddV2", emit("AddV2", quotient, rest), correction)
+
+
+@substitute("Neg")
+def _neg(x):
+    """Not as a difference to zero, of which TensorFlow's optimizer makes a negation again."""
+    return emit("Mul", x, constant(-1, x.dtype))
+
+
+@substitute("BitwiseAnd")
+def _bitwise_and(x, y):
+    """A sum is the exclusive or, and twice the bits in common; of halves, which do not overflow."""
+    if not kernels.supports("BitwiseXor", x.dtype):
+        return _by_nibbles(np.bitwise_and, x, y)
+    size = constant(1 << 16, x.dtype)
+
+    def common(x, y):
+        total = emit("AddV2", x, y)
+        return emit("FloorDiv", emit("Sub", total, emit("BitwiseXor", x, y)), constant(2, x.dtype))
+
+    high = common(emit("FloorDiv", x, size), emit("FloorDiv", y, size))
+    low = common(emit("FloorMod", x, size), emit("FloorMod", y, size))
+    return emit("AddV2", emit("Mul", high, size), low)
+
+
+@substitute("BitwiseOr")
+def _bitwise_or(x, y):
+    return emit("Sub", emit("AddV2", x, y), emit("BitwiseAnd", x, y))
+
+
+@substitute("BitwiseXor")
+def _bitwise_xor(x, y):
+    return _by_nibbles(np.bitwise_xor, x, y)
+
+
+def _by_nibbles(fun, x, y):
+    """A bitwise operation on int32 by a table for four bits, of each half."""
+    numbers = np.arange(16, dtype=np.int32)
+    table = constant(fun.outer(numbers, numbers).reshape(-1))
+    powers = 16 ** np.arange(4, dtype=np.int32)
+    in_half, size, half = constant(powers), constant(16, np.int32), constant(_HALF, np.int32)
+    in_word = constant(np.stack([powers, powers * _HALF]))
+
+    def nibbles(z):
+        low, high = (emit("FloorMod", part, half) for part in (z, emit("FloorDiv", z, half)))
+        halves = emit("ExpandDims", emit("Pack", [low, high], axis=-1), constant(-1, np.int32))
+        return emit("FloorMod", emit("FloorDiv", halves, in_half), size)
+
+    index = emit("AddV2", emit("Mul", nibbles(x), size), nibbles(y))
+    found = emit("GatherV2", table, index, constant(0, np.int32))
+    return emit("Sum", emit("Mul", found, in_word), integers([-2, -1]))
+
+
+@substitute("MatMul")
+def _mat_mul(a, b, transpose_a=False, transpose_b=False):
+    return _sum_of_products(a, b, transpose_a, transpose_b)
+
+
+@substitute("BatchMatMulV2")
+def _batch_mat_mul(x, y, adj_x=False, adj_y=False):
+    return _sum_of_products(x, y, adj_x, adj_y)
+
+
+def _sum_of_products(x, y, transpose_x, transpose_y):
+    """Products of matrices of integers, summed."""
+    x = emit("ExpandDims", _transposed(x, transpose_x), constant(-1, np.int32))
+    y = emit("ExpandDims", _transposed(y, transpose_y), constant(-3, np.int32))
+    return emit("Sum", emit("Mul", x, y), integers([-2]))
+
+
+def _transposed(x, is_transposed):
+    *batch, rows, columns = range(x.shape.rank)
+    return emit("Transpose", x, integers([*batch, columns, rows])) if is_transposed else x
+
+
+@substitute("Invert")
+def _invert(x):
+    return emit("Sub", constant(-1, x.dtype), x)
+
+
+@substitute("Abs")
+def _abs(x):
+    return emit("Maximum", x, emit("Neg", x))

@@ -1,0 +1,147 @@
+"""Substitutes of ops that select, move and scatter elements."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import kernels
+from lowering.ops.constants import constant, integers
+from lowering.ops.emission import cast, emit, substitute
+
+
+@substitute("SelectV2")
+def _select(condition, x, y):
+    """Of booleans."""
+    chosen = emit("LogicalAnd", condition, x)
+    return emit("LogicalOr", chosen, emit("LogicalAnd", emit("LogicalNot", condition), y))
+
+
+@substitute("PadV2")
+def _pad(x, paddings, padding):
+    """By an op that takes a number for the padding, which it holds in float32."""
+    number = tf.get_static_value(padding)
+    if number is not None and np.float32(number) == number:
+        return emit("PadV2", x, paddings, padding)
+    padded = emit("PadV2", emit("Sub", x, padding), paddings, constant(0, x.dtype))
+    return emit("AddV2", padded, padding)
+
+
+@substitute("StridedSlice")
+def _strided_slice(x, begin, end, strides, end_mask=0):
+    """Elements at a distance, gathered along each axis."""
+    bounds = zip(
+        *(_numbers(operand, x.shape.rank) for operand in (begin, end, strides)), strict=True
+    )
+    for axis, (size, (start, limit, stride)) in enumerate(zip(_dims(x), bounds, strict=True)):
+        if end_mask >> axis & 1:
+            limit = size
+            if (start, stride) == (0, 1):
+                continue
+        if all(isinstance(n, int) for n in (start, limit, stride)):
+            indices = constant(np.arange(start, limit, stride), np.int32)
+        else:
+            indices = emit("Range", *map(_scalar, (start, limit, stride)))
+        x = emit("GatherV2", x, indices, constant(axis, np.int32))
+    return x
+
+
+def _numbers(vector, count):
+    """The elements of a vector: ints, or scalars of the graph."""
+    known = tf.get_static_value(vector)
+    if known is not None:
+        return known.tolist()
+    return [_element(vector, i) for i in range(count)]
+
+
+def _element(vector, i):
+    return emit("GatherV2", vector, constant(i, np.int32), constant(0, np.int32))
+
+
+@substitute("TensorScatterUpdate")
+def _tensor_scatter_update(tensor, index, updates, **_):
+    """A choice between each element and its update, whose number is scattered to its place."""
+    depth, count = index.shape[-1], index.shape[:-1].num_elements()
+    if count is None or None in tensor.shape[:depth]:
+        return tf.raw_ops.TensorScatterUpdate(tensor=tensor, indices=index, updates=updates)
+    rest = tensor.shape.rank - depth
+    numbers = constant(np.arange(1, count + 1).reshape(index.shape[:-1]), tf.int32)
+    sizes = constant(tensor.shape.as_list()[:depth], index.dtype)
+    number = emit("ScatterNd", index, numbers, sizes)
+    zero, one = constant(0, tf.int32), constant(1, tf.int32)
+    rows = emit("Reshape", updates, integers([count, *updates.shape[updates.shape.rank - rest :]]))
+    # Kernels that add the numbers of elements with several updates may exceed the last one.
+    last = constant(count - 1, tf.int32)
+    place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)
+    is_updated = emit("Greater", number, zero)
+    ones = [1] * rest
+    is_updated = emit("Reshape", is_updated, integers([*tensor.shape.as_list()[:depth], *ones]))
+    return emit("SelectV2", is_updated, emit("GatherV2", rows, place, zero), tensor)
+
+
+@substitute("TensorScatterAdd")
+def _tensor_scatter_add(tensor, index, updates, **_):
+    """The sum of the updates of each element, added to it."""
+    total = emit("ScatterNd", index, updates, shape_of(tensor, index.dtype))
+    return emit("AddV2", tensor, total)
+
+
+@substitute("TensorScatterSub")
+def _tensor_scatter_sub(tensor, index, updates, **_):
+    total = emit("ScatterNd", index, updates, shape_of(tensor, index.dtype))
+    return emit("Sub", tensor, total)
+
+
+def shape_of(tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The shape of a tensor, as integers of a dtype."""
+    known = tensor.shape.as_list()
+    if None not in known:
+        return constant(np.array(known), dtype)
+    return cast(tf.shape(tensor), dtype)
+
+
+@substitute(kernels.BATCHED_GATHER)
+def _gather_batches(x, indices, axis, batch_dims):
+    """Elements of an axis that all batches are joined to."""
+    axis, count = int(tf.get_static_value(axis)), x.shape.rank
+    if axis > batch_dims:
+        order = [*range(batch_dims), axis, *range(batch_dims, axis), *range(axis + 1, count)]
+        first = constant(batch_dims, np.int32)
+        y = _gather_batches(emit("Transpose", x, integers(order)), indices, first, batch_dims)
+        end = indices.shape.rank
+        before = [end + i for i in range(axis - batch_dims)]
+        after = range(end + len(before), y.shape.rank)
+        order = [*range(batch_dims), *before, *range(batch_dims, end), *after]
+        return emit("Transpose", y, integers(order))
+    sizes, positions = _dims(x), _dims(indices)
+    batches, size, rest = sizes[:axis], sizes[axis], sizes[axis + 1 :]
+    total = functools.reduce(_product, batches, size)
+    starts = emit("Range", *(_scalar(n) for n in (0, total, size)))
+    starts = emit("Reshape", starts, _packed(batches + [1] * (len(positions) - axis)))
+    joined = emit("Reshape", x, _packed([total, *rest]))
+    return emit("GatherV2", joined, emit("AddV2", indices, starts), constant(0, np.int32))
+
+
+def _dims(x):
+    """The sizes of axes: ints, or scalars of the graph where they are symbolic."""
+    if None not in x.shape.as_list():
+        return x.shape.as_list()
+    found = emit("Shape", x)
+    return [_element(found, i) if n is None else n for i, n in enumerate(x.shape.as_list())]
+
+
+def _product(a, b):
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return emit("Mul", _scalar(a), _scalar(b))
+
+
+def _scalar(size):
+    return constant(size, np.int32) if isinstance(size, int) else size
+
+
+def _packed(sizes):
+    """A shape as a tensor."""
+    if all(isinstance(size, int) for size in sizes):
+        return integers(sizes)
+    return emit("Pack", list(map(_scalar, sizes)), axis=0)
