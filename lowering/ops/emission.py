@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels, memo, modes, selection
+from lowering.ops import dtypes, kernels, memo, modes, ranks
 from lowering.targets import Mode
 
 
@@ -48,11 +48,16 @@ def _typed_inputs(op: str) -> tuple[bool, ...]:
 
 
 def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    if op == "SelectV2":
-        # Its first input is the condition, which says nothing about what is selected.
-        if operands[1].dtype == tf.bool and not kernels.supports(op, tf.bool):
-            return _without_kernel(op, operands, attrs)
-        return selection.select(*operands)
+    # The first input of SelectV2 is the condition, which says nothing about what is selected.
+    is_of_bool = op == "SelectV2" and operands[1].dtype == tf.bool
+    if is_of_bool and not kernels.supports(op, tf.bool):
+        return _without_kernel(op, operands, attrs)
+    if op in ranks.LIMITED and ranks.are_too_many(op, operands):
+        return ranks.by_merged_axes(functools.partial(_run, op, **attrs), operands)
+    return _run(op, *operands, **attrs)
+
+
+def _run(op: str, *operands: Any, **attrs: Any) -> Any:
     return getattr(tf.raw_ops, op)(**dict(zip(_input_names(op), operands, strict=True)), **attrs)
 
 

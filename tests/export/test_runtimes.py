@@ -89,6 +89,13 @@ PROGRAMS = {
         ),
         SPD,
     ),
+    "many axes": (
+        lambda x: tuple(
+            op(x.reshape((1, 3, 1) * 4), x[0, :3].reshape((1,) * 9 + (3, 1, 1)))
+            for op in (jnp.add, jnp.multiply, jnp.subtract, jnp.maximum)
+        ),
+        np.outer(SPD, SPD)[:, :9].astype(np.float32),
+    ),
     "axes": (
         lambda x: jnp.broadcast_to(x, (2, 1, 2, 1, 2, 3, 3)).transpose(6, 0, 2, 4, 1, 3, 5),
         SPD,

@@ -1,23 +1,37 @@
-"""SelectV2 of tensors with more axes than its kernel takes."""
+"""Ops that broadcast, on tensors with more axes than their kernels take."""
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from lowering.ops import kernels
 from lowering.ops.constants import constant, integers
 
-# The highest rank that the kernel takes.
-_MAX_RANK = 8
+# The highest ranks that kernels of TensorFlow take.
+_OF_TENSORFLOW = {"SelectV2": 8}
+# That of consumers: TF Lite broadcasts up to five axes, and WebAssembly in TF.js computes some ops
+# wrongly on more than six.
+_OF_CONSUMERS = 5
+_BROADCASTING = frozenset(
+    "AddV2 Atan2 Equal FloorDiv FloorMod Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr "
+    "Maximum Minimum Mul NotEqual Pow RealDiv SelectV2 SquaredDifference Sub TruncateMod".split()
+)
+LIMITED = _BROADCASTING.union(_OF_TENSORFLOW)
 
 
-def select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """`x` where `which` is true, else `y`, all three broadcast to one shape; of any known rank."""
-    operands = which, x, y
+def are_too_many(op: str, operands: Sequence[tf.Tensor]) -> bool:
+    """Whether tensors have more axes than the kernel of an op of `LIMITED` takes."""
+    rank = max(x.shape.rank or 0 for x in operands)
+    if rank <= _OF_CONSUMERS:
+        return False
+    return not kernels.are_of_tensorflow() or rank > _OF_TENSORFLOW.get(op, math.inf)
+
+
+def by_merged_axes(run: Callable[..., tf.Tensor], operands: Sequence[tf.Tensor]) -> tf.Tensor:
+    """An elementwise op on tensors of any known rank, which are broadcast to one shape."""
     rank = max(operand.shape.rank or 0 for operand in operands)
-    if rank <= _MAX_RANK:
-        return tf.raw_ops.SelectV2(condition=which, t=x, e=y)
     shapes = [[1] * (rank - operand.shape.rank) + _sizes(operand) for operand in operands]
     # Neighbouring axes become one if they are of size one in the same operands.
     axes = [sizes for sizes in zip(*shapes, strict=True) if any(not _is_one(s) for s in sizes)]
@@ -26,9 +40,8 @@ def select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         tf.reshape(operand, _vector([math.prod(sizes[i] for sizes in group) for group in groups]))
         for i, operand in enumerate(operands)
     ]
-    result = tf.raw_ops.SelectV2(condition=merged[0], t=merged[1], e=merged[2])
     longest = [next((s for s in sizes if not _is_one(s)), 1) for sizes in zip(*shapes, strict=True)]
-    return tf.reshape(result, _vector(longest))
+    return tf.reshape(run(*merged), _vector(longest))
 
 
 def _is_one(size: int | tf.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Selections among tensors of any rank."""
+"""Ops that broadcast, on tensors of any rank."""
 
 import numpy as np
 import pytest
