@@ -3,7 +3,9 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from lowering.ops import kernels
@@ -21,17 +23,22 @@ _BROADCASTING = frozenset(
 LIMITED = _BROADCASTING.union(_OF_TENSORFLOW)
 
 
-def are_too_many(op: str, operands: Sequence[tf.Tensor]) -> bool:
-    """Whether tensors have more axes than the kernel of an op of `LIMITED` takes."""
-    rank = max(x.shape.rank or 0 for x in operands)
+def are_too_many(op: str, operands: Sequence[Any]) -> bool:
+    """Whether operands have more axes than the kernel of an op of `LIMITED` takes."""
+    rank = max(_rank(x) for x in operands)
     if rank <= _OF_CONSUMERS:
         return False
     return not kernels.are_of_tensorflow() or rank > _OF_TENSORFLOW.get(op, math.inf)
 
 
+def _rank(x: Any) -> int:
+    return x.shape.rank or 0 if isinstance(x, tf.Tensor) else np.ndim(x)
+
+
 def by_merged_axes(run: Callable[..., tf.Tensor], operands: Sequence[tf.Tensor]) -> tf.Tensor:
     """An elementwise op on tensors of any known rank, which are broadcast to one shape."""
-    rank = max(operand.shape.rank or 0 for operand in operands)
+    operands = list(map(tf.convert_to_tensor, operands))
+    rank = max(map(_rank, operands))
     shapes = [[1] * (rank - operand.shape.rank) + _sizes(operand) for operand in operands]
     # Neighbouring axes become one if they are of size one in the same operands.
     axes = [sizes for sizes in zip(*shapes, strict=True) if any(not _is_one(s) for s in sizes)]
