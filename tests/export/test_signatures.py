@@ -164,7 +164,8 @@ def test_options_of_each_function(tmp_path):
 def test_each_function_is_verified(tmp_path):
     functions = {"same": lambda x: x + 1, "wrong": jnp.tanh}
     x = np.linspace(-2, 2, 100, dtype=np.float32)
-    with pytest.raises(export.VerificationError, match=r"'wrong' of the TF\.js model on cpu differs"):
+    message = r"'wrong' of the TF\.js model on cpu differs"
+    with pytest.raises(export.VerificationError, match=message):
         export.to_tfjs(functions, dict.fromkeys(functions, (x,)), tmp_path / "model", tolerance=0.0)
     assert not list(tmp_path.iterdir())
 
