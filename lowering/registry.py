@@ -258,7 +258,13 @@ def refuse(*primitives: str, reason: str) -> None:
 def new_primitive(
     name: str, kind: type[jex_core.Primitive] = jex_core.Primitive
 ) -> jex_core.Primitive:
-    """A primitive of our own, which no program has before a pass puts it there."""
+    """A primitive of our own, which no program has before a pass puts it there.
+
+    Raises:
+      ValueError: if there is one of this name, whose rule both would share.
+    """
+    if name in _OURS:
+        raise ValueError(f"there is a primitive of the name {name!r} already")
     _OURS[name] = kind(name)
     return _OURS[name]
 

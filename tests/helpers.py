@@ -1,7 +1,12 @@
 """Functions that tests in several directories use."""
 
 import collections
+import os
 import pathlib
+import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -67,3 +72,26 @@ def assert_same(actual: Any, expected: Any) -> None:
     for a, e in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         assert a.dtype == e.dtype
         np.testing.assert_allclose(a, e, rtol=1e-6)
+
+
+def code_blocks(page: pathlib.Path) -> list[str]:
+    """The blocks of Python code of a Markdown page, in order."""
+    found = re.findall(r"^( *)```python\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(code) for _, code in found]
+
+
+def run_as_program(page: pathlib.Path, directory: pathlib.Path) -> str:
+    """Runs the code of a page as one program, as its blocks use names of the former ones.
+
+    Returns what it prints.
+    """
+    result = subprocess.run(
+        [sys.executable, "-c", "\n".join(code_blocks(page))],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout

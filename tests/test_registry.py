@@ -138,3 +138,8 @@ def test_all_or_nothing(own_registry):
     assert registry.primitives() == before
     assert registry.has_trait("sin", Trait.ELEMENTWISE)
     assert registry.lookup("sin", TF).fun.__module__.startswith("lowering.rules")
+
+
+def test_a_name_is_given_to_one_primitive_of_ours():
+    with pytest.raises(ValueError, match="a primitive of the name 'softmax' already"):
+        registry.new_primitive("softmax")

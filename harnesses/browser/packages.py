@@ -69,7 +69,7 @@ def install() -> pathlib.Path:
             made.mkdir()
             for name in _FILES:
                 shutil.copy(PAGE / name, made / name)
-            npm = [*node._program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            npm = [*node.program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
             subprocess.run(npm, cwd=made, check=True)
             # Another process may have been faster.
             if not target.is_dir():

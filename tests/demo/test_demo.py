@@ -70,7 +70,7 @@ def test_the_page_draws_what_the_model_was_trained_on(tested):
         const drawings = [fromDigit({image.ravel().tolist()}), fromStrokes({strokes})];
         console.log(JSON.stringify(drawings.map((drawing) => Array.from(drawing))));
     """
-    command = [*node._program("node"), "--input-type=module", "--eval", script]
+    command = [*node.program("node"), "--input-type=module", "--eval", script]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     digit, drawn = (np.float32(x).reshape(SIDE, SIDE) for x in json.loads(output))
     np.testing.assert_array_equal(digit, training.as_drawing(image))

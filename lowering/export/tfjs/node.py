@@ -40,7 +40,7 @@ def directory() -> pathlib.Path:
 
 def check_installed() -> None:
     """Raises an ImportError with the command that installs what is missing, if something is."""
-    _program("node")
+    program("node")
     if not _is_installed():
         raise ImportError(
             "to verify a TF.js model, TF.js has to be installed for Node: "
@@ -61,7 +61,7 @@ def install() -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copy(SOURCES / name, target / name)
-    command = [*_program("npm"), "ci", "--omit=dev", "--no-audit", "--no-fund"]
+    command = [*program("npm"), "ci", "--omit=dev", "--no-audit", "--no-fund"]
     if subprocess.run(command, cwd=target, check=False).returncode:
         raise RuntimeError(f"npm could not install TF.js in {target}; what it says is above")
 
@@ -71,7 +71,7 @@ def _is_installed() -> bool:
     return (directory() / "node_modules" / ".package-lock.json").is_file()
 
 
-def _program(name: str) -> Sequence[str]:
+def program(name: str) -> Sequence[str]:
     """The command of `node` or `npm`."""
     found = shutil.which(name)
     if found is not None:
@@ -101,7 +101,7 @@ class Node:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [*_program("node"), str(directory() / "run.mjs")],
+            [*program("node"), str(directory() / "run.mjs")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
