@@ -181,16 +181,28 @@ def nan_reaches(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
     return Comparison(True)
 
 
-def moderate(relative: float, absolute: float) -> Comparer:
-    """Whether the results of an elementwise function are near where all arguments are moderate."""
-    return functools.partial(_compare_moderate, relative, absolute)
+# The least and the largest size of arguments that are moderate, and of those near one.
+_MODERATE, _NEAR_ONE = (2.0**-100, 2.0**16), (2.0**-10, 2.0**10)
 
 
-def _compare_moderate(
-    relative: float, absolute: float, expected: Arrays, actual: Arrays, args: Arrays
+def near_within(sizes: tuple[float, float], relative: float, absolute: float) -> Comparer:
+    """Whether the results of an elementwise function are near where all arguments have such sizes.
+
+    A part of a complex argument may be zero, too.
+    """
+    return functools.partial(_compare_within, sizes, relative, absolute)
+
+
+def _compare_within(
+    sizes: tuple[float, float],
+    relative: float,
+    absolute: float,
+    expected: Arrays,
+    actual: Arrays,
+    args: Arrays,
 ) -> Comparison:
     for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
-        counts = [np.broadcast_to(_is_moderate(x), e.shape) for x in args]
+        counts = [np.broadcast_to(_is_within(sizes, x), e.shape) for x in args]
         counts = np.logical_and.reduce(counts) & ~np.isnan(e)
         accepted = max(relative, 4 * float(ml_dtypes.finfo(e.dtype).eps))
         error = np.where(counts, _errors(e, a, accepted, absolute), 0.0)
@@ -200,19 +212,22 @@ def _compare_moderate(
     return Comparison(True)
 
 
-def _is_moderate(x: np.ndarray) -> np.ndarray:
-    """Whether numbers are between 2^-100 and 2^16 in size; parts of complex ones may be zero."""
+def _is_within(sizes: tuple[float, float], x: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "c":
-        return (_is_moderate(x.real) | (x.real == 0)) & (_is_moderate(x.imag) | (x.imag == 0))
+        return np.logical_and.reduce(
+            [_is_within(sizes, part) | (part == 0) for part in (x.real, x.imag)]
+        )
+    least, largest = sizes
     size = np.abs(np.asarray(x, np.float64))
-    return (size >= 2.0**-100) & (size <= 2.0**16)
+    return (size >= least) & (size <= largest)
 
 
 # The comparers of results that a limitation covers.
 LOOSER: Mapping[Looser, Comparer] = {
     Looser.NAN_REACHES: nan_reaches,
-    Looser.MODERATE: moderate(2e-5, 1e-6),
-    Looser.MODERATE_WITH_FEWER_DIGITS: moderate(5e-4, 1e-5),
+    Looser.MODERATE: near_within(_MODERATE, 2e-5, 1e-6),
+    Looser.MODERATE_WITH_FEWER_DIGITS: near_within(_MODERATE, 5e-4, 1e-5),
+    Looser.NEAR_ONE: near_within(_NEAR_ONE, 2e-5, 1e-6),
 }
 
 

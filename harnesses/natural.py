@@ -46,7 +46,8 @@ def _flushed(x: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(parts).view(x.dtype)[..., 0]
     # Arithmetic of float16 is that of float32, where its subnormals are not.
     tiny = 0 if x.dtype == np.float16 else ml_dtypes.finfo(x.dtype).smallest_normal
-    return np.where(abs(x) < tiny, np.zeros((), x.dtype), x).astype(x.dtype)
+    is_zero = (abs(x) < tiny) | (x == 0)
+    return np.where(is_zero, np.zeros((), x.dtype), x).astype(x.dtype)
 
 
 def _may_be_nan(dtype: np.dtype) -> bool:

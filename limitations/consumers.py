@@ -40,17 +40,30 @@ _LOGARITHMS = "gives infinity for the logarithms of the largest numbers"
 _ANGLES = "loses the digits of angles beyond 2^21, and gives NaN for huge ones"
 LARGE_LOGARITHMS = huge_numbers(_LOGARITHMS)
 LARGE_ANGLES = huge_numbers(_ANGLES)
-LARGE_ANGLES_OF_TFJS = Limitation(
-    "TF.js computes other sines and cosines of huge angles by WebAssembly.",
-    looser=Looser.MODERATE,
-    dtypes=("float32", "bfloat16"),
-    modes=RUNTIME,
-    targets=TFJS,
-    where=has_domain,
-)
+
+
+def _large_angles_of_tfjs(
+    dtypes: Collection[str], more: str = "", looser: Looser = Looser.MODERATE
+) -> Limitation:
+    return Limitation(
+        f"TF.js computes other sines and cosines of huge angles by WebAssembly{more}.",
+        looser=looser,
+        dtypes=dtypes,
+        modes=RUNTIME,
+        targets=TFJS,
+        where=has_domain,
+    )
+
+
+LARGE_ANGLES_OF_TFJS = _large_angles_of_tfjs(("float32", "bfloat16", "complex64"))
 # Of complex numbers these functions are made of logarithms and angles.
 LARGE_COMPLEX_LOGARITHMS = huge_numbers(_LOGARITHMS, COMPLEX)
 LARGE_COMPLEX_ANGLES = huge_numbers(_ANGLES, COMPLEX)
+LARGE_COMPLEX_ANGLES_OF_TFJS = _large_angles_of_tfjs(
+    COMPLEX,
+    ", and loses digits next to poles",
+    Looser.MODERATE_WITH_FEWER_DIGITS,
+)
 FLUSHED = Limitation(
     "XLA takes subnormal numbers for zeros in between, where the runtimes keep them: for arguments "
     "next to the least normal number JAX's result is that of zero. For large arguments TensorFlow "

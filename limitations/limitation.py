@@ -23,6 +23,8 @@ class Looser(enum.StrEnum):
     MODERATE = "moderate"
     # The same by 5e-4, or by 1e-5 of 1.
     MODERATE_WITH_FEWER_DIGITS = "moderate_with_fewer_digits"
+    # As moderate, for arguments between 2^-10 and 2^10 in size.
+    NEAR_ONE = "near_one"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from limitations.consumers import (
     LARGE_ANGLES,
     LARGE_ANGLES_OF_TFJS,
     LARGE_COMPLEX_ANGLES,
+    LARGE_COMPLEX_ANGLES_OF_TFJS,
     LARGE_COMPLEX_LOGARITHMS,
     LARGE_LOGARITHMS,
     huge_numbers,
@@ -27,16 +28,27 @@ LIMITATIONS = {
         huge_numbers(
             "loses the digits of large angles, and the more of tangents near their poles",
             looser=Looser.MODERATE_WITH_FEWER_DIGITS,
-        )
+        ),
+        LARGE_COMPLEX_ANGLES_OF_TFJS,
     ],
     **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
-    **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "tanh"), (LARGE_COMPLEX_ANGLES,)),
+    **dict.fromkeys(("exp", "exp2", "cosh"), (LARGE_COMPLEX_ANGLES,)),
+    **dict.fromkeys(
+        ("expm1", "sinh", "tanh"), (LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS)
+    ),
     "logistic": [
         huge_numbers(
             "gives NaN for the logistic function beyond 2^90",
             ("float32", "bfloat16"),
             lambda case, params: case.startswith("domain_"),
         ),
+        huge_numbers(
+            "loses the digits of angles, and with them those of the logistic function at its poles",
+            ("complex64",),
+            lambda case, params: case.startswith("domain_"),
+            looser=Looser.NEAR_ONE,
+        ),
         LARGE_COMPLEX_ANGLES,
+        LARGE_COMPLEX_ANGLES_OF_TFJS,
     ],
 }

@@ -14,7 +14,8 @@ from lowering import avals
 from lowering.errors import UnsupportedError
 from lowering.formats import pairs, rounding
 from lowering.formats.rounding import HAS_CAST
-from lowering.ops import cast, dtypes, modes, values
+from lowering.ops import dtypes, modes, values
+from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
 # The dtypes that TensorFlow casts to and from integers of eight bits, but XLA does not.
@@ -46,7 +47,7 @@ def _held(x: tf.Tensor, dtype: Any) -> tf.Tensor:
     before = before_cast(x)
     if to == tf.float32 and x.dtype != to and before is not None and before.dtype == to:
         return rounding.narrow_to(before, dtype)
-    return cast(x, to)
+    return widened(x, to)
 
 
 def before_cast(x: tf.Tensor) -> tf.Tensor | None:
@@ -66,7 +67,7 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
         return pairs.leave(x)
     to = dtypes.to_tf_argument(dtype)
     if dtype not in dtypes.NARROW:
-        return cast(x, to)
+        return narrowed(x, to)
     if _has_cast(dtype):
         return tf.cast(x, to)
     if modes.current() is Mode.EAGER:

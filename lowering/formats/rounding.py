@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
+from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
 # What consumers hold as float32.
@@ -95,7 +96,7 @@ def _round_halves(x, dtype):
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
     if kernels.casts(tf.float32, number) and kernels.casts(number, tf.float32):
-        return tf.cast(tf.cast(x, number), tf.float32)
+        return widened(narrowed(x, number), tf.float32)
 
     def times(value, factor):
         return emit("Mul", value, constant(factor, np.float32))

@@ -23,6 +23,9 @@ _TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvar
     "table", default=None
 )
 
+# The consumer of the ops that are made now.
+_CONSUMER: contextvars.ContextVar[Target | None] = contextvars.ContextVar("consumer", default=None)
+
 # The name of GatherV2 in the tables where it has batches, as runtimes have other code for that.
 BATCHED_GATHER = "GatherV2 of batches"
 
@@ -60,12 +63,13 @@ def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
 @contextlib.contextmanager
 def lowering_for(target: Target) -> Iterator[None]:
     """A context in which ops are made for a target."""
-    token = _TABLE.set(tables.table(target.name) or None)
+    token, of_consumer = _TABLE.set(tables.table(target.name) or None), _CONSUMER.set(target)
     try:
         with dtypes.holding(target.holds):
             yield
     finally:
         _TABLE.reset(token)
+        _CONSUMER.reset(of_consumer)
 
 
 @contextlib.contextmanager
@@ -130,6 +134,11 @@ def refusal(target: Target, op: str, dtype: str) -> str:
 def are_of_tensorflow() -> bool:
     """Whether TensorFlow's own kernels run the ops that are made now."""
     return _TABLE.get() is None
+
+
+def are_for(target: Target) -> bool:
+    """Whether the ops that are made now are for a target."""
+    return _CONSUMER.get() is target
 
 
 def listed(op: str, attrs: Mapping[str, Any]) -> str:

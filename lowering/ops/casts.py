@@ -1,0 +1,34 @@
+"""Casts between a dtype and the one that holds it, which stay where they are.
+
+The converter of TF Lite moves a cast behind a gather, and before a broadcast, where it then finds
+no kernel for the narrower dtype. An op between the two keeps them in order.
+"""
+
+import tensorflow as tf
+
+from lowering.ops import kernels, values
+from lowering.ops.emission import cast, emit
+from lowering.targets import TFLITE
+
+
+def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """`x` in the dtype that holds it."""
+    result = cast(x, dtype)
+    if x.dtype == dtype or _can_move(x.dtype, "GatherV2"):
+        return result
+    return emit("Maximum", result, result)
+
+
+def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """What is held in another dtype, in its own."""
+    source = values.source(x)
+    # Floats are cast right after each op; before integers may be any ops on broadcasts, too.
+    is_broadcast = dtype.is_integer or (source is not None and source.type == "BroadcastTo")
+    if x.dtype != dtype and is_broadcast and not _can_move(dtype, "BroadcastTo"):
+        # A broadcast moves behind all ops that are on nothing else.
+        x = emit("SelectV2", emit("GreaterEqual", x, x), x, x)
+    return cast(x, dtype)
+
+
+def _can_move(dtype: tf.DType, op: str) -> bool:
+    return not kernels.are_for(TFLITE) or kernels.supports(op, dtype)
