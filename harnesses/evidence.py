@@ -44,6 +44,11 @@ class Evidence:
     limited: Mapping[str, Mapping[str, int]]
     variants: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
+    @property
+    def dtypes(self) -> frozenset[str]:
+        """The dtypes of the harnesses that were swept."""
+        return frozenset(dtype for of_primitive in self.cells.values() for dtype in of_primitive)
+
     def total(self) -> int:
         """How many cells there are."""
         return sum(map(self.count, self.cells))
@@ -116,8 +121,42 @@ def condense(
     )
 
 
+def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
+    """The evidence of two sweeps of different dtypes by the same versions.
+
+    Args:
+      evidence: that of one sweep.
+      other: that of the other sweep.
+      fingerprint: that of the harnesses of both.
+
+    Raises:
+      ValueError: if the sweeps had other versions or columns.
+    """
+    if (evidence.versions, evidence.columns) != (other.versions, other.columns):
+        raise ValueError("sweeps of other versions or modes are not of one evidence")
+    cells: dict[str, Any] = {}
+    limited: dict[str, dict[str, int]] = {}
+    harnesses: collections.Counter[str] = collections.Counter()
+    for part in (evidence, other):
+        harnesses.update(part.harnesses)
+        for primitive, by_dtype in part.cells.items():
+            cells.setdefault(primitive, {}).update(by_dtype)
+        for primitive, by_reason in part.limited.items():
+            of_primitive = limited.setdefault(primitive, {})
+            for reason, count in by_reason.items():
+                of_primitive[reason] = of_primitive.get(reason, 0) + count
+    return dataclasses.replace(
+        other, fingerprint=fingerprint, harnesses=dict(harnesses), cells=cells, limited=limited
+    )
+
+
 def fingerprint(harnesses: Iterable[Harness], of_consumers: bool = False) -> str:
-    """The fingerprint of harnesses and of the limitations of consumers, or of all others."""
+    """The fingerprint of harnesses, and of what limits their dtypes.
+
+    Args:
+      harnesses: the harnesses.
+      of_consumers: whether limitations of consumers count, or all others.
+    """
     return _fingerprint(((h.name, h.dtype_name) for h in harnesses), of_consumers)
 
 
@@ -149,12 +188,16 @@ def _column(row: Row) -> str:
 
 
 def _fingerprint(harnesses: Iterable[tuple[str, str]], of_consumers: bool) -> str:
-    data: list[Any] = [sorted(set(harnesses))]
+    names = sorted(set(harnesses))
+    swept = {dtype for _, dtype in names}
+    data: list[Any] = [names]
     for primitive, limitations in sorted(all_limitations().items()):
         for limitation in limitations:
-            if is_of_consumers(limitation) != of_consumers:
-                continue
             fields = dataclasses.asdict(limitation)
+            if limitation.dtypes is not None:
+                fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))
+            if is_of_consumers(limitation) != of_consumers or fields["dtypes"] == []:
+                continue
             fields["where"] = fields["where"] is not None
             data.append([primitive, fields])
     encoded = json.dumps(data, sort_keys=True, default=sorted)

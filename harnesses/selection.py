@@ -18,12 +18,12 @@ from lowering.targets import CONSUMERS, TARGETS
 
 # The dtypes whose harnesses a sweep also runs by the runtimes of consumers, unless it has filters.
 CORE_DTYPES = ("float32", "int32", "bool")
-# The dtypes of up to 32 bits, whose harnesses consumers are held to.
-CONSUMER_DTYPES = (
-    *CORE_DTYPES,
+OTHER_DTYPES = (
     *("int8", "int16", "uint8", "uint16", "uint32"),
     *("float16", "bfloat16", "complex64"),
 )
+# The dtypes of up to 32 bits, whose harnesses consumers are held to.
+CONSUMER_DTYPES = (*CORE_DTYPES, *OTHER_DTYPES)
 
 
 class SelectionError(ValueError):

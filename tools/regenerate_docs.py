@@ -30,7 +30,7 @@ from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.table import tables
 from harnesses.evidence import Evidence
 from harnesses.harness import all_harnesses
-from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection
+from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
@@ -244,11 +244,15 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
 def import_sweep_of_consumers(
     path: pathlib.Path, swept: Mapping[str, Evidence]
 ) -> dict[str, Evidence]:
-    """As `import_sweep`, of a sweep of the runtimes of consumers, at least of the core dtypes."""
+    """As `import_sweep`, of a sweep of the runtimes of consumers.
+
+    It is of all dtypes, of the core dtypes, or of the others. Evidence of dtypes that it leaves out
+    stays, if their harnesses and limitations have not changed since.
+    """
     with contextlib.closing(Database(path)) as database:
         found = [
             sweep
-            for dtypes in (CONSUMER_DTYPES, CORE_DTYPES)
+            for dtypes in (CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES)
             for sweep, ran in database.finished(Selection.of_consumers(dtypes).as_data())
             if ran == versions()
         ]
@@ -257,8 +261,28 @@ def import_sweep_of_consumers(
             _check_green(path, rows)
             ran = [row for row in rows if row.verdict != Verdict.NO_VARIANT]
             new = evidence.condense(versions(), ran, jax_compat.cpu_primitives(), True)
+            before = swept.get(new.versions.jax)
+            if before is not None and _is_of_other_dtypes(before, new):
+                both = _current_fingerprint(before.dtypes | new.dtypes)
+                new = evidence.joined(before, new, both)
             return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
+
+
+def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
+    """Whether evidence is still valid beside that of a new sweep."""
+    return (
+        before.versions == new.versions
+        and not before.dtypes & new.dtypes
+        and before.fingerprint == _current_fingerprint(before.dtypes)
+    )
+
+
+def _current_fingerprint(dtypes: Collection[str]) -> str:
+    """The fingerprint of the harnesses of some dtypes, by the runtimes of consumers."""
+    with jax.enable_x64(True):
+        harnesses = [h for h in all_harnesses().values() if h.dtype_name in dtypes]
+        return evidence.fingerprint(harnesses, of_consumers=True)
 
 
 def _missing(path: pathlib.Path) -> str:
@@ -289,17 +313,14 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
             f"{jax.__version__}: run `make sweep` and `make docs ARGS='--database sweep.sqlite'`"
         )
     of_consumers = evidence.read(OF_CONSUMERS).get(jax.__version__)
-    if of_consumers is not None:
-        dtypes = {dtype for of_primitive in of_consumers.cells.values() for dtype in of_primitive}
-        with jax.enable_x64(True):
-            harnesses = [h for h in all_harnesses().values() if h.dtype_name in dtypes]
-            current = evidence.fingerprint(harnesses, of_consumers=True)
-        if of_consumers.fingerprint != current:
-            problems.append(
-                "harnesses or limitations of consumers have changed since they were swept with JAX "
-                f"{jax.__version__}: run `make sweep ARGS=--consumers` and `make docs "
-                "ARGS='--database sweep.sqlite'`"
-            )
+    if of_consumers is not None and of_consumers.fingerprint != _current_fingerprint(
+        of_consumers.dtypes
+    ):
+        problems.append(
+            "harnesses or limitations of consumers have changed since they were swept with JAX "
+            f"{jax.__version__}: run `make sweep ARGS=--consumers` and `make docs "
+            "ARGS='--database sweep.sqlite'`"
+        )
     return problems
 
 

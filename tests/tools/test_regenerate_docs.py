@@ -9,7 +9,7 @@ import pytest
 from harnesses import evidence
 from harnesses.database import Database, Row, Versions
 from harnesses.evidence import Evidence
-from harnesses.selection import Selection
+from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN
 from limitations import Limitation
@@ -161,6 +161,37 @@ def test_changed_limitations_make_documents_stale(g3doc, harnesses, limitations,
     limitations["sin"] = (Limitation("A new reason.", error="crash", devices={"tpu"}),)
     assert regenerate_docs.main(["--check"]) == 1
     assert "have changed since they were swept" in capsys.readouterr().out
+
+
+def of_consumers(dtype: str, dtypes: tuple[str, ...], path: pathlib.Path) -> str:
+    """A database with a sweep of consumers, all of whose cells are equal and of one dtype."""
+    rows = [
+        dataclasses.replace(row, mode="runtime", target=target, outcome="equal", verdict="equal")
+        for row in ROWS
+        if row.dtype == dtype and (row.mode, row.target) == ("graph", "tf")
+        for target in ("onnx", "tfjs")
+    ]
+    return database(path, rows, Selection.of_consumers(dtypes))
+
+
+def test_consumers_are_swept_in_parts(g3doc, harnesses, limitations):
+    core = of_consumers("float32", CORE_DTYPES, g3doc / "core.sqlite")
+    others = of_consumers("int8", OTHER_DTYPES, g3doc / "others.sqlite")
+    for path in (core, others):
+        assert regenerate_docs.main(["--database", path]) == 0
+        assert regenerate_docs.main(["--check"]) == 0
+    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    assert swept.dtypes == {"float32", "int8"} and swept.harnesses == {"sin": 2}
+    assert swept.count("sin") == 4
+
+    # What limits other dtypes leaves evidence valid, and what is not is replaced.
+    limit = Limitation("It is narrow.", error="TF error", dtypes={"int8"}, targets=("tfjs",))
+    limitations["sin"] = (limit,)
+    assert regenerate_docs.main(["--check"]) == 1
+    assert regenerate_docs.main(["--database", core]) == 0
+    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    assert swept.dtypes == {"float32"}
+    assert regenerate_docs.main(["--check"]) == 0
 
 
 def test_a_red_sweep_is_not_imported(g3doc, limitations, capsys):
