@@ -138,20 +138,24 @@ def rng_bit_generator_words(key, *, shape, dtype, algorithm, **_):
     """The same of words alone: `key` is the key and the counter, each as its low and high half."""
     make = _threefry_words if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY else _philox_words
     bits, used = make(key, tuple(shape))
-    counter = _advanced(key[2], key[3], jnp.full((), used, np.uint32))
+    counter = _advanced(key[2:], jnp.full((), used, np.uint32))
     return jnp.stack([key[0], key[1], *counter]), lax.convert_element_type(bits, dtype)
 
 
-def _advanced(low, high, steps):
-    """The words of a counter, `steps` later."""
-    later = low + steps
-    return later, high + (later < low).astype(np.uint32)
+def _advanced(words, steps):
+    """The words of a counter, the lowest first, `steps` later."""
+    later, carry = [], steps
+    for word in words:
+        later.append(word + carry)
+        carry = (later[-1] < carry).astype(np.uint32)
+    return later
 
 
 def _philox_words(key, shape):
+    """The key is the high half of the counter, too, into which its low half overflows."""
     count = -(-math.prod(shape) // 4)
-    low, high = _advanced(key[2], key[3], lax.iota(np.uint32, count))
-    words = philox4x32(key[0], key[1], low, high, *jnp.broadcast_arrays(key[0], key[1], low)[:2])
+    counters = _advanced((key[2], key[3], key[0], key[1]), lax.iota(np.uint32, count))
+    words = philox4x32(key[0], key[1], *counters)
     flat = lax.reshape(jnp.stack(words, -1), (4 * count,))
     # A slice of symbolic size would have to be proven to fit.
     first = flat.at[lax.iota(np.int32, math.prod(shape))].get(mode="promise_in_bounds")
@@ -161,7 +165,7 @@ def _philox_words(key, shape):
 def _threefry_words(key, shape):
     padded, halved, axis = _halved(shape)
     count = math.prod(halved)
-    counters = _advanced(key[2], key[3], lax.reshape(lax.iota(np.uint32, count), halved))
+    counters = _advanced(key[2:], lax.reshape(lax.iota(np.uint32, count), halved))
     pair = threefry2x32_p.bind(*jnp.broadcast_arrays(key[0], key[1], *counters))
     return _joined(pair, shape, padded, axis), count
 

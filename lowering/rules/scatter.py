@@ -20,7 +20,7 @@ from lowering.formats import pairs, words
 from lowering.ops import cast, constant, move
 from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, TFLITE
 from lowering.tensors import blocks, indexing, movement, rows
 
@@ -71,6 +71,43 @@ def scatter_words(ctx, operand, index, updates, **_):
 @rule("scatter-add", "scatter-sub", target=CONSUMER, dtypes=COMPLEX, keep_constants=True)
 def scatter_add_of_pairs(ctx, operand, index, updates, **_):
     return pairs.apply_to_parts(ctx, operand, index, updates)
+
+
+def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **_):
+    """A scatter in JAX, of one element of the updates after the other.
+
+    A gather with the same windows finds the position of each element in the flat operand, and a
+    negative one for what is dropped.
+    """
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=dimension_numbers.update_window_dims,
+        collapsed_slice_dims=dimension_numbers.inserted_window_dims,
+        start_index_map=dimension_numbers.scatter_dims_to_operand_dims,
+        operand_batching_dims=dimension_numbers.operand_batching_dims,
+        start_indices_batching_dims=dimension_numbers.scatter_indices_batching_dims,
+    )
+    absent = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    windows = iter(dimension_numbers.update_window_dims)
+    sizes = [1 if i in absent else updates.shape[next(windows)] for i in range(operand.ndim)]
+    flat, new = lax.reshape(operand, (operand.size,)), lax.reshape(updates, (updates.size,))
+    numbered = lax.reshape(lax.iota(np.int32, operand.size), operand.shape)
+    found = lax.gather(numbered, index, numbers, sizes, mode=mode, fill_value=-1)
+    positions = lax.reshape(found, (updates.size,))
+
+    def step(i, flat):
+        position, update = (x.at[i].get(mode="promise_in_bounds") for x in (positions, new))
+        place = lax.max(position, np.int32(0))
+        old = flat.at[place].get(mode="promise_in_bounds")
+        kept = lax.select(position < 0, old, combine(old, update))
+        return flat.at[place].set(kept, mode="promise_in_bounds")
+
+    return lax.reshape(lax.fori_loop(0, updates.size, step, flat), operand.shape)
+
+
+for _name in ("scatter-mul", "scatter-min", "scatter-max"):
+    decomposition(_name, target=CONSUMER, dtypes=COMPLEX)(
+        functools.partial(_one_by_one, _COMPUTATIONS[_name][0])
+    )
 
 
 class _Plan:
