@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -24,6 +25,8 @@ from harnesses.evaluation.program import Case, Program
 # The environment variable with the Python that has jax2onnx; by default that of this process.
 PYTHON = "LOWERING_JAX2ONNX_PYTHON"
 
+# The line of a traceback with the error; hints may follow it.
+_ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 _ROOT = pathlib.Path(__file__).parents[3]
 
 
@@ -41,7 +44,9 @@ def _write(program: Program, folder: pathlib.Path) -> None:
     command = [python, "-m", __name__, json.dumps(described), str(folder / FILE)]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment)
     if ended.returncode:
-        raise RuntimeError(ended.stderr.strip().splitlines()[-1])
+        lines = ended.stderr.strip().splitlines()
+        errors = [line for line in lines if _ERROR.match(line)]
+        raise RuntimeError((errors or lines)[-1])
 
 
 def write_file(program: Program, path: str) -> None:
@@ -49,11 +54,11 @@ def write_file(program: Program, path: str) -> None:
     from jax2onnx import to_onnx
 
     leaves, tree = jax.tree.flatten(program.specs)
+    # While jax2onnx traces, layers of Flax cannot be initialized.
+    params = program.params
 
     def function(*inputs: jax.Array) -> list[jax.Array]:
-        return jax.tree.leaves(
-            program.model.apply(program.params, jax.tree.unflatten(tree, inputs))
-        )
+        return jax.tree.leaves(program.model.apply(params, jax.tree.unflatten(tree, inputs)))
 
     to_onnx(function, leaves, return_mode="file", output_path=path)
 
