@@ -117,8 +117,10 @@ def _count_done(cells: Mapping[Case, Sequence[str]], rows: Sequence[Row]) -> int
 
 
 def _is_bad(row: Row) -> bool:
-    """Whether this project's converter fails, not JAX nor what it is compared with."""
-    return not row.ok and row.converter != JAX and not CONVERTERS[row.converter].compared
+    """Whether this project's converter fails, not JAX, a runtime, or what it is compared with."""
+    if row.ok or row.converter == JAX:
+        return False
+    return not row.lacks and not CONVERTERS[row.converter].compared
 
 
 def _write(version: str, empty: Evaluated, rows: Sequence[Row]) -> None:

@@ -1,22 +1,19 @@
 """Runs one converter on one model, and compares the results with JAX."""
 
 import dataclasses
-import functools
 import pathlib
-import tempfile
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
+from harnesses.evaluation import written
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.errors import describe
 from harnesses.evaluation.program import Case, Program, trace
 from harnesses.evaluation.results import JAX, Row
-
-_T = TypeVar("_T")
 
 
 class DifferentError(Exception):
@@ -38,30 +35,44 @@ def run_jax(case: Case, expected: pathlib.Path) -> Row:
     return Row(case, JAX, ok=True, multiples=dict(program.multiples))
 
 
-def run_converter(program: Program, name: str, expected: pathlib.Path) -> Row:
+def run_converter(program: Program, name: str, expected: pathlib.Path, folder: pathlib.Path) -> Row:
     """Converts and runs a model.
 
     Args:
       program: the model.
       name: the name of the converter.
       expected: the file that `run_jax` has written.
+      folder: where the files of the model are written, unless they are there; see `written.write`.
     """
-    row, tolerance = Row(program.case, name, ok=False), program.model.tolerance
-    with tempfile.TemporaryDirectory() as path, np.load(expected) as arrays:
-        folder = pathlib.Path(path)
-        try:
-            convert = functools.partial(CONVERTERS[name].convert, program, folder)
-            run, seconds = _timed(convert)
-            worst = 0.0
-            for sample, inputs in enumerate(program.samples()):
-                names = [n for n in arrays.files if n.startswith(f"{sample}_")]
-                wanted = [arrays[f"{sample}_{i}"] for i in range(len(names))]
-                worst = max(worst, compare(wanted, run(jax.tree.leaves(inputs)), tolerance))
-        except Exception as error:
-            return dataclasses.replace(row, message=describe(error))
-        files = [file for file in folder.rglob("*") if file.is_file()]
-        size = sum(file.stat().st_size for file in files)
-    return dataclasses.replace(row, ok=True, seconds=seconds, file_size=size, error=worst)
+    row, converter = Row(program.case, name, ok=False), CONVERTERS[name]
+    files = written.Written()
+    if converter.write is not None:
+        files = written.write(program, converter, folder)
+        if files.message:
+            return dataclasses.replace(row, message=files.message)
+    try:
+        seconds, worst = _run(program, name, expected, written.files(folder))
+    except Exception as error:
+        message = describe(error)
+        return dataclasses.replace(row, message=message, lacks=converter.lacks(program, message))
+    return dataclasses.replace(
+        row, ok=True, seconds=files.seconds or seconds, file_size=files.file_size, error=worst
+    )
+
+
+def _run(
+    program: Program, name: str, expected: pathlib.Path, files: pathlib.Path
+) -> tuple[float, float]:
+    """Runs a model on the samples; returns the seconds until it could, and the worst error."""
+    start, worst = time.perf_counter(), 0.0
+    with CONVERTERS[name].load(program, files) as run, np.load(expected) as arrays:
+        seconds = time.perf_counter() - start
+        for sample, inputs in enumerate(program.samples()):
+            names = [n for n in arrays.files if n.startswith(f"{sample}_")]
+            wanted = [arrays[f"{sample}_{i}"] for i in range(len(names))]
+            results = run(jax.tree.leaves(inputs))
+            worst = max(worst, compare(wanted, results, program.model.tolerance))
+    return seconds, worst
 
 
 def compare(
@@ -99,8 +110,3 @@ def compare(
             )
         worst = max(worst, error)
     return worst
-
-
-def _timed(call: Callable[[], _T]) -> tuple[_T, float]:
-    start = time.perf_counter()
-    return call(), time.perf_counter() - start

@@ -13,7 +13,9 @@ _CAUSES = (
     "Some ops in the model are custom ops",
 )
 # Lines that only say where something is.
-_PLACES = re.compile(r'^\s*(File "|\^+$|~+|at .*\.(m?js|ts):\d|see current operation|loc\()')
+_PLACES = re.compile(
+    r'^\s*(File "|\^+$|~+|at .*(:\d+:\d+\)?$|https?://)|see current operation|loc\()'
+)
 _ROOT = pathlib.Path(__file__).parents[2]
 _PATHS = re.compile(
     rf"(/[^\s:'\"]*/(site|dist)-packages/|{re.escape(str(_ROOT))}/"

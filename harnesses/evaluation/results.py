@@ -27,6 +27,7 @@ class Row:
       file_size: the size of the model's files in bytes; 0 if it has none.
       error: the largest difference from JAX, as a fraction of the largest magnitude in an output.
       message: why it is not ok.
+      lacks: what the runtime itself lacks, if that is why; a sentence.
     """
 
     case: Case
@@ -37,6 +38,7 @@ class Row:
     file_size: int = 0
     error: float = 0.0
     message: str = ""
+    lacks: str = ""
 
     def as_data(self) -> dict[str, Any]:
         """The row as data for JSON, without what is not set."""

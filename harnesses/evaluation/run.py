@@ -1,7 +1,8 @@
 """Runs the evaluation: each model with each converter in a process of its own.
 
 First JAX runs a model, to know whether it can trace it and what it computes. Then come the
-converters. A process that crashes or hangs costs only its own cell.
+converters; those that run the same files come one after the other, and the first writes them. A
+process that crashes or hangs costs only its own cell.
 """
 
 import collections
@@ -12,27 +13,38 @@ import multiprocessing
 import os
 import pathlib
 import queue
+import shutil
 import signal
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pebble
 import tensorflow as tf
 
 from harnesses.evaluation.cells import run_converter, run_jax
+from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.program import Case, Program
 from harnesses.evaluation.results import JAX, Row
 
 
 @dataclasses.dataclass(frozen=True)
 class _Task:
-    """A cell, and the call that runs it in a process."""
+    """A cell.
+
+    Attributes:
+      case: the case.
+      converter: the converter, or `JAX`.
+      call: runs it, in a process.
+      following: the tasks that can be run once there is its row.
+    """
 
     case: Case
     converter: str
     call: Callable[[], Row]
+    following: Callable[[Row], Sequence["_Task"]]
 
 
 def run(
@@ -52,23 +64,56 @@ def run(
       timeout: seconds after which a process counts as hung.
       stop: interrupts the run when it is set.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        files = {case: pathlib.Path(folder, f"{i}.npz") for i, case in enumerate(cells)}
+    with tempfile.TemporaryDirectory() as path:
         waiting = collections.deque(
-            _Task(case, JAX, functools.partial(run_jax, case, file)) for case, file in files.items()
+            _of_jax(case, names, pathlib.Path(path, str(i)))
+            for i, (case, names) in enumerate(cells.items())
         )
         for task, row in _run_in_processes(waiting, workers, timeout, stop):
             yield row
-            if task.converter == JAX and row.ok:
-                program = Program(row.case, row.multiples)
-                waiting.extendleft(
-                    _Task(
-                        row.case,
-                        name,
-                        functools.partial(run_converter, program, name, files[row.case]),
-                    )
-                    for name in reversed(cells[row.case])
-                )
+            waiting.extendleft(reversed(task.following(row)))
+
+
+def _of_jax(case: Case, names: Sequence[str], folder: pathlib.Path) -> _Task:
+    """The task of JAX, which those of the converters follow; files are in a new folder."""
+    expected = folder / "expected.npz"
+    folder.mkdir()
+
+    def following(row: Row) -> list[_Task]:
+        if not row.ok:
+            return []
+        program = Program(case, row.multiples)
+        return [
+            _of_converters(program, group, expected, folder / str(i))
+            for i, group in enumerate(_sharing(names))
+        ]
+
+    return _Task(case, JAX, functools.partial(run_jax, case, expected), following)
+
+
+def _sharing(names: Sequence[str]) -> list[list[str]]:
+    """Groups of converters that run the same files."""
+    groups: dict[Any, list[str]] = {}
+    for name in names:
+        groups.setdefault(CONVERTERS[name].write or name, []).append(name)
+    return list(groups.values())
+
+
+def _of_converters(
+    program: Program, names: Sequence[str], expected: pathlib.Path, folder: pathlib.Path
+) -> _Task:
+    """The task of a converter, which those of others that run the same files follow."""
+    name, *others = names
+    folder.mkdir(exist_ok=True)
+
+    def following(_: Row) -> list[_Task]:
+        if others:
+            return [_of_converters(program, others, expected, folder)]
+        shutil.rmtree(folder)
+        return []
+
+    call = functools.partial(run_converter, program, name, expected, folder)
+    return _Task(program.case, name, call, following)
 
 
 def _run_in_processes(
@@ -117,7 +162,8 @@ def _fork_server() -> multiprocessing.context.BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    # Most models are made of layers of Flax.
+    context.set_forkserver_preload([__name__, "flax.linen"])
     return context
 
 

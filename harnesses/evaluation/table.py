@@ -32,12 +32,14 @@ class Failure:
       anchor: the name that cells link to.
       converter: the title of the converter, or of JAX.
       message: the error.
+      lacks: what the runtime itself lacks, if that is the cause.
       cases: the size, the model, its shape and the version of JAX, each time.
     """
 
     anchor: str
     converter: str
     message: str
+    lacks: str
     cases: Sequence[str]
 
 
@@ -58,12 +60,12 @@ def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
     }
     cases = list(dict.fromkeys(case for case, _, _ in rows))
     cases.sort(key=lambda case: (case.model, len(case.symbolic)))
-    anchors: dict[tuple[str, str], str] = {}
-    where: dict[tuple[str, str], list[str]] = {}
+    anchors: dict[tuple[str, str, str], str] = {}
+    where: dict[tuple[str, str, str], list[str]] = {}
     for name in (JAX, *CONVERTERS):
         for (case, converter, version), row in rows.items():
             if converter == name and not row.ok:
-                key = name, row.message
+                key = name, row.message, row.lacks
                 anchors.setdefault(key, f"{name}-{len(anchors) + 1}")
                 dimensions = ", ".join(case.symbolic) or "static"
                 where.setdefault(key, []).append(
@@ -71,7 +73,7 @@ def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
                 )
 
     def link(row: Row, text: str) -> str:
-        return f"[{text}](#{anchors[row.converter, row.message]})"
+        return f"[{text}](#{anchors[row.converter, row.message, row.lacks]})"
 
     def cell(case: Case, converter: str) -> str:
         by_text: dict[str, list[str]] = {}
@@ -86,7 +88,7 @@ def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
                 text = "YES"
                 passed.append(row)
             else:
-                text = link(row, "NO")
+                text = link(row, "NO (runtime)" if row.lacks else "NO")
             by_text.setdefault(text, []).append(version)
         if "–" in by_text and len(by_text) > 1:
             del by_text["–"]
@@ -117,9 +119,10 @@ def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
                 anchor,
                 "JAX" if name == JAX else CONVERTERS[name].name,
                 message,
-                where[name, message],
+                lacks,
+                where[name, message, lacks],
             )
-            for (name, message), anchor in anchors.items()
+            for (name, message, lacks), anchor in anchors.items()
         ],
     )
 

@@ -19,7 +19,7 @@ from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, TFJS, XLA
+from lowering.targets import CONSUMER, ONNX, TFJS, XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -122,10 +122,14 @@ def _by_groups(lhs, rhs, *, feature_group_count, dimension_numbers, **params):
 
 
 def is_conv2d(ctx: Context) -> bool:
-    """Whether a convolution becomes a Conv2D, and nothing else after it."""
+    """Whether a convolution becomes a Conv2D, and nothing else after it.
+
+    To ONNX a depthwise convolution is one like others.
+    """
     params = ctx.eqn.params
     is_nhwc = _features_last(params["dimension_numbers"].out_spec) == (0, 1, 2, 3)
-    return is_nhwc and _kernel(ctx, _axes(ctx.in_avals[1].shape, **params)) is _conv2d
+    kernels = (_conv2d, _depthwise_conv2d) if ctx.target == ONNX else (_conv2d,)
+    return is_nhwc and _kernel(ctx, _axes(ctx.in_avals[1].shape, **params)) in kernels
 
 
 def _axes(

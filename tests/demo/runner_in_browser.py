@@ -31,6 +31,15 @@ def test_exported_functions_run_in_each_runtime(runner, runtime):
         np.testing.assert_allclose(run.outputs[name], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("runtime", [name for name in RUNTIMES if name != "litert"])
+def test_unsigned_integers(runner, runtime):
+    """TF.js keeps their bits; LiteRT for the web has no type for them."""
+    target = ONNX if runtime == "onnxruntime" else TFJS
+    made = entry(jnp.negative, (np.uint32([1, 70000]),), target)
+    (result,) = runner.run_entry(runtime, made).outputs.values()
+    np.testing.assert_array_equal(result.view(np.uint32), np.uint32([2**32 - 1, 2**32 - 70000]))
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_booleans(runner, runtime):
     target = {"litert": TFLITE, "onnxruntime": ONNX}.get(runtime, TFJS)

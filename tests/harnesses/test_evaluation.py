@@ -10,10 +10,12 @@ import pytest
 
 from harnesses import models
 from harnesses.database import Versions
-from harnesses.evaluation import results
+from harnesses.evaluation import results, written
 from harnesses.evaluation.cells import DifferentError, compare
+from harnesses.evaluation.converters import CONVERTERS, Converter
+from harnesses.evaluation.converters.converter import by_name
 from harnesses.evaluation.errors import crop, describe
-from harnesses.evaluation.program import Case, trace
+from harnesses.evaluation.program import Case, Program, trace
 from harnesses.evaluation.results import JAX, Evaluated, Journal, Row
 from harnesses.evaluation.table import tables
 from harnesses.models import symbolic
@@ -29,6 +31,7 @@ ROWS = [
     Row(STATIC, "onnx", ok=False, message="UnsupportedError: it lacks Foo"),
     Row(BATCH, JAX, ok=True, multiples={"batch": 1}),
     Row(BATCH, "tflite", ok=True, seconds=0.4, file_size=500),
+    Row(BATCH, "tflite_chromium", ok=False, message="Error: no", lacks="It has no such sizes"),
     Row(PIXELS, JAX, ok=False, message="TypeError: no"),
 ]
 
@@ -98,6 +101,59 @@ def test_comparison():
         compare([np.int32([1, 2])], [np.int32([1, 3])], 1)
 
 
+def test_outputs_are_in_order():
+    run = by_name(lambda inputs: {"y1": inputs["x0"], "y0": inputs["x1"]})
+    assert run([np.int32(3), np.int32(4)]) == [4, 3]
+
+
+@pytest.mark.parametrize("message", ["", "no way"])
+def test_files_are_written_once(tmp_path, message):
+    """The size and the error of the first conversion are those of all converters of the files."""
+    calls = []
+
+    def write(program, folder):
+        calls.append(program)
+        if message:
+            raise ValueError(message)
+        (folder / "model").write_bytes(b"four")
+
+    converter = Converter("made up", "Made up.", load=lambda program, folder: None, write=write)
+    first, second = (written.write(Program(STATIC, {}), converter, tmp_path) for _ in range(2))
+    assert first == second and len(calls) == 1
+    assert (first.file_size, first.message) == (
+        (0, f"ValueError: {message}") if message else (4, "")
+    )
+
+
+def test_a_conversion_that_died_is_not_repeated(tmp_path):
+    def write(program, folder):
+        raise KeyboardInterrupt
+
+    converter = Converter("made up", "Made up.", load=lambda program, folder: None, write=write)
+    with pytest.raises(KeyboardInterrupt):
+        written.write(Program(STATIC, {}), converter, tmp_path)
+    assert "no end" in written.write(Program(STATIC, {}), converter, tmp_path).message
+
+
+def test_what_runtimes_lack():
+    """Only failures that are the runtime's own count as such."""
+    cnn, gpt = Program(STATIC, {}), Program(Case("small", "gpt", ()), {})
+    differs = "DifferentError: 3 of the 8 elements of output 0 differ"
+    webgl, litert = CONVERTERS["tfjs_chromium_webgl"], CONVERTERS["tflite_chromium"]
+    assert "24 bits" in webgl.lacks(gpt, differs)
+    assert not webgl.lacks(cnn, differs) and not webgl.lacks(gpt, "RuntimeError: it is lost")
+    kernel = "RuntimeError: Error: Kernel 'Foo' not registered for backend 'wasm'"
+    for name in ("tfjs_node_wasm", "tfjs_chromium_wasm"):
+        assert "Foo" in CONVERTERS[name].lacks(cnn, kernel)
+        assert not CONVERTERS[name].lacks(cnn, differs)
+    assert "UINT32" in litert.lacks(gpt, "Error: Element type UINT32 is not supported.")
+    sizes = (
+        "TensorBuffer ranked tensor type Int32[2, 7] does not match expected ranked tensor type "
+    )
+    assert "unknown sizes" in litert.lacks(cnn, sizes + "Int32[-1, 7]")
+    assert not litert.lacks(cnn, sizes + "Int32[3, 7]")
+
+
 def test_errors_are_cropped():
     root = pathlib.Path(results.__file__).parents[2]
     message = "\n".join(
@@ -160,11 +216,13 @@ def test_tables():
     assert (static.shape, batch.shape, pixels.shape) == ("static", "batch", "height, width")
     assert "YES<br>41 kB<br>1.2 s<br>2e-07" in static.cells
     assert "YES<br>500 B<br>0.4 s<br>0" in batch.cells
+    assert "[NO (runtime)](#tflite_chromium-2)" in batch.cells
     assert any(
-        cell.startswith("[NO](#onnx-2) (JAX 0.10.2)<br>YES (JAX 0.12.0)") for cell in static.cells
+        cell.startswith("[NO](#onnx-3) (JAX 0.10.2)<br>YES (JAX 0.12.0)") for cell in static.cells
     )
     assert set(pixels.cells) == {"[NO (JAX)](#jax-1)"}
     assert [failure.message for failure in made.failures] == [
         "TypeError: no",
+        "Error: no",
         "UnsupportedError: it lacks Foo",
     ]

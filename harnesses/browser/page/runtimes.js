@@ -60,6 +60,13 @@ function inTurn(backend, work) {
   return result;
 }
 
+// TF.js has no unsigned or short integers; words of 32 bits keep their bits.
+function tensorOfTFJS({data, shape, dtype}) {
+  if (dtype === 'uint32') data = new Int32Array(data.buffer, data.byteOffset, data.length);
+  const held = ['float32', 'bool'].includes(dtype) ? dtype : 'int32';
+  return tf.tensor(ARRAYS[held].from(data), shape, held);
+}
+
 async function loadTFJS(backend, url) {
   await script('tfjs/tf-core.min.js');
   await script('tfjs/tf-converter.min.js');
@@ -88,7 +95,7 @@ async function loadTFJS(backend, url) {
   function run(arrays) {
     return inTurn(backend, () => timed(async () => {
       const given = Object.fromEntries(Object.entries(arrays).map(
-          ([name, {data, shape, dtype}]) => [inputs[name].name, tf.tensor(data, shape, dtype)]));
+          ([name, x]) => [inputs[name].name, tensorOfTFJS(x)]));
       const results = [await execute(given)].flat();
       const read = await Promise.all(results.map((x) => x.data()));
       // A cast may leave the data in an array of the dtype before.

@@ -1,17 +1,19 @@
 """TF Lite by TensorFlow's own converter of JAX functions, which goes through HLO."""
 
+import contextlib
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
 import tensorflow as tf
 
 from harnesses.evaluation.converters.converter import Converter, Run
+from harnesses.evaluation.converters.tflite import FILE
 from harnesses.evaluation.program import Program
 
 
-def convert_hlo(program: Program, folder: pathlib.Path, flex: bool) -> Run:
+def write_hlo(program: Program, folder: pathlib.Path, flex: bool) -> None:
     """Converts by `TFLiteConverter.experimental_from_jax`, whose results are in order."""
     leaves, tree = jax.tree.flatten(program.specs)
 
@@ -24,9 +26,13 @@ def convert_hlo(program: Program, folder: pathlib.Path, flex: bool) -> Run:
     converter = tf.lite.TFLiteConverter.experimental_from_jax([function], [named])
     ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     converter.target_spec.supported_ops = [*ops, tf.lite.OpsSet.SELECT_TF_OPS] if flex else ops
-    model = converter.convert()
-    (folder / "model.tflite").write_bytes(model)
-    interpreter = tf.lite.Interpreter(model_content=model)
+    (folder / FILE).write_bytes(converter.convert())
+
+
+@contextlib.contextmanager
+def load_hlo(_: Program, folder: pathlib.Path) -> Iterator[Run]:
+    """Runs a model that has inputs x0, x1 and so on, and no signature."""
+    interpreter = tf.lite.Interpreter(model_path=str(folder / FILE))
 
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         values = {f"x{i}": x for i, x in enumerate(inputs)}
@@ -39,17 +45,18 @@ def convert_hlo(program: Program, folder: pathlib.Path, flex: bool) -> Run:
         interpreter.invoke()
         return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
-    return run
+    yield run
 
 
-def _convert(program: Program, folder: pathlib.Path) -> Run:
-    return convert_hlo(program, folder, flex=False)
+def _write(program: Program, folder: pathlib.Path) -> None:
+    write_hlo(program, folder, flex=False)
 
 
 CONVERTER = Converter(
     "convert_hlo",
     "TensorFlow's deprecated `TFLiteConverter.experimental_from_jax`, which goes through HLO; the "
     "interpreter of TensorFlow runs it.",
-    _convert,
+    load_hlo,
+    write=_write,
     compared=True,
 )

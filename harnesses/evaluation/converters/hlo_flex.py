@@ -2,13 +2,15 @@
 
 import pathlib
 
-from harnesses.evaluation.converters.converter import Converter, Run
-from harnesses.evaluation.converters.hlo import convert_hlo
+from harnesses.evaluation.converters.converter import Converter
+from harnesses.evaluation.converters.hlo import load_hlo, write_hlo
 from harnesses.evaluation.program import Program
 
 
-def _convert(program: Program, folder: pathlib.Path) -> Run:
-    return convert_hlo(program, folder, flex=True)
+def _write(program: Program, folder: pathlib.Path) -> None:
+    write_hlo(program, folder, flex=True)
 
 
-CONVERTER = Converter("convert_hlo+flex", "The same, with Flex.", _convert, compared=True)
+CONVERTER = Converter(
+    "convert_hlo+flex", "The same, with Flex.", load_hlo, write=_write, compared=True
+)

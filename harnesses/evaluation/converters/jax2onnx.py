@@ -12,18 +12,21 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import jax
 
-from harnesses.evaluation.converters.converter import Converter, Run
-from harnesses.evaluation.converters.onnx import run_file
+from harnesses.evaluation.converters.converter import Converter
+from harnesses.evaluation.converters.onnx import FILE, load
 from harnesses.evaluation.program import Case, Program
 
 # The environment variable with the Python that has jax2onnx; by default that of this process.
 PYTHON = "LOWERING_JAX2ONNX_PYTHON"
 
+# The line of a traceback with the error; hints may follow it.
+_ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 _ROOT = pathlib.Path(__file__).parents[3]
 
 
@@ -33,29 +36,29 @@ def _missing() -> str:
     return "jax2onnx is not installed"
 
 
-def _convert(program: Program, folder: pathlib.Path) -> Run:
-    path = folder / "model.onnx"
+def _write(program: Program, folder: pathlib.Path) -> None:
     described = [dataclasses.asdict(program.case), dict(program.multiples)]
     python = os.environ.get(PYTHON, sys.executable)
     # Without the filter, the last line of a traceback has the error.
     environment = {**os.environ, "PYTHONPATH": str(_ROOT), "JAX_TRACEBACK_FILTERING": "off"}
-    command = [python, "-m", __name__, json.dumps(described), str(path)]
+    command = [python, "-m", __name__, json.dumps(described), str(folder / FILE)]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment)
     if ended.returncode:
-        raise RuntimeError(ended.stderr.strip().splitlines()[-1])
-    return run_file(path)
+        lines = ended.stderr.strip().splitlines()
+        errors = [line for line in lines if _ERROR.match(line)]
+        raise RuntimeError((errors or lines)[-1])
 
 
-def _write(program: Program, path: str) -> None:
+def write_file(program: Program, path: str) -> None:
     """Writes the model of a program by jax2onnx."""
     from jax2onnx import to_onnx
 
     leaves, tree = jax.tree.flatten(program.specs)
+    # While jax2onnx traces, layers of Flax cannot be initialized.
+    params = program.params
 
     def function(*inputs: jax.Array) -> list[jax.Array]:
-        return jax.tree.leaves(
-            program.model.apply(program.params, jax.tree.unflatten(tree, inputs))
-        )
+        return jax.tree.leaves(program.model.apply(params, jax.tree.unflatten(tree, inputs)))
 
     to_onnx(function, leaves, return_mode="file", output_path=path)
 
@@ -63,14 +66,15 @@ def _write(program: Program, path: str) -> None:
 def _main(described: str, path: str) -> None:
     case, multiples = json.loads(described)
     case["symbolic"] = tuple(case["symbolic"])
-    _write(Program(Case(**case), multiples), path)
+    write_file(Program(Case(**case), multiples), path)
 
 
 CONVERTER = Converter(
     "jax2onnx",
     "[jax2onnx](https://pypi.org/project/jax2onnx/); onnxruntime runs it. The time includes the "
     "start of its process.",
-    _convert,
+    load,
+    write=_write,
     compared=True,
     missing=_missing,
 )

@@ -1,18 +1,20 @@
 """TF Lite by JAX's native serialization: the program is one XLA op, whose code is converted."""
 
+import contextlib
 import pathlib
 import tempfile
+from collections.abc import Iterator
 
 import jax
 import tensorflow as tf
 
 from harnesses.evaluation.converters.converter import Converter, Run
-from harnesses.evaluation.converters.tflite import run_by
+from harnesses.evaluation.converters.tflite import FILE, run_by
 from harnesses.evaluation.converters.xla import tensor_spec
 from harnesses.evaluation.program import Program
 
 
-def _convert(program: Program, folder: pathlib.Path) -> Run:
+def _write(program: Program, folder: pathlib.Path) -> None:
     from jax.experimental import jax2tf
 
     leaves, tree = jax.tree.flatten(program.specs)
@@ -40,15 +42,19 @@ def _convert(program: Program, folder: pathlib.Path) -> Run:
             tf.lite.OpsSet.TFLITE_BUILTINS,
             tf.lite.OpsSet.SELECT_TF_OPS,
         ]
-        model = converter.convert()
-    (folder / "model.tflite").write_bytes(model)
-    return run_by(tf.lite.Interpreter(model_content=model))
+        (folder / FILE).write_bytes(converter.convert())
+
+
+@contextlib.contextmanager
+def _load(_: Program, folder: pathlib.Path) -> Iterator[Run]:
+    yield run_by(tf.lite.Interpreter(model_path=str(folder / FILE)))
 
 
 CONVERTER = Converter(
     "JAX native",
     "`jax2tf.convert` of JAX, whose graph is one op with the program in StableHLO, and the "
     "converter of TensorFlow to TF Lite with Flex; its interpreter runs it.",
-    _convert,
+    _load,
+    write=_write,
     compared=True,
 )

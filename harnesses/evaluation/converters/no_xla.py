@@ -1,5 +1,6 @@
 """TensorFlow without XLA."""
 
+import contextlib
 import pathlib
 
 from harnesses.evaluation.converters.converter import Converter, Run
@@ -7,12 +8,12 @@ from harnesses.evaluation.converters.xla import to_graph
 from harnesses.evaluation.program import Program
 
 
-def _convert(program: Program, _: pathlib.Path) -> Run:
+def _load(program: Program, _: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
     return to_graph(program, "tf")
 
 
 CONVERTER = Converter(
     "no xla",
     "`lowering.convert` with the target `tf`, whose ops need no XLA; TensorFlow runs the graph.",
-    _convert,
+    _load,
 )

@@ -1,14 +1,15 @@
 """SavedModels, run by a process that cannot import JAX."""
 
+import contextlib
 import pathlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from harnesses import without_jax
-from harnesses.evaluation.converters.converter import Converter, Run
+from harnesses.evaluation.converters.converter import Converter, Run, by_name
 from harnesses.evaluation.program import Program
 from lowering import export
 
@@ -25,23 +26,26 @@ _LOADER = """
 """
 
 
-def _convert(program: Program, folder: pathlib.Path) -> Run:
+def _write(program: Program, folder: pathlib.Path) -> None:
     export.to_saved_model(path=folder / "model", **program.export_options())
 
-    def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+
+@contextlib.contextmanager
+def _load(_: Program, folder: pathlib.Path) -> Iterator[Run]:
+    def run(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         with tempfile.TemporaryDirectory() as exchange:
             given, returned = pathlib.Path(exchange, "x.npz"), pathlib.Path(exchange, "y.npz")
-            named: dict[str, Any] = {f"x{i}": x for i, x in enumerate(inputs)}
-            np.savez(given, **named)
+            np.savez(given, **inputs)
             without_jax.run(_LOADER, folder / "model", given, returned)
-            results = np.load(returned)
-            return [results[f"y{i}"] for i in range(len(results.files))]
+            with np.load(returned) as results:
+                return dict(results)
 
-    return run
+    yield by_name(run)
 
 
 CONVERTER = Converter(
     "SavedModel",
     "`export.to_saved_model`; TensorFlow runs it in a process that cannot import JAX.",
-    _convert,
+    _load,
+    write=_write,
 )

@@ -1,17 +1,17 @@
 """TF.js in Node."""
 
+import contextlib
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-import numpy as np
-
-from harnesses.evaluation.converters.converter import Converter, Run
+from harnesses.evaluation.converters import tfjs
+from harnesses.evaluation.converters.converter import Converter, Run, by_name
 from harnesses.evaluation.program import Program
-from lowering import export
 from lowering.export.tfjs import node
 
 
-def _missing() -> str:
+def missing() -> str:
+    """Why TF.js cannot be run in Node here, or an empty string."""
     try:
         node.check_installed()
     except ImportError as error:
@@ -19,19 +19,21 @@ def _missing() -> str:
     return ""
 
 
-def _convert(program: Program, folder: pathlib.Path) -> Run:
-    export.to_tfjs(directory=folder / "model", **program.export_options())
+@contextlib.contextmanager
+def run_in_node(folder: pathlib.Path, backend: str) -> Iterator[Run]:
+    """A context with a process of Node that runs a model by a backend."""
+    with node.Node() as process:
+        yield by_name(lambda inputs: process.run(folder / tfjs.FOLDER, inputs, backend=backend))
 
-    def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        results = node.run(folder / "model", {f"x{i}": x for i, x in enumerate(inputs)})["cpu"]
-        return [results[f"y{i}"] for i in range(len(results))]
 
-    return run
+def _load(_: Program, folder: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
+    return run_in_node(folder, "cpu")
 
 
 CONVERTER = Converter(
     "TF.js (Node)",
-    "`export.to_tfjs`; TF.js runs it in Node, on the processor.",
-    _convert,
-    missing=_missing,
+    "`export.to_tfjs`; TF.js runs it in Node, in JavaScript.",
+    _load,
+    write=tfjs.write,
+    missing=missing,
 )

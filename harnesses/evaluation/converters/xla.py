@@ -1,7 +1,8 @@
 """TensorFlow with XLA linked in."""
 
+import contextlib
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
@@ -12,8 +13,9 @@ from harnesses.evaluation.converters.converter import Converter, Run
 from harnesses.evaluation.program import Program
 
 
-def to_graph(program: Program, target: str) -> Run:
-    """A graph of TensorFlow, with the parameters in variables."""
+@contextlib.contextmanager
+def to_graph(program: Program, target: str) -> Iterator[Run]:
+    """A context with a graph of TensorFlow, which has the parameters in variables."""
     variables = jax.tree.map(tf.Variable, program.params)
     leaves, tree = jax.tree.flatten(program.specs)
     polymorphic = None if program.shapes is None else [None, program.shapes]
@@ -28,11 +30,9 @@ def to_graph(program: Program, target: str) -> Run:
     concrete = function.get_concrete_function(*map(tensor_spec, leaves))
 
     def run(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        # The graph refers to variables, which have to live as long as it does.
-        assert variables is not None
         return [y.numpy() for y in concrete(*map(tf.constant, inputs))]
 
-    return run
+    yield run
 
 
 def tensor_spec(struct: jax.ShapeDtypeStruct) -> tf.TensorSpec:
@@ -40,10 +40,10 @@ def tensor_spec(struct: jax.ShapeDtypeStruct) -> tf.TensorSpec:
     return tf.TensorSpec([d if isinstance(d, int) else None for d in struct.shape], struct.dtype)
 
 
-def _convert(program: Program, _: pathlib.Path) -> Run:
+def _load(program: Program, _: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
     return to_graph(program, "xla")
 
 
 CONVERTER = Converter(
-    "xla", "`lowering.convert` with its default target; TensorFlow runs the graph.", _convert
+    "xla", "`lowering.convert` with its default target; TensorFlow runs the graph.", _load
 )

@@ -69,7 +69,9 @@ def _tensor_scatter_update(tensor, index, updates, **_):
     sizes = constant(tensor.shape.as_list()[:depth], index.dtype)
     number = emit("ScatterNd", index, numbers, sizes)
     zero, one = constant(0, tf.int32), constant(1, tf.int32)
-    rows = emit("Reshape", updates, integers([count, *updates.shape[updates.shape.rank - rest :]]))
+    rows = updates
+    if index.shape.rank > 2:
+        rows = emit("Reshape", updates, _packed([count, *_dims(updates)[index.shape.rank - 1 :]]))
     # Kernels that add the numbers of elements with several updates may exceed the last one.
     last = constant(count - 1, tf.int32)
     place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)

@@ -1,0 +1,216 @@
+"""Prints how large and how fast exported models are, compared with other ways to such a file.
+
+    python -m tools.bench_exports --model mobilenet_v2 --repeats 20
+    python -m tools.bench_exports --jax2onnx PYTHON
+
+TF Lite: the same model written in Keras and converted by TensorFlow, and JAX's native serialization
+where that converts. ONNX: jax2onnx, if there is a Python that has it. TF.js by WebAssembly in
+Chromium, if there is one: the model written in Keras. All run on one thread; the models take turns,
+and a ratio is the median over the turns.
+"""
+
+import argparse
+import collections
+import functools
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from harnesses.browser import Browser
+from harnesses.evaluation.converters import CONVERTERS, chromium, jax2onnx, onnx, tfjs, tflite
+from harnesses.evaluation.errors import describe
+from harnesses.evaluation.program import Case, Program
+from lowering.export.tfjs import graph_model
+from tools import in_keras
+from tools.bench import CLOCKS, time_in_turns
+
+# How often TF.js runs a model in a turn.
+_CALLS = 5
+
+Row = tuple[str, str]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    models = tuple(in_keras.MODELS)
+    parser.add_argument("--model", nargs="+", choices=models, default=models)
+    parser.add_argument("--repeats", type=int, default=20, help="turns of each model")
+    parser.add_argument("--format", nargs="+", choices=tuple(FORMATS), default=tuple(FORMATS))
+    parser.add_argument(
+        "--jax2onnx", type=pathlib.Path, metavar="PYTHON", help="a Python that has jax2onnx"
+    )
+    args = parser.parse_args(argv)
+    if args.jax2onnx is not None:
+        os.environ[jax2onnx.PYTHON] = str(args.jax2onnx)
+    for name in args.model:
+        for kind in args.format:
+            for figure, value in FORMATS[kind](name, args.repeats):
+                print(f"{name:16}{figure:44}{value}", flush=True)
+    return 0
+
+
+def report_tflite(name: str, repeats: int) -> Iterator[Row]:
+    """Compares files of TF Lite."""
+    program = _program(name)
+    with tempfile.TemporaryDirectory() as path:
+        files = {
+            "lowering": _written("tflite", program, pathlib.Path(path, "lowering")) / tflite.FILE,
+            "Keras": pathlib.Path(path, "keras.tflite"),
+        }
+        converter = tf.lite.TFLiteConverter.from_keras_model(in_keras.MODELS[name]())
+        files["Keras"].write_bytes(converter.convert())
+        native = pathlib.Path(path, "native")
+        if reason := _failure("native_tflite", program, native):
+            yield "TF Lite, JAX native", reason
+        else:
+            files["JAX native"] = native / tflite.FILE
+        ours, theirs = (files[key].stat().st_size for key in ("lowering", "Keras"))
+        yield "TF Lite, file, lowering / Keras", f"{ours / theirs:.3f}"
+        for key, file in files.items():
+            yield f"TF Lite, ops, {key}", _counted(count_ops(file.read_bytes()))
+        inputs = program.model.make_inputs(1)
+        runs = {key: _in_litert(file, inputs) for key, file in files.items()}
+        yield from _ratios("TF Lite", runs, repeats)
+
+
+def report_onnx(name: str, repeats: int) -> Iterator[Row]:
+    """Compares files of ONNX."""
+    program = _program(name)
+    with tempfile.TemporaryDirectory() as path:
+        files = {"lowering": _written("onnx", program, pathlib.Path(path, "lowering")) / onnx.FILE}
+        other = pathlib.Path(path, "jax2onnx")
+        if reason := CONVERTERS["jax2onnx"].missing() or _failure("jax2onnx", program, other):
+            yield "ONNX, jax2onnx", reason
+        else:
+            files["jax2onnx"] = other / onnx.FILE
+        inputs = program.model.make_inputs(1)
+        runs = {key: _in_onnxruntime(file, inputs) for key, file in files.items()}
+        yield from _ratios("ONNX", runs, repeats)
+
+
+def report_tfjs(name: str, repeats: int) -> Iterator[Row]:
+    """Compares files of TF.js, run by WebAssembly."""
+    program = _program(name)
+    if reason := chromium.missing():
+        yield "TF.js", reason
+        return
+    x = program.model.make_inputs(1)
+    with tempfile.TemporaryDirectory() as path, Browser() as browser:
+        ours = _written("tfjs_node_wasm", program, pathlib.Path(path, "lowering")) / tfjs.FOLDER
+        theirs = pathlib.Path(path, "keras")
+        model = in_keras.MODELS[name]()
+        function = tf.function(functools.partial(model, training=False), autograph=False)
+        spec = tf.TensorSpec(x.shape, x.dtype, "x0")
+        graph_model.write(function.get_concrete_function(spec), theirs)
+        turns = [
+            [
+                np.median(browser.run("tfjs-wasm", folder, {"x0": x}, _CALLS).times)
+                for folder in (ours, theirs)
+            ]
+            for _ in range(repeats)
+        ]
+    seconds = np.array(turns)
+    yield "TF.js by wasm, lowering", f"{1e3 * np.median(seconds[:, 0]):.1f} ms"
+    yield "TF.js by wasm, lowering / Keras", _ratio(seconds[:, 0] / seconds[:, 1])
+
+
+FORMATS: Mapping[str, Callable[[str, int], Iterator[Row]]] = {
+    "tflite": report_tflite,
+    "onnx": report_onnx,
+    "tfjs": report_tfjs,
+}
+
+
+def count_ops(model: bytes) -> collections.Counter[str]:
+    """How many ops of each kind a TF Lite model has, in all of its graphs."""
+    from ai_edge_litert import schema_py_generated as schema
+
+    names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
+    root = schema.Model.GetRootAsModel(model)
+    codes = [root.OperatorCodes(i) for i in range(root.OperatorCodesLength())]
+    kinds = [(code.CustomCode() or names[code.BuiltinCode()].encode()).decode() for code in codes]
+    graphs = [root.Subgraphs(i) for i in range(root.SubgraphsLength())]
+    return collections.Counter(
+        kinds[graph.Operators(i).OpcodeIndex()]
+        for graph in graphs
+        for i in range(graph.OperatorsLength())
+    )
+
+
+def _program(name: str) -> Program:
+    return Program(Case("realistic", name, ()), {})
+
+
+def _written(converter: str, program: Program, folder: pathlib.Path) -> pathlib.Path:
+    """The folder with what a converter writes."""
+    write = CONVERTERS[converter].write
+    assert write is not None
+    folder.mkdir()
+    write(program, folder)
+    return folder
+
+
+def _failure(converter: str, program: Program, folder: pathlib.Path) -> str:
+    """Why a converter that is compared with cannot write its file, or an empty string."""
+    try:
+        _written(converter, program, folder)
+    except Exception as error:
+        return f"is not converted: {describe(error)}"
+    return ""
+
+
+def _counted(ops: collections.Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in ops.most_common())
+
+
+def _in_litert(file: pathlib.Path, x: np.ndarray) -> Callable[[], Any]:
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(file), num_threads=1)
+    interpreter.allocate_tensors()
+    (given,), (returned,) = interpreter.get_input_details(), interpreter.get_output_details()
+
+    def run() -> np.ndarray:
+        interpreter.set_tensor(given["index"], x)
+        interpreter.invoke()
+        return interpreter.get_tensor(returned["index"])
+
+    return run
+
+
+def _in_onnxruntime(file: pathlib.Path, x: np.ndarray) -> Callable[[], Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(file), options, ["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    return lambda: session.run(None, {given.name: x})
+
+
+def _ratios(title: str, runs: Mapping[str, Callable[[], Any]], repeats: int) -> Iterator[Row]:
+    """The time of the first of several models, and its ratio to those of the others."""
+    first, *others = runs
+    seconds = dict(
+        zip(runs, time_in_turns(list(runs.values()), repeats, CLOCKS["processor"]).T, strict=True)
+    )
+    yield f"{title}, {first}", f"{1e3 * np.median(seconds[first]):.1f} ms"
+    for other in others:
+        yield f"{title}, {first} / {other}", _ratio(seconds[first] / seconds[other])
+
+
+def _ratio(turns: np.ndarray) -> str:
+    low, middle, high = np.quantile(turns, (0.25, 0.5, 0.75))
+    return f"{middle:.3f} ({low:.3f} to {high:.3f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
