@@ -3,6 +3,7 @@
 from lowering.context import Context
 from lowering.convert import convert
 from lowering.errors import LoweringError, ShapeError, TransformationError, UnsupportedError
+from lowering.frontend.call_tf import call_tf
 from lowering.registry import Trait, decomposition, rule
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Trait",
     "TransformationError",
     "UnsupportedError",
+    "call_tf",
     "convert",
     "decomposition",
     "rule",
