@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from lowering import avals, jax_compat
+from lowering import jax_compat
 from lowering.frontend import callees, exchange, staging
 from lowering.frontend.callees import Callee, Function, Mapped
 from lowering.registry import new_primitive

@@ -30,6 +30,10 @@ class ResultError(ValueError):
     """A function returns something else than it may."""
 
 
+class ScopeError(TypeError):
+    """A function refers to tensors of a graph that it is no part of."""
+
+
 class Callee(Protocol):
     """A function of flat tensors that returns flat tensors.
 
@@ -186,11 +190,22 @@ class Tangent:
         return self.of.arity + len(self.active)
 
     def __call__(self, *operands: tf.Tensor) -> list[tf.Tensor]:
+        given, tangents = operands[: self.of.arity], list(operands[self.of.arity :])
+        try:
+            return self._by_linearity(given, tangents)
+        except (LookupError, ScopeError):
+            # The derivative has itself no derivative, as in a loaded SavedModel.
+            if any(t.dtype.is_complex for t in tangents):
+                raise
+            return self._row_by_row(given, tangents)
+
+    def _by_linearity(
+        self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
+    ) -> list[tf.Tensor]:
         """Cotangents are pulled back by a linear function; its derivative is the other way round.
 
         What cotangents are pulled back is of no matter then.
         """
-        given, tangents = operands[: self.of.arity], operands[self.of.arity :]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             cotangents: list[tf.Tensor] = []
 
@@ -199,8 +214,24 @@ class Tangent:
                 tape.watch(cotangents)
                 return cotangents
 
-            pulled_back = _pulled_back(self.of, given, self.active, self.results, any_cotangents)
-        return _gradients(tape, pulled_back, cotangents, list(tangents))
+            pulled_back = _pulled_back(self.of, operands, self.active, self.results, any_cotangents)
+        with _explained(self.of):
+            return _gradients(tape, pulled_back, cotangents, tangents)
+
+    def _row_by_row(
+        self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
+    ) -> list[tf.Tensor]:
+        """Each element of a result has a gradient; with the tangents it gives its tangent."""
+        sources = [operands[i] for i in self.active]
+        with _explained(self.of), tf.GradientTape(persistent=True) as tape:
+            tape.watch(sources)
+            returned = self.of(*operands)
+        pushed = []
+        for i in self.results:
+            rows = tape.jacobian(returned[i], sources, tf.UnconnectedGradients.ZERO)
+            pairs = zip(rows, tangents, strict=True)
+            pushed.append(tf.add_n([tf.tensordot(row, t, t.shape.rank) for row, t in pairs]))
+        return pushed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,6 +297,7 @@ class Mapped:
     def __call__(self, *operands: tf.Tensor) -> list[tf.Tensor]:
         elements = [x for x, batched in zip(operands, self.batched, strict=True) if batched]
 
+        @tf.autograph.experimental.do_not_convert
         def one(elements):
             rest = iter(elements)
             pairs = zip(operands, self.batched, strict=True)
@@ -294,6 +326,13 @@ def cotangent(of: Callee, active: tuple[int, ...], results: tuple[int, ...]) -> 
     return Mapped(cotangent(of.of, active, results), batched, summed)
 
 
+def has_two_ways(callee: Callee) -> bool:
+    """Whether a function may run op by op where it has no graph; see `Tangent`."""
+    while isinstance(callee, Mapped):
+        callee = callee.of
+    return isinstance(callee, Tangent)
+
+
 def is_inexact(dtype: Any) -> bool:
     """Whether values of a dtype have derivatives."""
     return jnp.issubdtype(dtype, np.inexact)
@@ -308,17 +347,49 @@ def _pulled_back(
 ) -> list[tf.Tensor]:
     """TensorFlow's gradients of some results by some operands, given `cotangents(results)`."""
     sources = [operands[i] for i in active]
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch(sources)
-        returned = of(*operands)
-        differentiated = [returned[i] for i in results]
-    try:
+    with _explained(of):
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(sources)
+            returned = of(*operands)
+            differentiated = [returned[i] for i in results]
         return _gradients(tape, differentiated, sources, cotangents(differentiated))
+
+
+@contextlib.contextmanager
+def _explained(of: Callee) -> Iterator[None]:
+    """A context in which an error that says that there is no derivative also says what to do."""
+    name = of.root.origin.name
+    try:
+        yield
     except LookupError as error:
+        if type(error) is not LookupError or _EXPLAINED in str(error):
+            raise
         raise LookupError(
-            f"TensorFlow has no gradient of {of.root.origin.name}: {error}. Give it one with "
-            "tf.custom_gradient, or keep jax.lax.stop_gradient around its arguments"
+            f"{_EXPLAINED} {name}: {error}. Give it one with tf.custom_gradient, or put "
+            "jax.lax.stop_gradient around its arguments. A loaded model has first derivatives alone"
         ) from error
+    except TypeError as error:
+        if not is_out_of_scope(error):
+            raise
+        raise out_of_scope(of) from error
+
+
+def is_out_of_scope(error: Exception) -> bool:
+    """Whether TensorFlow says that a function refers to tensors of another graph."""
+    return "out of scope" in str(error)
+
+
+def out_of_scope(callee: Callee) -> ScopeError:
+    """The error for a function that refers to tensors of another graph."""
+    return ScopeError(
+        f"{callee.root.origin.name}, or a derivative of it, refers to tensors of a graph that it "
+        "is no part of. A loaded model has first derivatives alone, and custom ones only if it was "
+        "saved with tf.saved_model.SaveOptions(experimental_custom_gradients=True). Other "
+        "functions take such tensors as arguments"
+    )
+
+
+_EXPLAINED = "TensorFlow has no derivative of"
 
 
 def _gradients(

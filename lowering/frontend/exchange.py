@@ -19,9 +19,8 @@ def run(fun: Callable[..., Any], arrays: Sequence[Any]) -> list[jax.Array]:
 
 def to_tensor(array: Any) -> tf.Tensor:
     """An array of JAX or NumPy as a tensor."""
-    if isinstance(array, jax.Array) and _is_shared(array.dtype) and array.is_fully_addressable:
-        if len(array.devices()) == 1:
-            return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    if isinstance(array, jax.Array) and _is_shared(array.dtype) and len(array.devices()) == 1:
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     return tf.constant(np.asarray(array), dtypes.to_tf_argument(array.dtype))
 
 

@@ -9,14 +9,14 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from lowering import jax_compat
 
-Shapes = Sequence[Sequence[int | None] | None]
+Shapes: TypeAlias = Sequence[Sequence[Any]]
 
 _OPERATIONS: dict[str, Callable[..., int]] = {
     "add": operator.add,
@@ -29,13 +29,11 @@ _OPERATIONS: dict[str, Callable[..., int]] = {
 # The values of variables that polynomials are made for. They divide evenly by most numbers that
 # programs divide by, so that what a function asks of its sizes is true of them.
 _FIRST, _STEP = 24, 12
-# Values that a polynomial has to be right for, too: where a quotient leaves something, and a minimum
-# or a maximum is another.
+# Values that a polynomial has to be right for, too: where a quotient leaves something, and where a
+# minimum or a maximum is another.
 _CHECKED = ((109, 133, 157), (1, 2, 3), (5, 1, 2), (2, 7, 1))
 # More variables would take too many traces.
 _MOST_VARIABLES = 3
-
-Shapes = Sequence[Sequence[Any]]
 
 
 def symbolic_shapes(

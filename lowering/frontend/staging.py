@@ -4,6 +4,7 @@ A function becomes a graph for the shapes and dtypes of its operands. The graph 
 results are. When JAX compiles the program, XLA compiles the graph for it, if it can.
 """
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +56,15 @@ def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -
     function = tf.function(lambda *x: callee(*x), autograph=False, jit_compile=compiled)
     # It is to be no part of the graph that is made now.
     with modes.eagerly(), callees.observed(callee.root) as structures:
-        concrete = function.get_concrete_function(*specs)
+        try:
+            concrete = function.get_concrete_function(*specs)
+        except TypeError as error:
+            if callees.is_out_of_scope(error):
+                raise callees.out_of_scope(callee) from error
+            raise
+    if not all(tf.is_tensor(x) and hasattr(x, "numpy") for x in concrete.captured_inputs):
+        # Such as the custom gradients of a loaded model that was saved without them refer to.
+        raise callees.out_of_scope(callee)
     return Graph(function, concrete, structures[0])
 
 
@@ -153,9 +162,11 @@ def compiled(
             f"call_tf cannot call {name} in a program that JAX compiles, because it writes to "
             f"variables ({error}). Pass their values as arguments and return the new ones"
         ) from None
-    except LookupError:
+    except (LookupError, callees.ResultError):
         raise
     except Exception as error:  # XLA and TensorFlow raise all kinds of errors.
+        if isinstance(error, callees.ScopeError) and not callees.has_two_ways(callee):
+            raise
         reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     origin = callee.root.origin
     if not origin.has_warned:
@@ -219,10 +230,8 @@ def _callback(
 ) -> Callable[..., Any]:
     """A function of arrays that calls a function of TensorFlow."""
     run: Callable[..., Any] = callee
-    try:
+    with contextlib.suppress(Exception):  # What cannot be traced may still run op by op.
         run = _graph(callee, operand_avals, compiled=False).concrete
-    except Exception:  # What cannot be traced may still run op by op.
-        pass
 
     def call_back(*arrays: Any) -> list[np.ndarray]:
         with modes.eagerly():
