@@ -30,8 +30,11 @@ class ResultError(ValueError):
     """A function returns something else than it may."""
 
 
-class ScopeError(TypeError):
-    """A function refers to tensors of a graph that it is no part of."""
+class ScopeError(TypeError, LookupError):
+    """A function has no derivative, as it refers to one that is elsewhere.
+
+    TensorFlow raises a `TypeError` if that is still there, and a `LookupError` if it is not.
+    """
 
 
 class Callee(Protocol):
@@ -193,7 +196,7 @@ class Tangent:
         given, tangents = operands[: self.of.arity], list(operands[self.of.arity :])
         try:
             return self._by_linearity(given, tangents)
-        except (LookupError, ScopeError):
+        except LookupError:
             # The derivative has itself no derivative, as in a loaded SavedModel.
             if any(t.dtype.is_complex for t in tangents):
                 raise
@@ -228,7 +231,8 @@ class Tangent:
             returned = self.of(*operands)
         pushed = []
         for i in self.results:
-            rows = tape.jacobian(returned[i], sources, tf.UnconnectedGradients.ZERO)
+            with _explained(self.of):
+                rows = tape.jacobian(returned[i], sources, tf.UnconnectedGradients.ZERO)
             pairs = zip(rows, tangents, strict=True)
             pushed.append(tf.add_n([tf.tensordot(row, t, t.shape.rank) for row, t in pairs]))
         return pushed
@@ -327,10 +331,10 @@ def cotangent(of: Callee, active: tuple[int, ...], results: tuple[int, ...]) -> 
 
 
 def has_two_ways(callee: Callee) -> bool:
-    """Whether a function may run op by op where it has no graph; see `Tangent`."""
+    """Whether a function may run op by op where it has no graph, as a first derivative may."""
     while isinstance(callee, Mapped):
         callee = callee.of
-    return isinstance(callee, Tangent)
+    return isinstance(callee, Tangent) and isinstance(callee.of, Function)
 
 
 def is_inexact(dtype: Any) -> bool:
@@ -361,31 +365,29 @@ def _explained(of: Callee) -> Iterator[None]:
     name = of.root.origin.name
     try:
         yield
-    except LookupError as error:
+    except (LookupError, TypeError) as error:
+        if is_out_of_scope(error):
+            raise out_of_scope(of) from error
         if type(error) is not LookupError or _EXPLAINED in str(error):
             raise
         raise LookupError(
             f"{_EXPLAINED} {name}: {error}. Give it one with tf.custom_gradient, or put "
-            "jax.lax.stop_gradient around its arguments. A loaded model has first derivatives alone"
+            "jax.lax.stop_gradient around its arguments"
         ) from error
-    except TypeError as error:
-        if not is_out_of_scope(error):
-            raise
-        raise out_of_scope(of) from error
 
 
 def is_out_of_scope(error: Exception) -> bool:
-    """Whether TensorFlow says that a function refers to tensors of another graph."""
-    return "out of scope" in str(error)
+    """Whether TensorFlow says that a function refers to what is elsewhere."""
+    # The op that a custom gradient is registered for.
+    return any(text in str(error) for text in ("out of scope", "op type: IdentityN"))
 
 
 def out_of_scope(callee: Callee) -> ScopeError:
-    """The error for a function that refers to tensors of another graph."""
+    """The error for a function that refers to what is elsewhere."""
     return ScopeError(
-        f"{callee.root.origin.name}, or a derivative of it, refers to tensors of a graph that it "
-        "is no part of. A loaded model has first derivatives alone, and custom ones only if it was "
-        "saved with tf.saved_model.SaveOptions(experimental_custom_gradients=True). Other "
-        "functions take such tensors as arguments"
+        f"{_EXPLAINED} {callee.root.origin.name} that it could use here. A loaded model has first "
+        "derivatives alone, and custom ones only if it was saved with "
+        "tf.saved_model.SaveOptions(experimental_custom_gradients=True)"
     )
 
 

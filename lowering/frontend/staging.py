@@ -58,7 +58,7 @@ def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -
     with modes.eagerly(), callees.observed(callee.root) as structures:
         try:
             concrete = function.get_concrete_function(*specs)
-        except TypeError as error:
+        except (TypeError, LookupError) as error:
             if callees.is_out_of_scope(error):
                 raise callees.out_of_scope(callee) from error
             raise
@@ -162,11 +162,11 @@ def compiled(
             f"call_tf cannot call {name} in a program that JAX compiles, because it writes to "
             f"variables ({error}). Pass their values as arguments and return the new ones"
         ) from None
-    except (LookupError, callees.ResultError):
-        raise
     except Exception as error:  # XLA and TensorFlow raise all kinds of errors.
-        if isinstance(error, callees.ScopeError) and not callees.has_two_ways(callee):
-            raise
+        if isinstance(error, LookupError | callees.ResultError):
+            is_scope_error = isinstance(error, callees.ScopeError)
+            if not (is_scope_error and callees.has_two_ways(callee)):
+                raise
         reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     origin = callee.root.origin
     if not origin.has_warned:
