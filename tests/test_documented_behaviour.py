@@ -56,7 +56,7 @@ class TestGradients:
     @pytest.mark.parametrize("mode", MODES)
     @pytest.mark.parametrize("dtype", ["int16", "int32", "bool", "uint8"])
     def test_float0(self, mode, dtype):
-        """Of dtype bool, as in JAX's own programs. It was int32, which can be taken for a number."""
+        """Of dtype bool, as in JAX's own programs. It was int32, a number."""
         x = np.array([0, 1], dtype)
         gradient = jax.grad(lambda x: jnp.sum(x * 2.0), allow_int=True)
         assert gradient(x).dtype == jax.dtypes.float0
