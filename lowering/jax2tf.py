@@ -96,8 +96,9 @@ def convert(
         a `LookupError`.
       enable_xla: if True, the target is "xla", for a TensorFlow with XLA: the numbers are JAX's. If
         False, it is "portable": natural ops, which converters such as that of TF Lite accept. They
-        may treat NaN and the sign of zero as these ops do. For JAX's numbers without XLA use
-        `lowering.convert` with `target="tf"`.
+        may treat NaN and the sign of zero as these ops do, and no op checks sizes when the graph
+        runs, as converters refuse it. For JAX's numbers without XLA use `lowering.convert` with
+        `target="tf"`.
       native_serialization: has to be False, unless these functions are installed.
       native_serialization_platforms: names among "cpu", "cuda", "rocm" and "tpu". Ops run on each
         of them, so that it changes nothing.
@@ -127,13 +128,14 @@ def convert(
             f"{native_serialization_platforms!r}"
         )
     disabled = set(map(str, native_serialization_disabled_checks))
+    is_checked = str(DisabledSafetyCheck.shape_assertions()) not in disabled
     return to_tensorflow(
         fun_jax,
         polymorphic_shapes=_as_strings(polymorphic_shapes),
         polymorphic_constraints=polymorphic_constraints,
         with_gradient=with_gradient,
         target=XLA if enable_xla else PORTABLE,
-        check_shapes=str(DisabledSafetyCheck.shape_assertions()) not in disabled,
+        check_shapes=enable_xla and is_checked,
     )
 
 

@@ -190,7 +190,11 @@ _LOWERED_FUNCTION = mlir.lower_fun(lambda: ())
 
 def _cpu_primitives() -> dict[str, Any]:
     rules = (mlir._lowerings, mlir._platform_specific_lowerings["cpu"])
-    return {primitive.name: primitive for primitive in itertools.chain(*rules)}
+    return {p.name: p for p in itertools.chain(*rules) if p not in _DEFINED}
+
+
+# The primitives of ours that JAX can lower.
+_DEFINED: set[Any] = set()
 
 
 def with_equations(
@@ -677,6 +681,7 @@ def define_call(
 
         return mlir.lower_fun(call_back, multiple_results=True)(ctx, *operands)
 
+    _DEFINED.add(primitive)
     primitive.multiple_results = True
     primitive.def_impl(run)
     primitive.def_effectful_abstract_eval(abstract_eval)

@@ -94,6 +94,8 @@ class TestConvert:
         checks = (jax2tf.DisabledSafetyCheck.shape_assertions(),)
         unchecked = graph(jnp.sin, spec, native_serialization_disabled_checks=checks, **shapes)
         assert not op_counts(unchecked.graph)["Assert"]
+        for_converters = graph(jnp.sin, spec, enable_xla=False, **shapes)
+        assert not op_counts(for_converters.graph)["Assert"]
 
     def test_other_arguments(self):
         for argument in (3, None, "f"):

@@ -48,7 +48,9 @@ def equinox():
 
 def haiku():
     hk = pytest.importorskip("haiku")
-    model = hk.without_apply_rng(hk.transform(lambda x: hk.nets.MLP([8, 1], activation=jnp.tanh)(x)))
+    model = hk.without_apply_rng(
+        hk.transform(lambda x: hk.nets.MLP([8, 1], activation=jnp.tanh)(x))
+    )
     return model.apply, model.init(jax.random.key(0), X)
 
 

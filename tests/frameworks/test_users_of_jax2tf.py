@@ -79,7 +79,7 @@ def test_convert_jax_of_tensorflowjs(tmp_path):
         converters.convert_jax(
             apply,
             np.ones((3, 2), np.float32),
-            input_signatures=[("b", 3)],
+            input_signatures=[tf.TensorSpec((None, 3), tf.float32)],
             polymorphic_shapes=["(b, 3)"],
             model_dir=str(tmp_path),
         )
