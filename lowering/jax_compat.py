@@ -1,6 +1,7 @@
 """The only module that imports private JAX names or knows of differences between JAX versions."""
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -12,10 +13,13 @@ import jax.extend.core as jex_core
 import numpy as np
 from jax._src import callback as jax_callback
 from jax._src import config as jax_config
-from jax._src import core, dispatch, source_info_util
+from jax._src import core, dispatch, effects, source_info_util
 from jax._src.export import shape_poly
-from jax._src.interpreters import batching, mlir, partial_eval
+from jax._src.interpreters import ad, batching, mlir, partial_eval
 from jax._src.lax import special
+from jax._src.lib import _jax
+from jax._src.lib.mlir import ir
+from jax._src.lib.mlir.dialects import func as func_dialect
 from jax._src.random import prng
 from jax._src.state import discharge
 from jax._src.state.types import AbstractRef
@@ -122,6 +126,20 @@ def in_transformation() -> bool:
     return not core.trace_state_clean()
 
 
+@contextlib.contextmanager
+def outside_of_tracing() -> Iterator[None]:
+    """A context in which JAX computes at once, as if no function were being traced."""
+    context = core.trace_ctx
+    trace, axes = context.trace, context.axis_env
+    context.set_trace(core.eval_trace)
+    context.set_axis_env(core.top_axis_env)
+    try:
+        yield
+    finally:
+        context.set_trace(trace)
+        context.set_axis_env(axes)
+
+
 def eliminate_dead_code(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
     """The closed jaxpr without equations that neither an output nor an effect needs."""
     live, _ = partial_eval.dce_jaxpr(jaxpr.jaxpr, [True] * len(jaxpr.outvars), instantiate=True)
@@ -172,7 +190,11 @@ _LOWERED_FUNCTION = mlir.lower_fun(lambda: ())
 
 def _cpu_primitives() -> dict[str, Any]:
     rules = (mlir._lowerings, mlir._platform_specific_lowerings["cpu"])
-    return {primitive.name: primitive for primitive in itertools.chain(*rules)}
+    return {p.name: p for p in itertools.chain(*rules) if p not in _DEFINED}
+
+
+# The primitives of ours that JAX can lower.
+_DEFINED: set[Any] = set()
 
 
 def with_equations(
@@ -549,3 +571,137 @@ SPECIAL_FUNCTIONS = {
 
 # What digamma is at its pole at zero; at the other poles it is NaN.
 DIGAMMA_AT_ZERO = -np.inf if jax.__version_info__ >= (0, 12) else np.nan
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """What a compiler other than JAX's has made of a function, to be called in a JAX program.
+
+    Attributes:
+      hlo: the function as a serialized HLO module; it returns at least one array.
+      captured: arrays that it takes after its operands.
+    """
+
+    hlo: bytes
+    captured: Sequence[np.ndarray]
+
+
+class _CallEffect(effects.Effect):
+    """That a call may do something beside returning its results."""
+
+    __str__ = lambda _: "Call"  # noqa: E731
+
+
+for _types in (
+    effects.lowerable_effects,
+    effects.control_flow_allowed_effects,
+    effects.custom_derivatives_allowed_effects,
+    effects.remat_allowed_effects,
+):
+    _types.add_type(_CallEffect)
+
+# Ordered calls are ordered with JAX's own callbacks, too.
+_EFFECTS: Mapping[str | None, set[Any]] = {
+    None: set(),
+    "unordered": {_CallEffect()},
+    "ordered": {jax_callback._OrderedIOEffect},
+}
+
+
+def define_call(
+    primitive: Any,
+    *,
+    run: Callable[..., Sequence[Any]],
+    results: Callable[..., Sequence[Any]],
+    differentiate: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    transpose: Callable[..., Sequence[Any]],
+    batch: Callable[..., tuple[Sequence[Any], Sequence[int | None]]],
+    compile: Callable[..., Compiled | Callable[..., Any] | None],
+) -> None:
+    """Tells JAX what a primitive of ours does that calls something other than JAX.
+
+    It has several results, and a parameter `effect`: None, "unordered" or "ordered". All functions
+    take the parameters of an equation as keywords.
+
+    Args:
+      primitive: the primitive.
+      run: its results on concrete arrays.
+      results: the abstract values of its results, given those of its operands.
+      differentiate: its results and their tangents, given operands and tangents. None stands for a
+        tangent that is zero.
+      transpose: the cotangents of its last operands, in which it is linear, given those of its
+        results, its first operands, and the abstract values of the last ones.
+      batch: its results and which of their dimensions is mapped, given the size of the mapped
+        dimension and the operands, with which of them have it, as their first one.
+      compile: given the platform, the abstract values of operands, and those of results, either
+        what another compiler has made of it, or a function of NumPy arrays to call back, or None if
+        there is nothing to do.
+    """
+
+    def abstract_eval(*avals, **params):
+        found = [core.ShapedArray(x.shape, x.dtype) for x in results(*avals, **params)]
+        return found, _EFFECTS[params["effect"]]
+
+    def jvp(primals, tangents, **params):
+        given = [None if isinstance(t, ad.Zero) else t for t in tangents]
+        outs, out_tangents = differentiate(primals, given, **params)
+        zeros = [ad.p2tz(y) for y in outs]
+        made = [zero if t is None else t for zero, t in zip(zeros, out_tangents, strict=True)]
+        return list(outs), made
+
+    def transposed(cotangents, *operands, **params):
+        unknown = [x.aval for x in operands if ad.is_undefined_primal(x)]
+        known = [x for x in operands if not ad.is_undefined_primal(x)]
+        given = list(map(ad.instantiate_zeros, cotangents))
+        return [*[None] * len(known), *transpose(given, known, unknown, **params)]
+
+    def batched(operands, dims, **params):
+        is_mapped = [dim is not None for dim in dims]
+        pairs = zip(operands, dims, is_mapped, strict=True)
+        moved = [batching.moveaxis(x, dim, 0) if mapped else x for x, dim, mapped in pairs]
+        size = next(x.shape[0] for x, mapped in zip(moved, is_mapped, strict=True) if mapped)
+        return batch(size, moved, is_mapped, **params)
+
+    def lower(ctx, *operands, **params):
+        platforms = ctx.platforms or ctx.module_context.platforms
+        made = compile(platforms, ctx.avals_in, ctx.avals_out, **params)
+        if isinstance(made, Compiled):
+            ctx.set_tokens_out(ctx.tokens_in)
+            return _call_compiled(ctx, made, operands, primitive.name)
+        if made is None:
+            ctx.set_tokens_out(ctx.tokens_in)
+            return []
+        structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_out]
+        effect = params["effect"]
+
+        def call_back(*args):
+            if effect is None:
+                return jax.pure_callback(made, structs, *args)
+            return jax.experimental.io_callback(made, structs, *args, ordered=effect == "ordered")
+
+        return mlir.lower_fun(call_back, multiple_results=True)(ctx, *operands)
+
+    _DEFINED.add(primitive)
+    primitive.multiple_results = True
+    primitive.def_impl(run)
+    primitive.def_effectful_abstract_eval(abstract_eval)
+    ad.primitive_jvps[primitive] = jvp
+    ad.primitive_transposes[primitive] = transposed
+    batching.primitive_batchers[primitive] = batched
+    mlir.register_lowering(primitive, lower, cacheable=False)
+    dispatch.prim_requires_devices_during_lowering.add(primitive)
+
+
+def _call_compiled(ctx: Any, compiled: Compiled, operands: Sequence[Any], name: str) -> Any:
+    """Makes a compiled function part of the module that JAX lowers, and calls it there."""
+    module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(compiled.hlo))
+    main: Any = ir.SymbolTable(module.operation)["main"]
+    types = main.type.results
+    expected = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
+    if list(types) != expected:
+        raise TypeError(f"it is compiled to return {list(map(str, types))}")
+    symbols = ctx.module_context.symbol_table
+    merged = mlir.merge_mlir_modules(ctx.module_context.module, name, module, dst_symtab=symbols)
+    captured = [mlir.ir_constant(array) for array in compiled.captured]
+    callee = ir.FlatSymbolRefAttr.get(merged)
+    return func_dialect.CallOp(types, callee, [*operands, *captured]).results

@@ -103,6 +103,15 @@ def flatten(
     return Arguments(tree, structs, tensors, sizes, paths)
 
 
+def dtype_of(value: Any) -> tf.DType:
+    """The dtype of the tensor that a value is taken as.
+
+    Raises:
+      TypeError: if it is no array, or has a dtype that JAX or TensorFlow lacks.
+    """
+    return _Argument(value, lambda: "val").tf_dtype
+
+
 def signature(fun: Callable[..., Any]) -> inspect.Signature:
     """The signature of `fun` without defaults, which a `tf.function` would pass as tensors."""
     try:

@@ -17,7 +17,8 @@ WRAPPERS = (*_LISTS, *_MAPPINGS, data_structures._TupleWrapper)
 
 def plain(tree: Any) -> Any:
     """A pytree without wrappers, whatever contains them; `tree` itself if there are none."""
-    leaves, structure = jax.tree_util.tree_flatten(tree)
+    # Importing jax.experimental.jax2tf tells JAX of the wrappers: they would be no leaves then.
+    leaves, structure = jax.tree_util.tree_flatten(tree, lambda x: type(x) in WRAPPERS)
     if not any(type(leaf) in WRAPPERS for leaf in leaves):
         return tree
     return jax.tree_util.tree_unflatten(structure, map(_unwrapped, leaves))

@@ -119,7 +119,12 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
 
     @tf.custom_gradient
     def fun_tf(*tensors):
-        return lower(*tensors), lambda *cotangents: gradient(tensors, *cotangents)
+        def pull_back(*cotangents, variables=()):
+            # What `call_tf` calls may read variables, which are constants to JAX.
+            pulled_back = gradient(tensors, *cotangents)
+            return (pulled_back, [None] * len(variables)) if variables else pulled_back
+
+        return lower(*tensors), pull_back
 
     def flat(*tensors):
         graph = tf.compat.v1.get_default_graph()

@@ -4,11 +4,13 @@ What is fastest in TensorFlow's own kernels is not always what XLA compiles well
 ask their context; modules below the rules ask here.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.ops import control_flow_util
 
 from lowering.targets import Mode
@@ -47,3 +49,18 @@ def by_mode(op_by_op: Callable[..., Any], compiled: Callable[..., Any], *operand
     index = tf.raw_ops.DeviceIndex(device_names=_DEVICES)
     run = functools.partial(op_by_op, *operands)
     return tf.switch_case(index, [run] * len(_DEVICES) + [functools.partial(compiled, *operands)])
+
+
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """A context in which ops run at once, though a graph is being made, and tapes record them."""
+    if tf.executing_eagerly():
+        yield
+        return
+    with tf.init_scope():
+        # The scope keeps all tapes from recording, those that are made in it, too.
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+        try:
+            yield
+        finally:
+            pywrap_tfe.TFE_Py_TapeSetStopOnThread()

@@ -1,0 +1,179 @@
+"""`call_tf`, the primitive: what JAX's transformations make of a call of a TensorFlow function.
+
+An equation is linear in its last `linear` operands. That of the function of the user has none; that
+of its derivative has the tangents, and is transposed to the function that takes cotangents.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from lowering import jax_compat
+from lowering.frontend import callees, exchange, staging
+from lowering.frontend.callees import Callee, Function, Mapped
+from lowering.registry import new_primitive
+
+PRIMITIVE = new_primitive("call_tf")
+
+
+def call(
+    function: Function, operands: Sequence[jax.Array], effect: str | None
+) -> tuple[list[Any], Any]:
+    """Calls the function of the user while JAX is tracing.
+
+    Args:
+      function: the function.
+      operands: the leaves of its arguments.
+      effect: None, "unordered" or "ordered": whether a call may do something beside returning
+        results, and whether these calls have to stay in their order.
+
+    Returns:
+      The leaves of its results, and their structure.
+    """
+    with callees.observed(function) as structures:
+        results = _bind(operands, function, effect=effect)
+    if structures:
+        return results, structures[0]
+    return results, staging.structure(function, list(map(jax.typeof, operands)))
+
+
+def _bind(
+    operands: Sequence[Any],
+    callee: Callee,
+    *,
+    effect: str | None = None,
+    results: Sequence[Any] | None = None,
+    linear: int = 0,
+    transposed: Callee | None = None,
+) -> list[Any]:
+    """Calls a function.
+
+    Args:
+      operands: its operands.
+      callee: the function.
+      effect: as for `call`.
+      results: the abstract values of its results; None if they are not known yet.
+      linear: in how many of its last operands it is linear.
+      transposed: the function from its other operands and from cotangents of its results to the
+        cotangents of those.
+    """
+    known = None if results is None else tuple(map(_shape_and_dtype, results))
+    return PRIMITIVE.bind(
+        *operands, callee=callee, effect=effect, results=known, linear=linear, transposed=transposed
+    )
+
+
+def _run(*operands: Any, callee: Callee, **_: Any) -> list[jax.Array]:
+    return exchange.run(callee, operands)
+
+
+def _results(*operands: Any, callee: Callee, results: Any, **_: Any) -> Sequence[Any]:
+    if results is None:
+        return staging.results(callee, operands)
+    return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results]
+
+
+def _differentiate(
+    primals: Sequence[Any], tangents: Sequence[Any], *, callee: Callee, linear: int, **params: Any
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    outs = PRIMITIVE.bind(*primals, callee=callee, linear=linear, **params)
+    active = tuple(i for i, tangent in enumerate(tangents) if tangent is not None)
+    floating = tuple(j for j, y in enumerate(outs) if callees.is_inexact(y.dtype))
+    out_tangents: list[Any] = [None] * len(outs)
+    if not active or not floating:
+        return outs, out_tangents
+    results = [jax.typeof(outs[j]) for j in floating]
+    first = len(primals) - linear
+    if min(active) >= first:
+        # What is linear in the operands that have tangents is its own derivative.
+        pairs = zip(primals[first:], tangents[first:], strict=True)
+        changes = [jnp.zeros_like(x) if t is None else t for x, t in pairs]
+        transposed = params["transposed"]
+        pushed = _bind(
+            [*primals[:first], *changes],
+            callee,
+            results=results,
+            linear=linear,
+            transposed=transposed,
+        )
+    else:
+        pushed = _bind(
+            [*primals, *(tangents[i] for i in active)],
+            callees.tangent(callee, active, floating),
+            results=results,
+            linear=len(active),
+            transposed=callees.cotangent(callee, active, floating),
+        )
+    for j, tangent in zip(floating, pushed, strict=True):
+        out_tangents[j] = tangent
+    return outs, out_tangents
+
+
+def _transpose(
+    cotangents: Sequence[Any],
+    operands: Sequence[Any],
+    linear_avals: Sequence[Any],
+    *,
+    callee: Callee,
+    transposed: Callee,
+    **_: Any,
+) -> Sequence[Any]:
+    return _bind(
+        [*operands, *cotangents],
+        transposed,
+        results=linear_avals,
+        linear=len(cotangents),
+        transposed=callee,
+    )
+
+
+def _batch(
+    size: Any,
+    operands: Sequence[Any],
+    batched: Sequence[bool],
+    *,
+    callee: Callee,
+    linear: int,
+    transposed: Callee | None,
+    results: Any,
+    effect: str | None,
+) -> tuple[Sequence[Any], Sequence[int | None]]:
+    if effect == "ordered":
+        raise ValueError(
+            "JAX cannot map an ordered call: call_tf with ordered=True has no vmap. Use a loop "
+            "such as jax.lax.map"
+        )
+    first = len(operands) - linear
+    mapped_transposed = None
+    if transposed is not None:
+        of_cotangents = [True] * (transposed.arity - first)
+        shared = frozenset(i - first for i in range(first, len(operands)) if not batched[i])
+        mapped_transposed = Mapped(transposed, (*batched[:first], *of_cotangents), shared)
+    if results is not None:
+        results = tuple(((size, *shape), dtype) for shape, dtype in results)
+    outs = PRIMITIVE.bind(
+        *operands,
+        callee=Mapped(callee, tuple(batched)),
+        linear=linear,
+        transposed=mapped_transposed,
+        results=results,
+        effect=effect,
+    )
+    return outs, [0] * len(outs)
+
+
+def _shape_and_dtype(aval: Any) -> Any:
+    return aval.shape, aval.dtype
+
+
+jax_compat.define_call(
+    PRIMITIVE,
+    run=_run,
+    results=_results,
+    differentiate=_differentiate,
+    transpose=_transpose,
+    batch=_batch,
+    compile=staging.compiled,
+)

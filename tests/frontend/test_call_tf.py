@@ -1,0 +1,776 @@
+"""TensorFlow functions called by JAX: `lowering.call_tf`."""
+
+import contextlib
+import functools
+import gc
+import threading
+import warnings
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+import lowering
+from lowering import call_tf, convert
+from tests.helpers import MODES, graph_of, in_mode, op_counts
+
+X = np.float32([0.5, 1.5, -2.0])
+
+
+def same(actual, expected, rtol=1e-5):
+    """Compares two pytrees of arrays."""
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for a, e in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert jnp.shape(a) == jnp.shape(e) and a.dtype == e.dtype
+        np.testing.assert_allclose(a, e, rtol=rtol, atol=1e-6)
+
+
+@contextlib.contextmanager
+def warned(count):
+    """A context in which so many warnings say that a function runs by a callback."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    assert sum("by a callback" in str(w.message) for w in found) == count
+
+
+def fun_tf(x):
+    return tf.sin(x) * x + tf.exp(x / 4)
+
+
+def fun_jax(x):
+    return jnp.sin(x) * x + jnp.exp(x / 4)
+
+
+def summed(f):
+    return lambda x: f(x).sum()
+
+
+TRANSFORMATIONS = {
+    "none": lambda f: f,
+    "jit": jax.jit,
+    "grad": lambda f: jax.grad(summed(f)),
+    "jit_grad": lambda f: jax.jit(jax.grad(summed(f))),
+    "grad_jit": lambda f: jax.grad(jax.jit(summed(f))),
+    "value_and_grad": lambda f: jax.value_and_grad(summed(f)),
+    "vjp": lambda f: lambda x: jax.vjp(f, x)[1](x),
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (jnp.cos(x),)),
+    "jit_jvp": lambda f: jax.jit(lambda x: jax.jvp(f, (x,), (jnp.cos(x),))),
+    "linearize": lambda f: lambda x: jax.linearize(f, x)[1](x),
+    "jacfwd": jax.jacfwd,
+    "jacrev": jax.jacrev,
+    "hessian": lambda f: jax.hessian(summed(f)),
+    "jit_hessian": lambda f: jax.jit(jax.hessian(summed(f))),
+    "forward_over_forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
+    "reverse_over_reverse": lambda f: jax.jacrev(jax.jacrev(f)),
+    "reverse_over_forward": lambda f: jax.jacrev(jax.jacfwd(f)),
+    "third": lambda f: jax.vmap(jax.grad(jax.grad(jax.grad(f)))),
+    "vmap": jax.vmap,
+    "jit_vmap": lambda f: jax.jit(jax.vmap(f)),
+    "vmap_vmap": lambda f: lambda x: jax.vmap(jax.vmap(f, 1, 1), 2)(jnp.tile(x, (2, 3, 4, 1))),
+    "vmap_grad": lambda f: jax.vmap(jax.grad(f)),
+    "grad_vmap": lambda f: jax.grad(lambda x: jax.vmap(f)(x).sum()),
+    "jit_grad_vmap": lambda f: jax.jit(jax.grad(lambda x: jax.vmap(f)(x).sum())),
+    "jvp_vmap": lambda f: lambda x: jax.jvp(jax.vmap(f), (x,), (x,)),
+    "vmap_of_a_constant": lambda f: jax.vmap(lambda y: f(jnp.float32(2)) * y),
+    "map": lambda f: lambda x: lax.map(f, x),
+    "scan": lambda f: lambda x: lax.scan(lambda c, y: (f(c) / 2, y), x, jnp.ones((3, 2))),
+    "grad_scan": lambda f: jax.grad(
+        lambda x: lax.scan(lambda c, y: (f(c) / 2, y), x, jnp.ones(3))[0].sum()
+    ),
+    "cond": lambda f: lambda x: lax.cond(x[0] > 0, f, lambda x: x, x),
+    "grad_cond": lambda f: jax.grad(lambda x: lax.cond(x[0] > 0, f, lambda x: x, x).sum()),
+    "while": lambda f: lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: f(c) + 1, x),
+    "fori": lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: f(c) / 2, x),
+    "checkpoint": lambda f: jax.grad(summed(jax.checkpoint(f))),
+    "eval_shape": lambda f: lambda x: jnp.zeros_like(jax.eval_shape(f, x)),
+    "ahead_of_time": lambda f: lambda x: jax.jit(f).lower(x).compile()(x),
+    "exported": lambda f: lambda x: jax.export.export(jax.jit(f))(x).call(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_transformations_of_jax(name):
+    transform = TRANSFORMATIONS[name]
+    same(transform(call_tf(fun_tf))(X), transform(fun_jax)(X))
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_transformations_of_a_round_trip(name):
+    transform = TRANSFORMATIONS[name]
+    same(transform(call_tf(convert(fun_jax)))(X), transform(fun_jax)(X))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("target", ["tf", "xla", "portable", "tflite", "tfjs", "onnx"])
+@pytest.mark.parametrize("name", ["none", "grad", "jvp", "vmap", "scan", "jit_grad_vmap"])
+def test_convert_calls_the_function_itself(name, target, mode):
+    transform = TRANSFORMATIONS[name]
+    converted = convert(transform(call_tf(fun_tf)), target=target)
+    actual = jax.tree.map(lambda y: y.numpy(), in_mode(converted, mode)(X))
+    same(actual, jax.tree.map(np.asarray, transform(fun_jax)(X)))
+
+
+def test_the_ops_of_the_function_are_in_the_graph():
+    graph = graph_of(call_tf(tf.math.lgamma), X)
+    assert op_counts(graph)["Lgamma"] == 1
+
+
+def test_gradient_of_a_converted_call():
+    converted = convert(call_tf(fun_tf))
+    x = tf.constant(X)
+    for mode in MODES:
+
+        def gradient(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = converted(x)
+            return tape.gradient(y, x)
+
+        same(in_mode(gradient, mode)(x).numpy(), np.asarray(jax.grad(summed(fun_jax))(X)))
+
+
+class TestValues:
+    """What goes in and out."""
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_pytrees(self, jit):
+        def fun(params, pair, *, scale):
+            a, (b, none) = params["a"], pair
+            assert none is None
+            return {"sum": [a + b * scale, (b,)], "none": None}
+
+        args = {"a": X}, (X * 2, None)
+        same(jit(call_tf(fun))(*args, scale=X), jit(fun)(*args, scale=X))
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_no_arguments_and_no_results(self, jit):
+        same(jit(call_tf(lambda: tf.ones(2)))(), jnp.ones(2))
+        with warned(0):
+            assert jit(call_tf(lambda x: None))(X) is None
+            assert jit(call_tf(lambda: ()))() == ()
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_results_that_are_no_tensors(self, jit):
+        variable = tf.Variable([1.0, 2.0])
+        results = jit(call_tf(lambda: (1, 2.5, True, X, variable, [np.int32(3)])))()
+        same(
+            results,
+            (jnp.int32(1), jnp.float32(2.5), jnp.bool_(True), X, variable.numpy(), [jnp.int32(3)]),
+        )
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_containers_of_a_module(self, jit):
+        module = tf.Module()
+        module.params = {"w": [tf.Variable(2.0)], "b": (tf.Variable(1.0),)}
+        results = jit(call_tf(lambda: module.params))()
+        same(results, {"w": [jnp.float32(2)], "b": (jnp.float32(1),)})
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    @pytest.mark.parametrize(
+        "dtype",
+        "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 complex64".split(),
+    )
+    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 1)])
+    def test_dtypes(self, jit, dtype, shape):
+        x = jnp.ones(shape, dtype)
+        same(jit(call_tf(lambda x: x))(x), x)
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    @pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "complex128"])
+    def test_64_bits(self, jit, dtype):
+        x = np.ones(3, dtype)
+        short = jax.dtypes.canonicalize_dtype(dtype)
+        assert jit(call_tf(lambda x: x + 1))(x).dtype == short
+        assert jit(call_tf(lambda: tf.ones(3, dtype)))().dtype == short
+        with jax.enable_x64(True):
+            same(jit(call_tf(lambda x: x + 1))(x), jnp.asarray(x + 1))
+            assert jit(call_tf(lambda: tf.ones(3, dtype)))().dtype == dtype
+
+    def test_python_scalars_and_tensors(self):
+        results = call_tf(lambda *x: x)(
+            1, 2.0, True, tf.constant([1.0]), tf.Variable(2), np.ones(2)
+        )
+        assert [x.dtype for x in results] == [
+            "int32",
+            "float32",
+            "bool",
+            "float32",
+            "int32",
+            "float32",
+        ]
+
+    def test_memory_is_shared(self):
+        x = jnp.ones((256, 256))
+        seen = []
+
+        def look(x):
+            seen.append(jax.dlpack.from_dlpack(x).unsafe_buffer_pointer())
+            return x
+
+        y = call_tf(look)(x)
+        assert seen == [x.unsafe_buffer_pointer()] == [y.unsafe_buffer_pointer()]
+
+    def test_arrays_of_several_devices(self):
+        devices = jax.devices()[:2]
+        if len(devices) < 2:
+            pytest.skip("needs two devices")
+        mesh = jax.sharding.Mesh(np.array(devices), "i")
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
+        x = jax.device_put(np.arange(4, dtype=np.float32), sharding)
+        same(call_tf(lambda x: x + 1)(x), x + 1)
+
+
+class TestDerivatives:
+    """What TensorFlow's derivatives are to JAX."""
+
+    def test_integers_and_booleans(self):
+        def fun(x, i, flag):
+            return tf.where(flag, x, 0.0) * tf.cast(i, tf.float32), i + 1
+
+        args = X, np.int32([1, 2, 3]), np.array([True, False, True])
+
+        def loss(*args):
+            y, i = call_tf(fun)(*args)
+            assert i.dtype == np.int32
+            return y.sum()
+
+        for jit in (lambda f: f, jax.jit):
+            gradients = jit(jax.grad(loss, argnums=(0, 1, 2), allow_int=True))(*args)
+            same(gradients[0], jnp.float32([1, 0, 3]))
+            assert gradients[1].dtype == gradients[2].dtype == jax.dtypes.float0
+        with pytest.raises(TypeError, match="allow_int"):
+            jax.grad(loss, argnums=1)(*args)
+
+    def test_an_argument_that_is_not_used(self):
+        gradients = jax.grad(lambda x, y: call_tf(lambda x, y: x * 2)(x, y).sum(), (0, 1))(X, X)
+        same(gradients, (X * 0 + 2, X * 0))
+
+    def test_none_among_the_arguments(self):
+        gradients = jax.grad(lambda tree: call_tf(lambda t: t["x"] ** 2)(tree).sum())(
+            {"x": X, "none": None}
+        )
+        same(gradients, {"x": 2 * X, "none": None})
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    @pytest.mark.parametrize("shape", [(), (2,)])
+    def test_complex_numbers(self, jit, shape):
+        z = np.full(shape, 1 + 2j, np.complex64)
+
+        def in_tf(z):
+            return z * z * tf.math.conj(z) + tf.complex(tf.math.real(z), 0.0)
+
+        def in_jax(z):
+            return z * z * jnp.conj(z) + lax.complex(jnp.real(z), jnp.zeros(shape))
+
+        for transform in (
+            lambda f: jax.grad(lambda z: jnp.abs(f(z)).sum()),
+            lambda f: lambda z: jax.jvp(f, (z,), (z * 1j,)),
+            lambda f: lambda z: jax.vjp(f, z)[1](z * 1j),
+        ):
+            same(jit(transform(call_tf(in_tf)))(z), jit(transform(in_jax))(z))
+
+    def test_slices_as_a_gradient(self):
+        table = np.ones((4, 3), np.float32)
+        indices = np.int32([1, 1, 3])
+        gather = call_tf(lambda table: tf.gather(table, indices))
+        expected = jax.grad(lambda table: table[indices].sum())(table)
+        for jit in (lambda f: f, jax.jit):
+            same(jit(jax.grad(lambda table: gather(table).sum()))(table), expected)
+
+    @pytest.mark.parametrize(
+        "name", ["grad", "jit_grad", "vmap_grad", "grad_vmap", "jit_grad_vmap"]
+    )
+    def test_custom_gradients(self, name):
+        @tf.custom_gradient
+        def fun(x):
+            return x**2, lambda g: g * 100.0
+
+        expected = np.full(3, 100, np.float32)
+        same(TRANSFORMATIONS[name](call_tf(fun))(X), expected)
+        in_function = tf.function(fun, autograph=False)
+        same(TRANSFORMATIONS[name](call_tf(in_function))(X), expected)
+
+    @pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp"])
+    @pytest.mark.parametrize("name", ["grad", "jit_grad", "vmap_grad", "grad_vmap"])
+    def test_custom_derivatives_of_jax_in_a_round_trip(self, kind, name):
+        if kind == "custom_vjp":
+            fun = jax.custom_vjp(lambda x: x**2)
+            fun.defvjp(lambda x: (x**2, None), lambda _, g: (g * 100,))
+        else:
+            fun = jax.custom_jvp(lambda x: x**2)
+            fun.defjvp(lambda x, t: (x[0] ** 2, 100 * t[0]))
+        same(TRANSFORMATIONS[name](call_tf(convert(fun)))(X), np.full(3, 100, np.float32))
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_control_flow_of_tensorflow(self, jit):
+        def in_tf(x):
+            return tf.while_loop(
+                lambda i, y: i < 3,
+                lambda i, y: (i + 1, tf.sin(y) * x),
+                (0, x),
+                maximum_iterations=3,
+            )[1]
+
+        def in_jax(x):
+            return lax.fori_loop(0, 3, lambda _, y: jnp.sin(y) * x, x)
+
+        same(jit(jax.grad(summed(call_tf(in_tf))))(X), jax.grad(summed(in_jax))(X))
+
+    def test_operands_that_a_map_shares(self):
+        def loss(f):
+            return lambda w, x: jax.vmap(f, (None, 0))(w, x).sum()
+
+        w, x = np.float32([1, 2]), np.float32([[3, 4], [5, 6], [7, 8]])
+        in_tf = call_tf(lambda w, x: tf.sin(w * x))
+        for transform in (
+            lambda f: jax.grad(f, (0, 1)),
+            lambda f: jax.jit(jax.hessian(f, (0, 1))),
+            lambda f: jax.jacrev(jax.jacrev(f)),
+        ):
+            expected = transform(loss(lambda w, x: jnp.sin(w * x)))(w, x)
+            same(transform(loss(in_tf))(w, x), expected)
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_what_has_no_gradient(self, jit):
+        fun = call_tf(lambda x: tf.raw_ops.PreventGradient(input=x, message="not this"))
+        same(jit(fun)(X), X)
+        with pytest.raises(LookupError, match=r"not this.*tf\.custom_gradient"):
+            jit(jax.grad(summed(fun)))(X)
+        without = call_tf(convert(jnp.sin, with_gradient=False))
+        with pytest.raises(LookupError, match=r"with_gradient=False.*with_gradient=True"):
+            jit(jax.grad(summed(without)))(X)
+
+
+class TestCompiling:
+    """What is compiled, and what runs by a callback."""
+
+    def test_a_function_that_xla_compiles_is_a_part_of_the_program(self):
+        with warned(0):
+            text = jax.jit(lambda x: jnp.cos(call_tf(tf.sin)(x))).lower(X).as_text()
+        assert "stablehlo.sine" in text and "stablehlo.cosine" in text
+        assert "callback" not in text
+
+    def test_strings_run_by_a_callback(self):
+        fun = call_tf(lambda x: tf.strings.length(tf.strings.as_string(tf.cast(x, tf.int32))))
+        expected = np.int32([1, 2, 3])
+        x = np.float32([1, 22, 333])
+        same(fun(x), expected)
+        with warned(1):
+            same(jax.jit(fun)(x), expected)
+        with warned(0):
+            same(jax.jit(jax.vmap(fun))(x), expected)
+            same(lax.map(fun, x), expected)
+        same(jax.vmap(fun)(x), expected)
+        pure = call_tf(fun.__wrapped__, has_side_effects=False)
+        with warned(1):
+            same(jax.jit(pure)(x), expected)
+
+    def test_the_gradient_of_a_callback(self):
+        def fun(x):
+            return tf.numpy_function(lambda y: y, [x], tf.float32) * 0 + x * x
+
+        wrapped = call_tf(lambda x: tf.ensure_shape(fun(x), x.shape))
+        with warned(1):
+            same(jax.jit(jax.grad(summed(wrapped)))(X), 2 * X)
+
+    def test_a_shape_that_depends_on_values(self):
+        x = np.int32([1, 2])
+        fun = lambda x: x[x[0] : 5]  # noqa: E731
+        same(call_tf(fun)(x), x[1:])
+        with pytest.raises(ValueError, match="output_shape_dtype"):
+            jax.jit(call_tf(fun))(x)
+        declared = call_tf(fun, output_shape_dtype=jax.ShapeDtypeStruct((1,), np.int32))
+        with warned(1):
+            same(jax.jit(declared)(x), x[1:])
+        with pytest.raises(RuntimeError, match="not compatible with expected shape"):
+            jax.block_until_ready(jax.jit(declared)(np.int32([0, 2])))
+
+    def test_branches_of_different_shapes(self):
+        x = np.int32([1, 2])
+        fun = lambda x: tf.cond(x[0] >= 0, lambda: x, lambda: x[1:])  # noqa: E731
+        same(call_tf(fun)(x), x)
+        with pytest.raises(ValueError, match="output_shape_dtype"):
+            jax.jit(call_tf(fun))(x)
+        same(jax.jit(call_tf(fun, output_shape_dtype=x))(x), x)
+
+    def test_a_function_that_runs_op_by_op_alone(self):
+        fun = lambda x: x.numpy() + 1  # noqa: E731
+        same(call_tf(fun)(X), X + 1)
+        same(jax.vmap(call_tf(fun))(X), X + 1)
+        with warned(1):
+            same(jax.jit(call_tf(fun, output_shape_dtype=X))(X), X + 1)
+
+    def test_an_error_of_the_function_is_not_hidden(self):
+        def fun(x):
+            raise KeyError("mine")
+
+        for jit in (lambda f: f, jax.jit, jax.vmap):
+            with pytest.raises(KeyError, match="mine"):
+                jit(call_tf(fun))(X)
+
+    def test_it_is_traced_once(self):
+        calls = []
+        fun = call_tf(lambda x: calls.append(1) or tf.sin(x))
+        for _ in range(3):
+            jax.jit(lambda x: fun(x) + fun(x))(X)
+        assert len(calls) == 1
+
+
+class TestEffects:
+    """Calls that do something beside returning results."""
+
+    def test_calls_that_have_to_run(self):
+        seen = []
+
+        def note(x):
+            tf.py_function(lambda y: seen.append(float(y)), [x], [])
+            return x + 1
+
+        def program(x, **options):
+            call_tf(note, **options)(x)
+            return x
+
+        jax.jit(program)(np.float32(1))
+        jax.effects_barrier()
+        assert seen == [1]
+        jax.jit(lambda x: program(x, has_side_effects=False))(np.float32(2))
+        jax.effects_barrier()
+        assert seen == [1]
+
+    def test_a_function_that_returns_nothing(self):
+        seen = []
+        note = call_tf(lambda x: tf.py_function(lambda y: seen.append(float(y)), [x], []))
+        with warned(1):
+            jax.jit(lambda x: note(x) and None)(np.float32(3))
+        jax.effects_barrier()
+        assert seen == [3]
+
+    def test_order(self):
+        seen = []
+
+        def note(x):
+            tf.py_function(lambda y: seen.append(int(y)), [x], [])
+            return x
+
+        ordered = call_tf(note, ordered=True)
+
+        @jax.jit
+        def program(n):
+            ordered(n)
+            lax.fori_loop(0, 5, lambda i, c: (ordered(n + i + 1), c)[1], 0)
+            jax.experimental.io_callback(lambda: seen.append("jax"), None, ordered=True)
+            ordered(n + 6)
+
+        program(np.int32(0))
+        jax.effects_barrier()
+        assert seen == [0, 1, 2, 3, 4, 5, "jax", 6]
+
+    def test_ordered_calls_that_xla_compiles(self):
+        same(jax.jit(call_tf(fun_tf, ordered=True))(X), fun_jax(X))
+        same(
+            jax.jit(jax.grad(summed(call_tf(fun_tf, ordered=True))))(X),
+            jax.grad(summed(fun_jax))(X),
+        )
+        with pytest.raises(ValueError, match="ordered"):
+            jax.vmap(call_tf(fun_tf, ordered=True))(X)
+
+
+class TestVariables:
+    """Variables that a function reads, or writes."""
+
+    def test_they_are_read(self):
+        w, c = tf.Variable([2.0, 3.0, 4.0]), tf.constant([1.0, 2.0, 3.0])
+        unused = tf.Variable(5)
+        fun = call_tf(lambda x: (x * w + c, unused)[0])
+        expected = X * w.numpy() + c.numpy()
+        for transform in (lambda f: f, jax.jit, lambda f: jax.jit(jax.vmap(f, 0, 0))):
+            if transform is not jax.vmap:
+                same(jax.jit(fun)(X), expected)
+            same(fun(X), expected)
+        same(jax.jit(jax.grad(summed(fun)))(X), w.numpy())
+        for mode in MODES:
+            same(in_mode(convert(fun), mode)(X).numpy(), expected)
+
+    def test_a_compiled_program_keeps_their_values(self):
+        w = tf.Variable(2.0)
+        fun = call_tf(lambda x: x * w)
+        compiled = jax.jit(fun)
+        same(compiled(X), X * 2)
+        w.assign(3.0)
+        same(fun(X), X * 3)
+        same(compiled(X), X * 2)
+        same(jax.jit(lambda x: fun(x))(X), X * 3)
+
+    def test_a_converted_call_reads_them_when_it_runs(self, tmp_path):
+        module = tf.Module()
+        module.w = tf.Variable(2.0)
+        module.fun = tf.function(
+            convert(call_tf(lambda x: x * module.w)),
+            autograph=False,
+            input_signature=[tf.TensorSpec([3])],
+        )
+        tf.saved_model.save(module, tmp_path)
+        loaded = tf.saved_model.load(tmp_path)
+        loaded.w.assign(5.0)
+        same(loaded.fun(X).numpy(), X * 5)
+
+    def test_writing_is_for_calls_op_by_op(self):
+        w = tf.Variable(1.0)
+
+        def impure(x):
+            w.assign_add(10.0)
+            return x + w
+
+        same(call_tf(impure)(np.float32(2)), jnp.float32(13))
+        with pytest.raises(ValueError, match=r"writes to variables.*Pass their values"):
+            jax.jit(call_tf(impure))(np.float32(2))
+        with pytest.raises(ValueError, match="writes to variables"):
+            jax.jit(call_tf(tf.function(impure)))(np.float32(2))
+
+        def pure(x, w):
+            return x + w + 10.0, w + 10.0
+
+        same(jax.jit(call_tf(pure))(np.float32(2), w.numpy()), (jnp.float32(23), jnp.float32(21)))
+
+
+class TestBadInput:
+    """One clear error each."""
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_results_that_jax_lacks(self, jit):
+        for result in (
+            tf.constant("text"),
+            tf.ragged.constant([[1], []]),
+            tf.sparse.from_dense([1, 0]),
+            object(),
+        ):
+            with pytest.raises(ValueError, match=r"result 1 of .* numbers or booleans"):
+                jit(call_tf(functools.partial(lambda y: (1, y), result)))()
+
+    def test_arguments_that_tensorflow_lacks(self):
+        identity = call_tf(lambda x: x)
+        for x in (
+            "text",
+            np.array(["text"]),
+            object(),
+            b"bytes",
+            [{"a": "text"}],
+            tf.constant("a"),
+        ):
+            with pytest.raises(TypeError, match=r"argument args\[0\]"):
+                identity(x)
+        with pytest.raises(TypeError, match="key_data"):
+            identity(jax.random.key(0))
+        with pytest.raises(TypeError, match="function of TensorFlow"):
+            call_tf(3)
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_results_that_are_not_as_declared(self, jit):
+        for declared, reason in (
+            ((X,), "structure"),
+            ({"y": X}, "structure"),
+            (jax.ShapeDtypeStruct((4,), np.float32), "float32"),
+            (jax.ShapeDtypeStruct((3, 1), np.float32), "float32"),
+            (jax.ShapeDtypeStruct((3,), np.int32), "float32"),
+        ):
+            with pytest.raises(ValueError, match=f"{reason}.*output_shape_dtype"):
+                jit(call_tf(tf.sin, output_shape_dtype=declared))(X)
+        with pytest.raises(TypeError, match="shape and dtype"):
+            call_tf(tf.sin, output_shape_dtype=(3,))
+
+    def test_a_converted_function_inside_of_a_trace(self):
+        """It says what to do; inside of call_tf it is in its place."""
+        with pytest.raises(ValueError, match="inside a JAX transformation"):
+            jax.jit(convert(jnp.sin))(X)
+        same(jax.jit(call_tf(convert(jnp.sin)))(X), jnp.sin(X))
+
+
+# A function of TensorFlow, and the shape of its argument of 4 * 3 numbers.
+SYMBOLIC = {
+    "same": (tf.sin, "b, 3"),
+    "twice": (lambda x: tf.concat([x, x], 0), "b, 3"),
+    "flat": (lambda x: tf.reshape(x, [-1]), "b, c"),
+    "products": (lambda x: tf.einsum("ab,cd->acbd", x, x), "b, c"),
+    "transposed": (tf.transpose, "b, c"),
+    "scalar": (tf.reduce_sum, "b, c"),
+    "even": (lambda x: tf.reshape(x, [-1, 2, 3]), "2*b, 3"),
+}
+
+
+class TestSymbolicShapes:
+    """Shapes that are not known while JAX traces."""
+
+    @pytest.mark.parametrize("name", SYMBOLIC)
+    def test_they_are_found_out(self, name):
+        fun, spec = SYMBOLIC[name]
+        x = np.arange(12, dtype=np.float32).reshape(4, 3)
+        expected = fun(tf.constant(x)).numpy()
+
+        def program(x):
+            y = call_tf(fun)(x)
+            return y + jnp.ones(y.shape, y.dtype)
+
+        converted = tf.function(
+            convert(program, polymorphic_shapes=spec),
+            autograph=False,
+            input_signature=[tf.TensorSpec([None, None])],
+        )
+        np.testing.assert_allclose(converted(x), expected + 1, rtol=1e-6)
+
+    def test_a_gradient(self):
+        fun_tf = convert(jax.grad(summed(call_tf(tf.sin))), polymorphic_shapes="b, _")
+        same(fun_tf(X[:, None]).numpy(), np.cos(X[:, None]))
+        converted = convert(call_tf(tf.sin), polymorphic_shapes="b, _")
+        x = tf.constant(X[:, None])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = converted(x)
+        same(tape.gradient(y, x).numpy(), np.cos(X[:, None]))
+
+    def test_they_are_declared(self):
+        def program(x):
+            struct = jax.ShapeDtypeStruct((x.shape[0] * 2, 3), x.dtype)
+            return call_tf(lambda x: tf.concat([x, x], 0), output_shape_dtype=struct)(x)
+
+        assert convert(program, polymorphic_shapes="b, _")(np.ones((4, 3), np.float32)).shape == (
+            8,
+            3,
+        )
+        unchanged = convert(
+            lambda x: call_tf(tf.sin, output_shape_dtype=x)(x), polymorphic_shapes="b"
+        )
+        same(unchanged(X).numpy(), np.sin(X))
+
+    def test_they_are_declared_wrongly(self):
+        def program(x):
+            return call_tf(lambda x: tf.concat([x, x], 0), output_shape_dtype=x)(x)
+
+        fun_tf = convert(program, polymorphic_shapes="b")
+        for call in (fun_tf, tf.function(fun_tf, input_signature=[tf.TensorSpec([None])])):
+            with pytest.raises((tf.errors.InvalidArgumentError, lowering.LoweringError)):
+                call(X)
+
+    def test_they_depend_on_values(self):
+        for fun in (tf.where, lambda x: tf.boolean_mask(x, x > 0)):
+            with pytest.raises((ValueError, lowering.LoweringError), match="output_shape_dtype"):
+                convert(call_tf(fun), polymorphic_shapes="b")(X)
+
+    def test_a_program_of_jax(self):
+        shape = jax.export.symbolic_shape("b")
+        with pytest.raises(NotImplementedError, match=r"lowering\.convert"):
+            jax.export.export(jax.jit(call_tf(tf.sin)))(jax.ShapeDtypeStruct(shape, np.float32))
+
+
+def save_and_load(fun_tf, shape, path, with_gradients=True):
+    """A function of an array of a shape, from a SavedModel."""
+    module = tf.Module()
+    module.fun = tf.function(fun_tf, autograph=False, input_signature=[tf.TensorSpec(shape)])
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=with_gradients)
+    tf.saved_model.save(module, path, options=options)
+    return tf.saved_model.load(path).fun
+
+
+class TestSavedModels:
+    """From JAX to a SavedModel and back."""
+
+    @pytest.mark.parametrize(
+        "name", ["none", "jit", "grad", "jit_grad", "jvp", "jit_jvp", "vmap_grad"]
+    )
+    def test_round_trip(self, name, tmp_path):
+        fun = jax.custom_vjp(lambda x: jnp.sin(x) * x)
+        fun.defvjp(lambda x: (jnp.sin(x) * x, x), lambda x, g: (g * jnp.cos(x) * 100,))
+        transform = TRANSFORMATIONS[name]
+        shape = [] if name.startswith("vmap") else [3]
+        used = (lambda x: jnp.sin(x) * x) if "jvp" in name else fun
+        loaded = save_and_load(convert(used), shape, tmp_path)
+        same(transform(call_tf(loaded))(X), transform(used)(X))
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_second_derivatives(self, jit, tmp_path):
+        """TensorFlow saves first derivatives alone."""
+        loaded = call_tf(save_and_load(convert(jnp.sin), [3], tmp_path))
+        with pytest.raises((LookupError, TypeError), match="has first derivatives alone"):
+            jit(jax.hessian(summed(loaded)))(X)
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_without_custom_gradients(self, jit, tmp_path):
+        loaded = call_tf(save_and_load(convert(jnp.sin), [3], tmp_path, with_gradients=False))
+        same(jit(loaded)(X), jnp.sin(X))
+        with pytest.raises(TypeError, match="experimental_custom_gradients=True"):
+            jit(jax.grad(summed(loaded)))(X)
+
+    @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_with_gradient_false(self, jit, tmp_path):
+        loaded = call_tf(save_and_load(convert(jnp.sin, with_gradient=False), [3], tmp_path))
+        same(jit(loaded)(X), jnp.sin(X))
+        with pytest.raises(LookupError, match="Use with_gradient=True"):
+            jit(jax.grad(summed(loaded)))(X)
+
+    def test_a_function_without_results(self, tmp_path):
+        module = tf.Module()
+        module.fun = tf.function(lambda x: None, input_signature=[tf.TensorSpec([3])])
+        tf.saved_model.save(module, tmp_path)
+        loaded = tf.saved_model.load(tmp_path)
+        assert not jax.tree.leaves(call_tf(loaded.fun)(X))
+        assert not jax.tree.leaves(jax.jit(call_tf(loaded.fun))(X))
+
+    def test_a_signature(self, tmp_path):
+        module = tf.Module()
+        module.fun = tf.function(
+            lambda x: {"y": x * 2}, input_signature=[tf.TensorSpec([3], name="x")]
+        )
+        tf.saved_model.save(module, tmp_path, signatures=module.fun)
+        signature = tf.saved_model.load(tmp_path).signatures["serving_default"]
+        same(jax.jit(call_tf(signature))(x=X), {"y": 2 * X})
+
+
+def test_inside_of_a_graph_of_tensorflow():
+    """JAX computes at once there, and so does a function that it calls."""
+
+    @tf.function(autograph=False)
+    def run():
+        return (
+            call_tf(tf.sin)(X) + 0,
+            jax.jit(call_tf(tf.sin))(X) + 0,
+            jax.grad(summed(call_tf(tf.sin)))(X),
+        )
+
+    for actual, expected in zip(run(), (np.sin(X), np.sin(X), np.cos(X)), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_threads():
+    fun = call_tf(fun_tf)
+    errors = []
+
+    def work():
+        try:
+            same(jax.jit(lambda x: fun(x) * 1)(X), fun_jax(X))
+            same(jax.grad(summed(fun))(X), jax.grad(summed(fun_jax))(X))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_nothing_is_kept():
+    def make():
+        weight = tf.Variable(np.ones(3, np.float32))
+        fun = call_tf(lambda x: x * weight)
+        fun(X)
+        jax.grad(summed(fun))(X)
+        return weakref.ref(weight)
+
+    kept = make()
+    gc.collect()
+    assert kept() is None
