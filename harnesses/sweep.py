@@ -36,6 +36,8 @@ from harnesses.database import Database, Row, Versions
 from harnesses.harness import Harness, all_harnesses
 from harnesses.runs import Runs, RunsInDirectory
 from harnesses.selection import Selection, matches
+from harnesses.shards import Shard, take
+from harnesses.times import Times
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering.targets import TARGETS
@@ -123,6 +125,8 @@ def sweep(
     timeout: float = 120,
     fresh: bool = False,
     runs: pathlib.Path | None = None,
+    shard: Shard | None = None,
+    times: Times | None = None,
     stop: threading.Event | None = None,
     on_start: Callable[[int, int], None] = lambda total, done: None,
     on_results: Callable[[Sequence[Row]], None] = lambda rows: None,
@@ -140,20 +144,28 @@ def sweep(
       timeout: seconds after which a task counts as hung.
       fresh: whether to start anew instead of continuing an interrupted sweep.
       runs: a directory in which results of graphs are cached; see `RunsInDirectory`.
+      shard: runs only this part of the selection.
+      times: what shards are balanced by; the committed table by default.
       stop: interrupts the sweep when it is set.
       on_start: called with the number of cells, and the number of those that have been run before.
       on_results: called with new results after they have been recorded.
 
     Raises:
       SelectionError: if a filter selects nothing.
+      DatabaseError: if the file cannot be used, or no longer be written.
     """
     stop = stop or threading.Event()
     harnesses = catalogue()
     selection.cells(harnesses)  # Raises an error before anything is recorded.
     with contextlib.closing(Database(path)) as database:
         sources = fingerprint()
-        sweep_id, turn = database.begin(versions(), selection.as_data(), sources, fresh)
+        sweep_id, turn = database.begin(
+            versions(), selection.as_data(), sources, fresh, str(shard or "")
+        )
         selected = selection.cells(harnesses, f"{sources} {turn}")
+        database.count(sweep_id, sum(map(len, selected.values())))
+        if shard is not None:
+            selected = take(shard, selected, harnesses, times or Times.committed())
         done = {
             Cell(r.harness, r.mode, r.target, r.device, r.variant) for r in database.rows(sweep_id)
         }
@@ -355,6 +367,7 @@ def _row(harness: Harness, result: Result) -> Row:
         message=result.message,
         limitation=result.limitation,
         seconds=result.seconds,
+        ulps=result.ulps,
     )
 
 
