@@ -59,6 +59,10 @@ class Found(NamedTuple):
     message: str
 
 
+# Where the outcome and the verdict stand before the time.
+_SECONDS = Found._fields.index("seconds")
+
+
 @dataclasses.dataclass
 class Comparison:
     """What is different between two sweeps.
@@ -84,7 +88,9 @@ class Comparison:
     seconds: tuple[float, float]
 
 
-Cells = Mapping[Place, Found]
+# The fields of `Found` by those of `Place`. There are many cells, and few are different: only these
+# get names.
+Cells = Mapping[tuple[str, ...], tuple]
 
 
 def read(path: pathlib.Path) -> dict[Versions, Cells]:
@@ -96,7 +102,7 @@ def read(path: pathlib.Path) -> dict[Versions, Cells]:
       DatabaseError: if the file cannot be used.
     """
     columns = ", ".join((*rows.CELL, *Found._fields))
-    found: dict[Versions, dict[Place, Found]] = {}
+    found: dict[Versions, dict[tuple[str, ...], tuple]] = {}
     with contextlib.closing(open_for_reading(path)) as connection, explained(path):
         sweeps = connection.execute(
             f"SELECT id, {', '.join(rows.VERSIONS)} FROM sweeps ORDER BY started, id"
@@ -107,7 +113,7 @@ def read(path: pathlib.Path) -> dict[Versions, Cells]:
                 f"SELECT {columns} FROM results WHERE sweep = ? AND verdict != ?",
                 (sweep, Verdict.NO_VARIANT),
             )
-            cells.update((Place(*values[:5]), Found(*values[5:])) for values in cursor)
+            cells.update({values[:5]: values[5:] for values in cursor})
     return {versions: cells for versions, cells in found.items() if cells}
 
 
@@ -122,17 +128,22 @@ def compare(old: Cells, new: Cells, slower: float = 2.0) -> Comparison:
     result = Comparison([], [], [], collections.Counter(), 0, 0, 0, (0.0, 0.0))
     stale: collections.Counter[tuple[str, str]] = collections.Counter()
     before = now = 0.0
-    for place, found in new.items():
-        was = old.get(place)
+    for key, values in new.items():
+        known = old.get(key)
+        if known is not None:
+            result.compared += 1
+            before += known[_SECONDS]
+            now += values[_SECONDS]
+            if known[:_SECONDS] == values[:_SECONDS] and not _is_slower(known, values, slower):
+                continue
+        place, found = Place(*key), Found(*values)
+        was = None if known is None else Found(*known)
         if found.verdict == Verdict.STALE and (was is None or was.verdict != Verdict.STALE):
             stale[found.primitive, found.limitation] += 1
         if was is None:
             if found.verdict == Verdict.UNEXPECTED:
                 result.worse.append((place, was, found))
             continue
-        result.compared += 1
-        before += was.seconds
-        now += found.seconds
         change = _badness(found) - _badness(was)
         if change > 0:
             result.worse.append((place, was, found))
@@ -160,8 +171,9 @@ def _badness(found: Found) -> int:
     return 4 if found.outcome in (Outcome.CRASH, Outcome.TIMEOUT) else 3
 
 
-def _is_slower(was: Found, found: Found, factor: float) -> bool:
-    return found.seconds >= max(factor * was.seconds, was.seconds + _NOTICEABLE)
+def _is_slower(was: tuple, found: tuple, factor: float) -> bool:
+    before = was[_SECONDS]
+    return found[_SECONDS] >= max(factor * before, before + _NOTICEABLE)
 
 
 def pairs(
