@@ -8,7 +8,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: sweep test lint docs bench demo demo-test
+.PHONY: sweep test lint docs explorer bench demo demo-test
 
 sweep: $(READY)
 	$(VENV)/bin/python -m tools.sweep $(ARGS)
@@ -24,6 +24,10 @@ lint: $(READY)
 
 docs: $(READY)
 	$(VENV)/bin/python -m tools.regenerate_docs $(ARGS)
+
+# A page to look at the results of a sweep with.
+explorer: $(READY)
+	$(VENV)/bin/python -m tools.explorer $(or $(ARGS),sweep.sqlite --output explorer.html)
 
 bench: $(READY)
 	$(VENV)/bin/python -m tools.bench $(ARGS)
