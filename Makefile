@@ -42,6 +42,6 @@ demo-test: demo
 
 $(READY): setup.cfg pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,dev]"
+	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,ray,dev]"
 	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

@@ -24,6 +24,7 @@ import jax
 
 from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
+from harnesses.engines.ray import RayEngine
 from harnesses.harness import all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection, SelectionError
 from harnesses.shards import Shard
@@ -74,6 +75,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 selection,
                 args.database,
                 catalogue=catalogue,
+                engine=RayEngine(args.ray or None, args.workers) if args.ray is not None else None,
                 workers=args.workers,
                 timeout=args.timeout,
                 fresh=args.fresh,
@@ -197,7 +199,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         f"{', '.join(CORE_DTYPES)} by one of the consumers each",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="number of processes; one per core by default"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of processes, or of workers of the cluster; one per core by default",
     )
     parser.add_argument(
         "--timeout",
@@ -220,6 +225,14 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="DIRECTORY",
         help="where results of graphs are cached, so that sweeps with other versions of JAX do not "
         "run the same graphs on the same arguments again; only for one machine",
+    )
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="run the cells on the Ray cluster at this address, such as ray://host:10001 or auto; "
+        "without an address, on a cluster that is started on this machine",
     )
     parser.add_argument(
         "--shard",
