@@ -123,4 +123,4 @@ def _judge_failure(harness: Harness, task: Task, error: BaseException) -> list[R
         code = error.exitcode
         how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return [cell.judge(harness, c, Outcome.CRASH, f"the process died {how}") for c in task]
-    return worker.failed(harness, task, error)
+    return worker.failed(harness, task, worker.describe(error))

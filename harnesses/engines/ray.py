@@ -33,14 +33,17 @@ class _Worker:
     def __init__(self, catalogue: Catalogue, runs: pathlib.Path | None):
         worker.start(catalogue, runs)
 
-    def run(self, batch: list[Task]) -> Iterator[list[Result] | BaseException | None]:
-        """Yields None when it begins, and then for each task its results, or the error."""
-        yield None
+    def is_ready(self) -> bool:
+        """Answers when everything has been imported."""
+        return True
+
+    def run(self, batch: list[Task]) -> Iterator[list[Result] | str]:
+        """Yields for each task its results, or the error of its harness."""
         for task in batch:
             try:
                 yield worker.run(task)
-            except Exception as error:  # The harness's own; others of the batch go on.
-                yield RuntimeError(f"{type(error).__name__}: {error}")
+            except Exception as error:  # The other tasks of the batch go on.
+                yield worker.describe(error)
 
 
 @dataclasses.dataclass
@@ -51,13 +54,13 @@ class _Batch:
       actor: the worker.
       answers: what it yields.
       tasks: those without results yet, the one that is under way first.
-      since: when that one began; None before the worker is ready.
+      since: when that one began.
     """
 
     actor: Any
     answers: Any
     tasks: collections.deque[Task]
-    since: float | None = None
+    since: float
 
 
 class RayEngine:
@@ -81,8 +84,9 @@ class RayEngine:
         if not waiting:
             return
         with _connected(ray, self._address, self._workers):
-            count = self._workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
-            yield from _Run(ray, job, waiting, min(count, len(waiting))).results()
+            cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            count = min(self._workers or cores, cores, len(waiting))
+            yield from _Run(ray, job, waiting, count).results()
 
 
 class _Run:
@@ -93,38 +97,61 @@ class _Run:
         self._job = job
         self._waiting = waiting
         self._count = count
+        # Workers that import, that have nothing to do, and that run a batch.
+        self._starting: dict[Any, Any] = {}
         self._idle: list[Any] = []
         self._batches: dict[Any, _Batch] = {}
         self._done: collections.Counter[Any] = collections.Counter()
         # How often workers died on a cell that was alone in its task.
         self._deaths: collections.Counter[cell.Cell] = collections.Counter()
-        self._deaths_in_a_row = 0
+        self._failed_starts = 0
 
     def results(self) -> Iterator[list[Result]]:
         """Yields the results of tasks as they come."""
-        self._idle = [self._start() for _ in range(self._count)]
+        for _ in range(self._count):
+            self._start()
         while (self._waiting or self._batches) and not self._job.stop.is_set():
             while self._waiting and self._idle:
                 self._send(self._idle.pop())
-            ready, _ = self._ray.wait(list(self._batches), timeout=0.2)
-            for answers in ready:
-                yield from self._receive(self._batches[answers])
+            ready, _ = self._ray.wait([*self._batches, *self._starting], timeout=0.2)
+            for answer in ready:
+                if answer in self._starting:
+                    self._welcome(answer)
+                else:
+                    yield from self._receive(self._batches[answer])
             for batch in list(self._batches.values()):
-                if batch.since and time.monotonic() - batch.since > self._job.timeout:
+                if time.monotonic() - batch.since > self._job.timeout:
                     self._ray.kill(batch.actor)
                     yield from self._lose(batch, is_hung=True)
 
-    def _start(self) -> Any:
-        actor = self._ray.remote(_Worker).options(num_cpus=1)
-        return actor.remote(self._job.catalogue, self._job.runs)
+    def _start(self) -> None:
+        """Starts a worker."""
+        remote = self._ray.remote(_Worker).options(num_cpus=1)
+        actor = remote.remote(self._job.catalogue, self._job.runs)
+        self._starting[actor.is_ready.remote()] = actor
+
+    def _welcome(self, answer: Any) -> None:
+        """Gives work to a worker that has started; starts another one if it has not."""
+        actor = self._starting.pop(answer)
+        try:
+            self._ray.get(answer)
+        except self._ray.exceptions.RayError as error:
+            self._failed_starts += 1
+            if self._failed_starts >= worker.ATTEMPTS * self._count:
+                raise RuntimeError("workers die before they run anything") from error
+            self._start()
+        else:
+            self._failed_starts = 0
+            self._idle.append(actor)
 
     def _send(self, actor: Any) -> None:
         """Gives a worker its next batch."""
         fair = len(self._waiting) // (2 * self._count)
         size = min(max(fair, 1), _BATCH)
-        tasks = [self._waiting.popleft() for _ in range(min(size, len(self._waiting)))]
+        tasks = [self._waiting.popleft() for _ in range(size)]
         answers = actor.run.options(num_returns="streaming").remote(tasks)
-        self._batches[answers] = _Batch(actor, answers, collections.deque(tasks))
+        batch = _Batch(actor, answers, collections.deque(tasks), time.monotonic())
+        self._batches[answers] = batch
 
     def _receive(self, batch: _Batch) -> Iterator[list[Result]]:
         """Takes the next answer of a worker."""
@@ -133,16 +160,13 @@ class _Run:
         except StopIteration:
             self._end(batch)
             return
-        except self._ray.exceptions.RayError as error:
-            yield from self._lose(batch, error=error)
+        except self._ray.exceptions.RayError:
+            yield from self._lose(batch)
             return
         batch.since = time.monotonic()
-        if answer is None:
-            return
-        self._deaths_in_a_row = 0
         self._done[batch.actor] += 1
         task = batch.tasks.popleft()
-        if isinstance(answer, RuntimeError):
+        if isinstance(answer, str):
             yield worker.failed(self._job.harnesses[task[0].harness], task, answer)
         else:
             yield answer
@@ -150,36 +174,34 @@ class _Run:
     def _end(self, batch: _Batch) -> None:
         """Makes a worker that has finished its batch idle, or replaces it after many tasks."""
         del self._batches[batch.answers]
-        actor = batch.actor
-        if self._done[actor] >= worker.TASKS_PER_WORKER:
-            self._ray.kill(actor)
-            actor = self._start()
-        self._idle.append(actor)
+        if self._done[batch.actor] < worker.TASKS_PER_WORKER:
+            self._idle.append(batch.actor)
+        else:
+            self._ray.kill(batch.actor)
+            self._start()
 
-    def _lose(
-        self, batch: _Batch, is_hung: bool = False, error: BaseException | None = None
-    ) -> Iterator[list[Result]]:
+    def _lose(self, batch: _Batch, is_hung: bool = False) -> Iterator[list[Result]]:
         """Replaces a worker that died or hung, and hands on its tasks."""
         del self._batches[batch.answers]
-        self._deaths_in_a_row += 1
-        if batch.since is None and self._deaths_in_a_row >= worker.ATTEMPTS * self._count:
-            raise RuntimeError("workers die before they run anything") from error
+        self._start()
         tasks = batch.tasks
-        if batch.since is not None and tasks:
+        if tasks:
             task = tasks.popleft()
-            harness = self._job.harnesses[task[0].harness]
-            if len(task) > 1:
-                self._waiting.extendleft([c] for c in task)
-            elif is_hung:
-                yield worker.hung(harness, task)
-            elif self._deaths[task[0]]:
-                message = "the process died, twice"
-                yield [cell.judge(harness, task[0], Outcome.CRASH, message)]
-            else:
-                self._deaths[task[0]] += 1
-                self._waiting.appendleft(task)
-        self._waiting.extendleft(reversed(tasks))
-        self._idle.append(self._start())
+            self._waiting.extendleft(reversed(tasks))
+            yield from self._retry(task, is_hung)
+
+    def _retry(self, task: Task, is_hung: bool) -> Iterator[list[Result]]:
+        """Puts a task back whose worker was lost, or gives its cell up."""
+        harness = self._job.harnesses[task[0].harness]
+        if len(task) > 1:
+            self._waiting.extendleft([c] for c in reversed(task))
+        elif is_hung:
+            yield worker.hung(harness, task)
+        elif self._deaths[task[0]]:
+            yield [cell.judge(harness, task[0], Outcome.CRASH, "the process died, twice")]
+        else:
+            self._deaths[task[0]] += 1
+            self._waiting.appendleft(task)
 
 
 @contextlib.contextmanager

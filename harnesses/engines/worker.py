@@ -64,9 +64,13 @@ def hung(harness: Harness, task: Task) -> list[Result]:
     return [cell.judge(harness, c, Outcome.TIMEOUT, "no result in time") for c in task]
 
 
-def failed(harness: Harness, task: Task, error: BaseException) -> list[Result]:
+def describe(error: BaseException) -> str:
+    """The name of an error, and what it says."""
+    return f"{type(error).__name__}: {error}"
+
+
+def failed(harness: Harness, task: Task, message: str) -> list[Result]:
     """The results of cells whose harness itself raised an error."""
-    message = f"{type(error).__name__}: {error}"
     return [cell.judge(harness, c, Outcome.HARNESS_ERROR, message) for c in task]
 
 
