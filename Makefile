@@ -8,7 +8,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: sweep test lint docs bench demo demo-test
+.PHONY: sweep test lint docs explorer bench demo demo-test
 
 sweep: $(READY)
 	$(VENV)/bin/python -m tools.sweep $(ARGS)
@@ -25,6 +25,10 @@ lint: $(READY)
 docs: $(READY)
 	$(VENV)/bin/python -m tools.regenerate_docs $(ARGS)
 
+# A page to look at the results of a sweep with.
+explorer: $(READY)
+	$(VENV)/bin/python -m tools.explorer $(or $(ARGS),sweep.sqlite --output explorer.html)
+
 bench: $(READY)
 	$(VENV)/bin/python -m tools.bench $(ARGS)
 
@@ -38,6 +42,6 @@ demo-test: demo
 
 $(READY): setup.cfg pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,dev]"
+	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,ray,dev]"
 	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

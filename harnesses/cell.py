@@ -1,7 +1,6 @@
 """Cells: a harness in one mode, on one target and one device."""
 
 import dataclasses
-import enum
 import functools
 import itertools
 import re
@@ -24,6 +23,7 @@ from lowering import jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry, restored
 from lowering.targets import CONSUMERS, TARGETS, TF, XLA
+from results.outcome import Outcome, Verdict
 
 # How TensorFlow executes a graph; and the mode in which a consumer's own runtime runs it.
 MODES = ("eager", "graph", "compiled")
@@ -32,38 +32,6 @@ ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name)
 DEVICES = ("cpu", "gpu", "tpu")
-
-
-class Outcome(enum.StrEnum):
-    """What happened in a cell."""
-
-    EQUAL = "equal"
-    DIFFERENT = "different"
-    LOWERING_ERROR = "lowering error"
-    TF_ERROR = "TF error"
-    CRASH = "crash"
-    TIMEOUT = "timeout"
-    JAX_ERROR = "JAX itself cannot"
-    HARNESS_ERROR = "harness error"
-
-
-class Verdict(enum.StrEnum):
-    """Whether an outcome is as expected, given the limitations.
-
-    A cell is stale if a limitation covers it although it is equal. There is no variant where JAX
-    cannot map, differentiate or trace a harness.
-    """
-
-    EQUAL = "equal"
-    LIMITED = "limited"
-    UNEXPECTED = "unexpected"
-    STALE = "stale"
-    NO_VARIANT = "no variant"
-
-    @property
-    def is_as_expected(self) -> bool:
-        """Whether a sweep with this verdict can be green."""
-        return self not in (Verdict.UNEXPECTED, Verdict.STALE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +57,8 @@ class Result:
       error: the worst error, in units of the tolerance.
       seconds: how long lowering and running took.
       limitation: the reason of the limitation that covers the cell, if one does.
+      ulps: the worst error of a floating-point number, in units of its last place; None if there
+        are none, or if they are not unique.
     """
 
     cell: Cell
@@ -98,6 +68,7 @@ class Result:
     error: float = 0.0
     seconds: float = 0.0
     limitation: str = ""
+    ulps: float | None = None
 
 
 def cells_of(
@@ -187,7 +158,8 @@ def _run_kind(
             )
         seconds = time.perf_counter() - start
         message, worst = comparison.message, comparison.error
-        yield judge(harness, cell, outcome, message, worst, seconds, values)
+        result = judge(harness, cell, outcome, message, worst, seconds, values)
+        yield dataclasses.replace(result, ulps=_ulps(harness, values))
 
 
 def judge(
@@ -285,6 +257,16 @@ def _run_cell(
         compared.append((trial.comparer(*values) if comparison.equal else comparison, values))
     worst, values = min(compared, key=lambda c: (c[0].equal, -c[0].error))
     return Outcome.EQUAL if worst.equal else Outcome.DIFFERENT, worst, values
+
+
+def _ulps(harness: Harness, values: tuple[Any, Any, Any] | None) -> float | None:
+    """The worst error of results in units of the last place; None if they are not unique."""
+    if values is None or harness.derivatives is None:
+        return None
+    expected, actual, _ = values
+    if not compare.structure(expected, actual).equal:
+        return None
+    return compare.worst_ulps(expected, actual)
 
 
 def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[list[np.ndarray]]:

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import SupportsIndex
 
+import jax
 import ml_dtypes
 import numpy as np
 
@@ -43,6 +44,42 @@ def structure(expected: Arrays, actual: Arrays) -> Comparison:
             shapes = f"{a.dtype}{list(a.shape)}, not {e.dtype}{list(e.shape)}"
             return Comparison(False, np.inf, f"result {i} is {shapes}")
     return Comparison(True)
+
+
+def worst_ulps(expected: Arrays, actual: Arrays) -> float | None:
+    """The worst error of a floating-point number, in units of the last place of the expected one.
+
+    That of a complex number is in units of the larger one of its parts. A NaN or an infinity that
+    only one of the results has counts as infinite. None if there are no floating-point numbers.
+
+    Args:
+      expected: the expected results.
+      actual: results of the same shapes and dtypes.
+    """
+    worst = None
+    for e, a in zip(expected, actual, strict=True):
+        if jax.dtypes.issubdtype(e.dtype, np.inexact):
+            worst = max(worst or 0.0, float(np.max(_ulps(e, a), initial=0)))
+    return worst
+
+
+def _ulps(e: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The error of each element in units of the last place of `e`."""
+    info = ml_dtypes.finfo(e.dtype)
+    wide = np.complex128 if e.dtype.kind == "c" else np.float64
+    e, a = np.asarray(e, wide), np.asarray(a, wide)
+    size = np.maximum(np.abs(e.real), np.abs(e.imag))
+    _, exponent = np.frexp(size)
+    unit = np.where(size == 0, 0.0, np.ldexp(float(info.eps), exponent - 1))
+    unit = np.maximum(unit, float(info.smallest_subnormal))
+    errors = [np.zeros(e.shape)]
+    for x, y in ((e.real, a.real), (e.imag, a.imag)):
+        with np.errstate(all="ignore"):
+            same = (x == y) | np.isnan(e) & np.isnan(a)
+            # Both are divided first, as the difference of two numbers may overflow.
+            error = np.where(np.isfinite(e) & np.isfinite(a), np.abs(x / unit - y / unit), np.inf)
+        errors.append(np.where(same, 0.0, error))
+    return np.maximum.reduce(errors)
 
 
 def exact(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:

@@ -1,121 +1,57 @@
 """The results of sweeps, in an SQLite file.
 
-A file has one sweep for each combination of versions and selection; a new sweep replaces the old
-one. Results are committed as they arrive, so that an interrupted sweep can be continued.
+A file has one sweep for each combination of versions, selection and shard; a new sweep replaces the
+old one. Results are committed as they arrive, so that an interrupted sweep can be continued.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import json
 import pathlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sweeps (
-  id INTEGER PRIMARY KEY,
-  jax TEXT, jaxlib TEXT, tensorflow TEXT, numpy TEXT, python TEXT,
-  selection TEXT NOT NULL,
-  turn INTEGER NOT NULL,
-  fingerprint TEXT NOT NULL,
-  started TEXT NOT NULL,
-  finished TEXT
-);
-CREATE TABLE IF NOT EXISTS results (
-  sweep INTEGER NOT NULL REFERENCES sweeps ON DELETE CASCADE,
-  harness TEXT NOT NULL,
-  primitive TEXT NOT NULL,
-  dtype TEXT NOT NULL,
-  mode TEXT NOT NULL,
-  target TEXT NOT NULL,
-  device TEXT NOT NULL,
-  variant TEXT NOT NULL,
-  outcome TEXT NOT NULL,
-  verdict TEXT NOT NULL,
-  error REAL NOT NULL,
-  message TEXT NOT NULL,
-  limitation TEXT NOT NULL,
-  seconds REAL NOT NULL,
-  PRIMARY KEY (sweep, harness, mode, target, device, variant)
-) WITHOUT ROWID;
-CREATE VIEW IF NOT EXISTS cells AS
-  SELECT jax, jaxlib, tensorflow, numpy, python, results.*
-  FROM results JOIN sweeps ON sweeps.id = results.sweep;
-"""
+from results import rows as results
+from results.files import DatabaseError, explained, open_for_reading, open_for_writing
+from results.rows import Row, Sweep, Versions
 
-
-@dataclasses.dataclass(frozen=True)
-class Versions:
-    """The versions of the packages and of Python that a sweep ran with."""
-
-    jax: str
-    jaxlib: str
-    tensorflow: str
-    numpy: str
-    python: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """The result of a cell, as it is stored; the attributes are those of `cell.Result`."""
-
-    harness: str
-    primitive: str
-    dtype: str
-    mode: str
-    target: str
-    device: str
-    variant: str
-    outcome: str
-    verdict: str
-    error: float
-    message: str
-    limitation: str
-    seconds: float
-
-
-# The version of the schema; a file of another version is refused.
-_VERSION = 1
-
-_COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
-_VERSIONS = tuple(field.name for field in dataclasses.fields(Versions))
+_SWEEP = tuple(column for column in results.columns(Sweep) if column != "versions")
 
 
 class Database:
-    """An SQLite file of sweeps."""
+    """An SQLite file of sweeps.
 
-    def __init__(self, path: str | pathlib.Path):
-        """Opens the file, and makes it if there is none.
+    All methods raise a `DatabaseError` if the file cannot be read or written, as on a full disk.
+    What has been recorded before is kept.
+    """
+
+    def __init__(self, path: str | pathlib.Path, writable: bool = True):
+        """Opens the file.
+
+        Args:
+          path: the file.
+          writable: whether to write to it; it is made if there is none.
 
         Raises:
-          sqlite3.DatabaseError: if the file is no database, or one of another version.
+          DatabaseError: if the file is damaged, or no file of results of sweeps; or if it is only
+            to be read and there is none.
         """
-        self._connection = sqlite3.connect(path)
-        self._check_version(path)
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.executescript(_SCHEMA)
-
-    def _check_version(self, path: str | pathlib.Path) -> None:
-        """Raises an error for a file of another version; marks a new file."""
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-        if tables and version != _VERSION:
-            self.close()
-            raise sqlite3.DatabaseError(
-                f"{path} has version {version} of the tables, not {_VERSION}; use another file"
-            )
-        if not tables:
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+        self._path = path
+        self._connection = (open_for_writing if writable else open_for_reading)(path)
 
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
 
     def begin(
-        self, versions: Versions, selection: Any, fingerprint: str, fresh: bool
+        self,
+        versions: Versions,
+        selection: Any,
+        fingerprint: str,
+        fresh: bool,
+        shard: str = "",
     ) -> tuple[int, int]:
         """Starts a sweep, or continues the one that was interrupted.
 
@@ -124,71 +60,132 @@ class Database:
           selection: the cells that it runs, as JSON data.
           fingerprint: a hash of the sources; a sweep of other sources is not continued.
           fresh: whether to start anew even if a sweep could be continued.
+          shard: which part of the selection it runs, such as "1/3"; all of it by default.
 
         Returns:
           The id of the sweep, and its turn: how many sweeps have been finished before it.
         """
-        key = (*dataclasses.astuple(versions), json.dumps(selection, sort_keys=True))
-        same = " AND ".join(f"{column} = ?" for column in (*_VERSIONS, "selection"))
-        with self._connection:
+        key = (*dataclasses.astuple(versions), as_text(selection), shard)
+        same = " AND ".join(f"{column} = ?" for column in (*results.VERSIONS, "selection", "shard"))
+        with self._transaction() as connection:
             if not fresh:
-                found = self._connection.execute(
+                found = connection.execute(
                     f"SELECT id, turn FROM sweeps "
                     f"WHERE {same} AND fingerprint = ? AND finished IS NULL",
                     (*key, fingerprint),
                 ).fetchone()
                 if found is not None:
                     return found
-            (turn,) = self._connection.execute(
+            (turn,) = connection.execute(
                 f"SELECT COALESCE(MAX(turn + (finished IS NOT NULL)), 0) FROM sweeps WHERE {same}",
                 key,
             ).fetchone()
-            self._connection.execute(f"DELETE FROM sweeps WHERE {same}", key)
-            columns = (*_VERSIONS, "selection", "turn", "fingerprint", "started")
-            cursor = self._connection.execute(
-                f"INSERT INTO sweeps ({', '.join(columns)}) VALUES ({_marks(columns)})",
-                (*key, turn, fingerprint, _now()),
-            )
-            assert cursor.lastrowid is not None  # A row has been inserted.
-            return cursor.lastrowid, turn
+            connection.execute(f"DELETE FROM sweeps WHERE {same}", key)
+            columns = (*results.VERSIONS, "selection", "shard", "turn", "fingerprint", "started")
+            values = (*key, turn, fingerprint, now())
+            return self._insert("sweeps", columns, values), turn
+
+    def count(self, sweep: int, cells: int) -> None:
+        """Notes how many cells the selection of a sweep has, in all shards."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE sweeps SET cells = ? WHERE id = ?", (cells, sweep))
 
     def record(self, sweep: int, rows: Iterable[Row]) -> None:
         """Adds results to a sweep and commits them."""
-        with self._connection:
-            self._connection.executemany(
-                f"INSERT OR REPLACE INTO results (sweep, {', '.join(_COLUMNS)}) "
-                f"VALUES (?, {_marks(_COLUMNS)})",
+        with self._transaction() as connection:
+            if not connection.execute("SELECT 1 FROM sweeps WHERE id = ?", (sweep,)).fetchone():
+                raise DatabaseError(
+                    f"{self._path} no longer has this sweep: another one of the same selection has "
+                    "taken its place meanwhile"
+                )
+            connection.executemany(
+                f"INSERT OR REPLACE INTO results (sweep, {', '.join(results.ROW)}) "
+                f"VALUES (?, {_marks(results.ROW)})",
                 [(sweep, *dataclasses.astuple(row)) for row in rows],
             )
 
     def finish(self, sweep: int) -> None:
         """Marks a sweep as complete."""
-        with self._connection:
-            self._connection.execute("UPDATE sweeps SET finished = ? WHERE id = ?", (_now(), sweep))
+        with self._transaction() as connection:
+            connection.execute("UPDATE sweeps SET finished = ? WHERE id = ?", (now(), sweep))
 
     def rows(self, sweep: int) -> list[Row]:
         """The results of a sweep, ordered by harness."""
-        cursor = self._connection.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM results WHERE sweep = ? "
-            "ORDER BY harness, variant, target, mode, device",
-            (sweep,),
-        )
-        return [Row(*values) for values in cursor]
+        with explained(self._path):
+            cursor = self._connection.execute(
+                f"SELECT {', '.join(results.ROW)} FROM results WHERE sweep = ? "
+                "ORDER BY harness, variant, target, mode, device",
+                (sweep,),
+            )
+            return [Row(*values) for values in cursor]
+
+    def sweeps(self) -> list[Sweep]:
+        """All sweeps, the oldest first."""
+        with explained(self._path):
+            cursor = self._connection.execute(
+                f"SELECT {', '.join((*_SWEEP, *results.VERSIONS))} FROM sweeps ORDER BY started, id"
+            )
+            found = []
+            for values in cursor:
+                fields = dict(zip(_SWEEP, values, strict=False))
+                found.append(Sweep(versions=Versions(*values[len(_SWEEP) :]), **fields))
+            return found
 
     def finished(self, selection: Any) -> list[tuple[int, Versions]]:
-        """The complete sweeps of a selection, the oldest first."""
+        """The complete sweeps of all shards of a selection, the oldest first."""
+        of_selection = [
+            sweep
+            for sweep in self.sweeps()
+            if sweep.selection == as_text(selection) and not sweep.shard and sweep.finished
+        ]
+        of_selection.sort(key=lambda sweep: sweep.finished or "")
+        return [(sweep.id, sweep.versions) for sweep in of_selection]
+
+    def add(self, sweep: Sweep, rows: Iterable[Row]) -> None:
+        """Adds a sweep with all its results, under a new number."""
+        columns = (*_SWEEP[1:], *results.VERSIONS)
+        fields = {**dataclasses.asdict(sweep), **dataclasses.asdict(sweep.versions)}
+        with self._transaction() as connection:
+            number = self._insert("sweeps", columns, [fields[column] for column in columns])
+            connection.executemany(
+                f"INSERT INTO results (sweep, {', '.join(results.ROW)}) "
+                f"VALUES (?, {_marks(results.ROW)})",
+                [(number, *dataclasses.astuple(row)) for row in rows],
+            )
+
+    def _insert(self, table: str, columns: Sequence[str], values: Sequence[Any]) -> int:
+        """Inserts a row; returns its number."""
         cursor = self._connection.execute(
-            f"SELECT id, {', '.join(_VERSIONS)} FROM sweeps "
-            "WHERE selection = ? AND finished IS NOT NULL ORDER BY finished",
-            (json.dumps(selection, sort_keys=True),),
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)})", values
         )
-        return [(sweep, Versions(*versions)) for sweep, *versions in cursor]
+        assert cursor.lastrowid is not None  # A row has been inserted.
+        return cursor.lastrowid
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other process writes in; it is undone if an error leaves it."""
+        with explained(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite itself ends a transaction that a full disk has interrupted.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def as_text(selection: Any) -> str:
+    """A selection as the text that it is stored as."""
+    return json.dumps(selection, sort_keys=True)
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _marks(columns: Sequence[str]) -> str:
     """A placeholder of SQL for each column."""
     return ", ".join("?" for _ in columns)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -5,7 +5,8 @@
     python -m tools.regenerate_docs --check
 
 With --database, a complete green sweep with the installed version of JAX replaces the evidence of
-that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. With --check
+that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. The times of
+its cells go to g3doc/times.json. With --check
 nothing is written; the exit code is 1 if the documents are out of date, or if harnesses or
 limitations have changed since the sweep.
 """
@@ -22,9 +23,9 @@ from typing import Any, NamedTuple
 import jax
 import jinja2
 
-from harnesses import arguments, evidence
+from harnesses import arguments, evidence, times
 from harnesses.cell import Outcome, Verdict
-from harnesses.database import Database, Row
+from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.table import tables
@@ -222,7 +223,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
     Raises:
       ValueError: if there is no complete sweep of all harnesses, or if it is not green.
     """
-    with contextlib.closing(Database(path)) as database:
+    with contextlib.closing(Database(path, writable=False)) as database:
         found = [
             sweep
             for selection in (
@@ -249,7 +250,7 @@ def import_sweep_of_consumers(
     It is of all dtypes, of the core dtypes, or of the others. Evidence of dtypes that it leaves out
     stays, if their harnesses and limitations have not changed since.
     """
-    with contextlib.closing(Database(path)) as database:
+    with contextlib.closing(Database(path, writable=False)) as database:
         found = [
             sweep
             for dtypes in (CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES)
@@ -290,6 +291,12 @@ def _missing(path: pathlib.Path) -> str:
         f"{path} has no complete sweep of all harnesses, nor one of the runtimes of consumers, by "
         "the versions that now run"
     )
+
+
+def _rows(path: pathlib.Path) -> list[Row]:
+    """The results of all sweeps in a database."""
+    with contextlib.closing(Database(path, writable=False)) as database:
+        return [row for sweep in database.sweeps() for row in database.rows(sweep.id)]
 
 
 def _check_green(path: pathlib.Path, rows: Sequence[Row]) -> None:
@@ -342,9 +349,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 swept = import_sweep(args.database, swept)
             except MissingSweepError:
                 of_consumers = import_sweep_of_consumers(args.database, of_consumers)
-        except ValueError as error:
+        except (ValueError, DatabaseError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
+        if not args.check:
+            times.write_means(G3DOC / "times.json", _rows(args.database))
     documents = render(swept, of_consumers)
     if args.check:
         problems = stale(swept, documents)

@@ -5,8 +5,12 @@
 
 The same command continues an interrupted sweep. The exit code is 0 if every cell is equal to JAX or
 fails as a limitation states; 1 if a cell does not, or if a limitation is stale; 2 if a filter
-selects nothing; 130 after an interrupt. TensorFlow, XLA and workers that crash print to a .log file
-beside the database.
+selects nothing or the database cannot be used; 130 after an interrupt. TensorFlow, XLA and workers
+that crash print to a .log file beside the database.
+
+    python -m tools.sweep --shard 1/3 --database shard1.sqlite
+
+runs a third of the cells; tools/merge_results.py joins the files of all three.
 """
 
 import argparse
@@ -20,11 +24,15 @@ import jax
 
 from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
+from harnesses.engines.ray import RayEngine
 from harnesses.harness import all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection, SelectionError
+from harnesses.shards import Shard
 from harnesses.sweep import Catalogue, Report, sweep
+from harnesses.times import Times
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import TARGETS
+from results import files
 from tools.terminal import Progress, standard_error_to, stopped_by_signals
 
 DATABASE = pathlib.Path("sweep.sqlite")
@@ -49,6 +57,13 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     )
     if args.consumers:
         selection = Selection.of_consumers(args.dtype or CONSUMER_DTYPES)
+    try:
+        # Before the log, which takes the place of a file.
+        files.check(args.database)
+        times = Times.recorded(args.times) if args.times else None
+    except files.DatabaseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
         stop = stack.enter_context(stopped_by_signals())
@@ -60,15 +75,18 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 selection,
                 args.database,
                 catalogue=catalogue,
+                engine=RayEngine(args.ray or None, args.workers) if args.ray is not None else None,
                 workers=args.workers,
                 timeout=args.timeout,
                 fresh=args.fresh,
                 runs=args.runs,
+                shard=args.shard,
+                times=times,
                 stop=stop,
                 on_start=progress.start,
                 on_results=lambda rows: progress.add(len(rows)),
             )
-        except SelectionError as error:
+        except (SelectionError, files.DatabaseError) as error:
             print(f"error: {error}", file=terminal)
             return 2
     print_report(report, args.verbose)
@@ -181,7 +199,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         f"{', '.join(CORE_DTYPES)} by one of the consumers each",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="number of processes; one per core by default"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of processes, or of workers of the cluster; one per core by default",
     )
     parser.add_argument(
         "--timeout",
@@ -205,12 +226,44 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="where results of graphs are cached, so that sweeps with other versions of JAX do not "
         "run the same graphs on the same arguments again; only for one machine",
     )
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="run the cells on the Ray cluster at this address, such as ray://host:10001 or auto; "
+        "without an address, on a cluster that is started on this machine",
+    )
+    parser.add_argument(
+        "--shard",
+        type=_shard,
+        metavar="I/N",
+        help="run only the Ith of N parts that take about as long as each other",
+    )
+    parser.add_argument(
+        "--times",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="results of an earlier sweep, by whose times the parts are balanced; it has to be the "
+        "same for all parts; g3doc/times.json by default",
+    )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")
     parser.add_argument("--verbose", action="store_true", help="show every primitive at the end")
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error("--workers takes a positive number")
+    if args.times and not args.shard:
+        parser.error("--times balances the parts of --shard")
+    if args.database.suffix == ".log":
+        parser.error("--database is not to end with .log, as what crashes print is there")
     return args
+
+
+def _shard(text: str) -> Shard:
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -13,5 +13,6 @@ def row(harness: str, verdict: Verdict, **values) -> Row:
         "primitive": "sin",
         "error": 0.0,
         "seconds": 0.1,
+        "ulps": None,
     }
     return Row(**{**fields, "verdict": str(verdict), **values})

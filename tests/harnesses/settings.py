@@ -16,6 +16,7 @@ import numpy as np
 
 from harnesses import sweep
 from harnesses.cell import Verdict
+from harnesses.engines import worker
 from harnesses.harness import Harness
 from harnesses.selection import Selection
 
@@ -53,7 +54,7 @@ def main(database: str, start: str) -> None:
         process.join()
     if start == "spawned":
         multiprocessing.get_all_start_methods = lambda: ["spawn"]
-    sweep._TASKS_PER_WORKER = 1
+    worker.TASKS_PER_WORKER = 1
     before = _settings()
     selection = Selection(modes=["eager"], targets=["tf"])
     report = sweep.sweep(selection, pathlib.Path(database), catalogue=catalogue, workers=1)

@@ -1,5 +1,6 @@
 """How results of cells are compared, and what a limitation tolerates instead."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -106,3 +107,24 @@ def test_close_in_terms(expected, actual, term, equal):
 def test_close_in_terms_takes_empty_arrays():
     empty = np.zeros(0, np.float32)
     assert compare.close_in_terms(lambda args: args[0])([empty], [empty], [empty]).equal
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "ulps"),
+    [
+        (np.float32([1, 2]), np.float32([1, 2 + 2**-21]), 2),
+        (np.float32([0]), np.float32([1e-45]), 1),
+        (np.float64([1.7e308]), np.float64([1.7e308]), 0),
+        (np.float32([np.nan, np.inf, -0.0]), np.float32([np.nan, np.inf, 0]), 0),
+        (np.float32([1]), np.float32([np.nan]), np.inf),
+        (np.float32([np.inf]), np.float32([1]), np.inf),
+        (np.array([1.0, 448], ml_dtypes.float8_e4m3fn), np.array([1.125, 448.0]), 1),
+        (np.complex64([2**20 + 1j]), np.complex64([2**20 + 1.125j]), 1),
+        (np.complex64([complex(np.nan, 1)]), np.complex64([complex(1, np.nan)]), 0),
+        (np.zeros((0, 2), np.float16), np.zeros((0, 2), np.float16), 0),
+        (np.int32([1]), np.int32([2]), None),
+        (np.array([True]), np.array([False]), None),
+    ],
+)
+def test_the_worst_error_in_units_of_the_last_place(expected, actual, ulps):
+    assert compare.worst_ulps([expected], [actual.astype(expected.dtype)]) == ulps

@@ -1,7 +1,5 @@
 """A database holds the latest sweep of each selection and versions."""
 
-import sqlite3
-
 import pytest
 
 from harnesses.cell import Verdict
@@ -64,15 +62,3 @@ def test_the_turn_is_the_number_of_sweeps_that_were_finished(database):
         if finishes:
             database.finish(sweep_id)
     assert turns == [0, 1, 1, 2]
-
-
-def test_a_file_of_another_version_is_refused_and_left_as_it_was(tmp_path):
-    path = tmp_path / "sweep.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE results (harness TEXT)")
-    connection.commit()
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(sqlite3.DatabaseError, match="version 0 of the tables, not 1"):
-        Database(path)
-    assert path.read_bytes() == before

@@ -1,5 +1,7 @@
 """What a sweep prints at its end."""
 
+import pytest
+
 from harnesses.cell import Verdict
 from harnesses.sweep import Report
 from limitations import Limitation
@@ -25,3 +27,22 @@ def test_an_unused_limitation_is_stale(capsys):
     assert not report.is_green
     assert "An old reason." in lines[0]
     assert lines[-1] == "1 cells: 1 equal, 0 limited, 0 unexpected, 1 stale"
+
+
+def test_a_database_that_cannot_be_used_is_an_error_and_its_neighbours_are_kept(tmp_path, capsys):
+    path, log = tmp_path / "diary.sqlite", tmp_path / "diary.log"
+    path.write_text("Dear diary")
+    log.write_text("of somebody else")
+    assert sweep.main(["--primitive=sin", "--database", str(path)]) == 2
+    assert "no SQLite file" in capsys.readouterr().err
+    assert (path.read_text(), log.read_text()) == ("Dear diary", "of somebody else")
+
+
+@pytest.mark.parametrize(
+    "argv", [["--shard=3/2"], ["--shard=half"], ["--times=x.sqlite"], ["--database=sweep.log"]]
+)
+def test_options_that_make_no_sense(argv, capsys):
+    with pytest.raises(SystemExit) as error:
+        sweep.main(argv)
+    assert error.value.code == 2
+    assert "error:" in capsys.readouterr().err

@@ -1,0 +1,140 @@
+"""Two workers of Ray run what the processes of one machine run, and lose nothing when killed."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.helpers import ROOT
+
+pytest.importorskip("ray")
+
+RAY = ("--ray", "--workers=2", "--variants=none", "--target=tf")
+
+
+def start(database: pathlib.Path, *args: str) -> subprocess.Popen:
+    """Starts a sweep of the harnesses that misbehave by two workers of Ray."""
+    command = [sys.executable, "-m", "tests.harnesses.sweeping", "--database", str(database)]
+    return subprocess.Popen(
+        [*command, *RAY, *args],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def cells(database: pathlib.Path) -> dict[tuple[str, str], sqlite3.Row]:
+    """What is recorded, by harness and mode."""
+    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection:
+        connection.row_factory = sqlite3.Row
+        try:
+            found = connection.execute("SELECT * FROM cells").fetchall()
+        except sqlite3.OperationalError:  # There is no table yet.
+            return {}
+    return {(row["harness"], row["mode"]): row for row in found}
+
+
+def wait_until(condition, seconds: float = 180) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.1)
+
+
+def descendants(process: int) -> dict[int, str]:
+    """The processes that a process has started, directly or not, with their names."""
+    parents, names = {}, {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name, _, rest = (path / "stat").read_text().partition("(")[2].rpartition(")")
+            parents[int(path.name)] = int(rest.split()[1])
+            names[int(path.name)] = name
+
+    def is_descendant(of: int) -> bool:
+        while of in parents and of != process:
+            of = parents[of]
+        return of == process
+
+    return {number: names[number] for number in parents if is_descendant(number)}
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    """The exit code, output and results of a sweep of harnesses that misbehave."""
+    database = tmp_path_factory.mktemp("sweep") / "sweep.sqlite"
+    primitives = "abort fine hang harness refused stale wrong".split()
+    filters = [f"--primitive=bad_{name}" for name in primitives]
+    process = start(database, *filters, "--mode=eager", "--mode=graph", "--timeout=8")
+    output, _ = process.communicate(timeout=300)
+    return process.returncode, output.splitlines(), cells(database)
+
+
+@pytest.mark.parametrize(
+    ("primitive", "mode", "outcome", "verdict"),
+    [
+        ("bad_fine", "eager", "equal", "equal"),
+        ("bad_fine", "graph", "equal", "equal"),
+        ("bad_abort", "eager", "equal", "equal"),
+        ("bad_abort", "graph", "crash", "unexpected"),
+        ("bad_hang", "eager", "timeout", "unexpected"),
+        ("bad_hang", "graph", "equal", "equal"),
+        ("bad_wrong", "eager", "different", "unexpected"),
+        ("bad_refused", "graph", "lowering error", "limited"),
+        ("bad_stale", "graph", "equal", "stale"),
+        ("bad_harness", "eager", "harness error", "unexpected"),
+    ],
+)
+def test_only_the_guilty_cell_fails(bad, primitive, mode, outcome, verdict):
+    _, _, results = bad
+    row = results[f"{primitive}_case", mode]
+    assert (row["outcome"], row["verdict"]) == (outcome, verdict)
+
+
+def test_the_report_is_that_of_one_machine(bad):
+    returncode, output, results = bad
+    assert returncode == 1
+    assert len(results) == 14
+    assert output[-1] == "14 cells: 5 equal, 2 limited, 6 unexpected, 2 stale"
+    assert results["bad_harness_case", "eager"]["message"] == "ValueError: no arguments"
+
+
+def test_a_killed_worker_costs_no_cell(tmp_path):
+    database = tmp_path / "sweep.sqlite"
+    process = start(database, "--primitive=bad_slow", "--mode=eager")
+    wait_until(lambda: len(cells(database)) >= 3)
+    before = {key: tuple(row) for key, row in cells(database).items()}
+    workers = [n for n, name in descendants(process.pid).items() if "_Worker" in name]
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0
+    assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
+    # What had been recorded has not been run again.
+    assert before.items() <= {key: tuple(row) for key, row in cells(database).items()}.items()
+
+
+def test_a_killed_driver_loses_nothing_that_was_recorded(tmp_path):
+    database = tmp_path / "sweep.sqlite"
+    process = start(database, "--primitive=bad_slow", "--mode=eager")
+    wait_until(lambda: len(cells(database)) >= 3)
+    workers = [n for n, name in descendants(process.pid).items() if "_Worker" in name]
+    process.kill()
+    process.communicate()
+    killed = {key: tuple(row) for key, row in cells(database).items()}
+    assert 3 <= len(killed) < 25
+    # Workers end with the process that has started Ray.
+    wait_until(lambda: not any(pathlib.Path(f"/proc/{n}/cmdline").exists() for n in workers))
+    process = start(database, "--primitive=bad_slow", "--mode=eager")
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0
+    assert f"continuing an interrupted sweep: {len(killed)} of 25 cells are done" in output
+    assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
+    assert killed.items() <= {key: tuple(row) for key, row in cells(database).items()}.items()
