@@ -8,6 +8,7 @@ import functools
 import math
 
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 from jax import lax
@@ -101,7 +102,8 @@ def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **
         kept = lax.select(position < 0, old, combine(old, update))
         return flat.at[place].set(kept, mode="promise_in_bounds")
 
-    return lax.reshape(lax.fori_loop(0, updates.size, step, flat), operand.shape)
+    count = jnp.asarray(updates.size, np.int32)
+    return lax.reshape(lax.fori_loop(np.int32(0), count, step, flat), operand.shape)
 
 
 for _name in ("scatter-mul", "scatter-min", "scatter-max"):

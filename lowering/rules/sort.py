@@ -23,11 +23,10 @@ def sort(ctx, *operands, dimension, num_keys, **_):
     return _along_last(ctx, operands, dimension, num_keys, _sort_last)
 
 
-@rule(
-    "sort",
-    target=PORTABLE,
-    dtypes=(*dtypes.FLOAT, *dtypes.COMPLEX, *dtypes.INTEGER, *dtypes.BOOL),
-)
+_NATURAL = (*dtypes.FLOAT, *dtypes.COMPLEX, *dtypes.INTEGER, *dtypes.BOOL)
+
+
+@rule("sort", target=PORTABLE, dtypes=_NATURAL)
 def sort_natural(ctx, *operands, dimension, num_keys, **_):
     """Numbers are their own keys; subnormals are told from zeros."""
     return _along_last(ctx, operands, dimension, num_keys, _sort_last_natural)
@@ -54,30 +53,31 @@ def sort_narrow(ctx, *operands, **_):
     return narrow.run_on_order(ctx, *operands)
 
 
-@rule("sort", target=CONSUMER, dtypes=words.WORDS)
-def sort_words(ctx, *operands, **_):
-    return words.run_on_order(ctx, *operands)
-
-
-@rule("sort", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def sort_of_pairs(ctx, *operands, dimension, num_keys, **_):
-    """Complex keys are two real ones: the real part, then the imaginary one."""
-    is_pair = [avals.is_pair(aval.dtype) for aval in ctx.in_avals]
-    parts = [
-        part
-        for x, both in zip(operands, is_pair, strict=True)
-        for part in (pairs.parts(x) if both else [x])
+@rule("sort", target=CONSUMER, dtypes=_NATURAL)
+def sort_held(ctx, *operands, dimension, num_keys, **_):
+    """Operands are sorted as what holds them: of complex ones both parts, the real one first."""
+    held = [_in_order(x, aval) for x, aval in zip(operands, ctx.in_avals, strict=True)]
+    num_keys = sum(map(len, held[:num_keys]))
+    parts = [part for of_operand in held for part in of_operand]
+    results = iter(_along_last(ctx, parts, dimension, num_keys, _sort_last_natural))
+    return [
+        _from_order([next(results) for _ in of_operand], aval)
+        for of_operand, aval in zip(held, ctx.in_avals, strict=True)
     ]
-    num_keys += sum(is_pair[:num_keys])
-    size = ctx.size(ctx.in_avals[0].shape[dimension])
-    rank = len(ctx.in_avals[0].shape)
-    order = [i for i in range(rank) if i != dimension] + [dimension]
-    moved = [movement.transpose(ctx, x, order) for x in parts]
-    back = np.argsort(order).tolist()
-    results = iter(
-        movement.transpose(ctx, y, back) for y in _sort_last_natural(moved, num_keys, size)
-    )
-    return [pairs.pair(next(results), next(results)) if both else next(results) for both in is_pair]
+
+
+def _in_order(x, aval):
+    """The numbers that an operand is held in, in its order."""
+    if avals.is_pair(aval.dtype):
+        return pairs.parts(x)
+    return [words.flipped(x) if aval.dtype == dtypes.WORD else x]
+
+
+def _from_order(parts, aval):
+    if avals.is_pair(aval.dtype):
+        return pairs.pair(*parts)
+    (x,) = parts
+    return words.flipped(x) if aval.dtype == dtypes.WORD else x
 
 
 def _sort_last(operands, num_keys, size):
