@@ -75,6 +75,10 @@ def _results(*operands: Any, callee: Callee, results: Any, **_: Any) -> Sequence
     return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results]
 
 
+def _effect(*operands: Any, callee: Callee, effect: str | None, **_: Any) -> str | None:
+    return staging.effect(callee, operands, effect)
+
+
 def _differentiate(
     primals: Sequence[Any], tangents: Sequence[Any], *, callee: Callee, linear: int, **params: Any
 ) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -117,9 +121,14 @@ def _transpose(
     linear_avals: Sequence[Any],
     *,
     callee: Callee,
-    transposed: Callee,
+    transposed: Callee | None,
     **_: Any,
 ) -> Sequence[Any]:
+    if transposed is None:
+        raise NotImplementedError(
+            f"JAX cannot transpose a call of {callee}, as it does not know whether it is linear. "
+            "Use jax.vjp, whose result is the transpose of a linear function"
+        )
     return _bind(
         [*operands, *cotangents],
         transposed,
@@ -172,6 +181,7 @@ jax_compat.define_call(
     PRIMITIVE,
     run=_run,
     results=_results,
+    effect=_effect,
     differentiate=_differentiate,
     transpose=_transpose,
     batch=_batch,
