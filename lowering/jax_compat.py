@@ -223,6 +223,11 @@ def source_line(eqn: jex_core.JaxprEqn) -> str:
     return source_info_util.summarize(eqn.source_info)
 
 
+def hide(directory: str) -> None:
+    """Keeps the lines of a directory's files from being taken for the user's."""
+    source_info_util.register_exclusion(directory)
+
+
 def within_scope(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
     """An equation of a jaxpr that `outer` calls, with the scopes around both."""
     if not outer.source_info.name_stack.stack:

@@ -623,6 +623,11 @@ class TestBadInput:
         with pytest.raises(TypeError, match="shape and dtype"):
             call_tf(tf.sin, output_shape_dtype=(3,))
 
+    def test_the_line_of_the_user(self):
+        with pytest.raises(lowering.LoweringError, match=r"call_tf\(.*test_call_tf\.py") as error:
+            convert(lambda x: call_tf(lambda x: tf.reshape(x, [7]), output_shape_dtype=X)(x))(X)
+        assert "call_primitive" not in str(error.value)
+
     def test_a_converted_function_inside_of_a_trace(self):
         """It says what to do; inside of call_tf it is in its place."""
         with pytest.raises(ValueError, match="inside a JAX transformation"):
