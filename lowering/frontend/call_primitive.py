@@ -33,11 +33,14 @@ def call(
     Returns:
       The leaves of its results, and their structure.
     """
+    operand_avals = list(map(jax.typeof, operands))
+    declared = function.declared
+    if declared is not None:
+        staging.check(function, operand_avals)
+        return _bind(operands, function, effect=effect, results=declared.avals), declared.tree
     with callees.observed(function) as structures:
         results = _bind(operands, function, effect=effect)
-    if structures:
-        return results, structures[0]
-    return results, staging.structure(function, list(map(jax.typeof, operands)))
+    return results, structures[0] if structures else staging.structure(function, operand_avals)
 
 
 def _bind(

@@ -106,8 +106,6 @@ def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
 
 def structure(function: Function, operand_avals: Sequence[Any]) -> Any:
     """The structure of what the function of the user returns."""
-    if function.declared is not None:
-        return function.declared.tree
     return _any_graph(function, operand_avals).structure
 
 
@@ -117,10 +115,6 @@ def results(callee: Callee, operand_avals: Sequence[Any]) -> Sequence[Any]:
     Raises:
       ValueError: if TensorFlow does not know the shapes.
     """
-    declared = callee.root.declared
-    if declared is not None and callee is callee.root:
-        _check(callee, operand_avals)
-        return declared.avals
     made = _any_graph(callee, operand_avals)
     outputs = made.concrete.outputs
     shapes: Any = [y.shape for y in outputs]
@@ -157,10 +151,10 @@ def effect(callee: Callee, operand_avals: Sequence[Any], effect: str | None) -> 
         return effect
 
 
-def _check(callee: Callee, operand_avals: Sequence[Any]) -> None:
+def check(function: Function, operand_avals: Sequence[Any]) -> None:
     """Raises a `ResultError` if a function is known not to return what was declared."""
     try:
-        _any_graph(callee, operand_avals)
+        _any_graph(function, operand_avals)
     except callees.ResultError:
         raise
     except Exception:  # What cannot be traced may still run op by op.
@@ -213,7 +207,8 @@ def compiled(
             is_scope_error = isinstance(error, callees.ScopeError)
             if not (is_scope_error and callees.has_two_ways(callee)):
                 raise
-        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        first_line = str(error).strip().split("\n")[0]
+        reason = f"{type(error).__name__}: {first_line}"
     origin = callee.root.origin
     if not origin.has_warned:
         origin.has_warned = True
@@ -249,7 +244,7 @@ def _compiled(
     with modes.eagerly():
         specs = tuple(map(_spec, operand_avals))
         ir = made.function.experimental_get_compiler_ir(*specs)
-        hlo = ir(stage="hlo_serialized", platform_name=_PLATFORMS[platform])
+        hlo = ir(stage="hlo_serialized", platform_name=_PLATFORMS.get(platform, platform))
         return Compiled(hlo, list(_captured(made.concrete)))
 
 

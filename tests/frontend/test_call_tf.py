@@ -404,6 +404,8 @@ class TestCompiling:
         same(jax.vmap(call_tf(fun))(X), X + 1)
         with warned(1):
             same(jax.jit(call_tf(fun, output_shape_dtype=X))(X), X + 1)
+        declared = call_tf(fun, output_shape_dtype=X[0])
+        same(jax.jit(jax.vmap(declared))(X), X + 1)
 
     def test_an_error_of_the_function_is_not_hidden(self):
         def fun(x):
