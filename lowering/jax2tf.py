@@ -92,8 +92,9 @@ def convert(
         prefix of the arguments with strings such as "(b, 28, _)" or "(b, ...)", instances of
         `PolyShape`, and None where the shape is known.
       polymorphic_constraints: constraints on dimension variables, such as "b >= 4".
-      with_gradient: whether TensorFlow can differentiate the result. If False, an attempt raises
-        a `LookupError`.
+      with_gradient: whether JAX computes the gradients of the result. If False, an attempt to
+        differentiate it raises a `LookupError`; what is made for converters, without XLA, has the
+        gradients of its ops.
       enable_xla: if True, the target is "xla", for a TensorFlow with XLA: the numbers are JAX's. If
         False, it is "portable": natural ops, which converters such as that of TF Lite accept. They
         may treat NaN and the sign of zero as these ops do, and no op checks sizes when the graph

@@ -223,6 +223,11 @@ def source_line(eqn: jex_core.JaxprEqn) -> str:
     return source_info_util.summarize(eqn.source_info)
 
 
+def hide(directory: str) -> None:
+    """Keeps the lines of a directory's files from being taken for the user's."""
+    source_info_util.register_exclusion(directory)
+
+
 def within_scope(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
     """An equation of a jaxpr that `outer` calls, with the scopes around both."""
     if not outer.source_info.name_stack.stack:
@@ -613,6 +618,7 @@ def define_call(
     *,
     run: Callable[..., Sequence[Any]],
     results: Callable[..., Sequence[Any]],
+    effect: Callable[..., str | None],
     differentiate: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
     transpose: Callable[..., Sequence[Any]],
     batch: Callable[..., tuple[Sequence[Any], Sequence[int | None]]],
@@ -620,13 +626,14 @@ def define_call(
 ) -> None:
     """Tells JAX what a primitive of ours does that calls something other than JAX.
 
-    It has several results, and a parameter `effect`: None, "unordered" or "ordered". All functions
-    take the parameters of an equation as keywords.
+    It has several results. All functions take the parameters of an equation as keywords.
 
     Args:
       primitive: the primitive.
       run: its results on concrete arrays.
       results: the abstract values of its results, given those of its operands.
+      effect: whether it does something beside returning these, given the same: None for nothing,
+        "unordered", or "ordered" if such calls have to stay in their order.
       differentiate: its results and their tangents, given operands and tangents. None stands for a
         tangent that is zero.
       transpose: the cotangents of its last operands, in which it is linear, given those of its
@@ -640,7 +647,9 @@ def define_call(
 
     def abstract_eval(*avals, **params):
         found = [core.ShapedArray(x.shape, x.dtype) for x in results(*avals, **params)]
-        return found, _EFFECTS[params["effect"]]
+        if core.standard_vma_rule(primitive.name, *avals):
+            found = [_varying_as(avals[0], x) for x in found]
+        return found, _EFFECTS[effect(*avals, **params)]
 
     def jvp(primals, tangents, **params):
         given = [None if isinstance(t, ad.Zero) else t for t in tangents]
@@ -672,12 +681,12 @@ def define_call(
             ctx.set_tokens_out(ctx.tokens_in)
             return []
         structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_out]
-        effect = params["effect"]
+        kind = effect(*ctx.avals_in, **params)
 
         def call_back(*args):
-            if effect is None:
+            if kind is None:
                 return jax.pure_callback(made, structs, *args)
-            return jax.experimental.io_callback(made, structs, *args, ordered=effect == "ordered")
+            return jax.experimental.io_callback(made, structs, *args, ordered=kind == "ordered")
 
         return mlir.lower_fun(call_back, multiple_results=True)(ctx, *operands)
 
@@ -690,6 +699,12 @@ def define_call(
     batching.primitive_batchers[primitive] = batched
     mlir.register_lowering(primitive, lower, cacheable=False)
     dispatch.prim_requires_devices_during_lowering.add(primitive)
+
+
+def _varying_as(one: Any, other: Any) -> Any:
+    """An abstract value that differs along the axes of `shard_map` along which another does."""
+    replicated = jax.sharding.PartitionSpec(*[None] * other.ndim)
+    return other.update(sharding=one.sharding.update(spec=replicated), manual_axis_type=one.mat)
 
 
 def _call_compiled(ctx: Any, compiled: Compiled, operands: Sequence[Any], name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import lowering
@@ -72,6 +73,21 @@ def assert_same(actual: Any, expected: Any) -> None:
     for a, e in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         assert a.dtype == e.dtype
         np.testing.assert_allclose(a, e, rtol=1e-6)
+
+
+def run_tests_alone(path: pathlib.Path, name: str = "") -> None:
+    """Runs the tests of a file, or those of a name, in a process of their own."""
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", str(path), "-k", name],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    summary = result.stdout.strip().splitlines()[-1]
+    if "skipped" in summary and "passed" not in summary:
+        pytest.skip(summary)
 
 
 def code_blocks(page: pathlib.Path) -> list[str]:

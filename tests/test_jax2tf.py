@@ -1,12 +1,9 @@
 """The drop-in API, `lowering.jax2tf`, and that programs of others get it."""
 
-import importlib
 import subprocess
 import sys
-import threading
 
 import jax
-import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ import tensorflow as tf
 
 import lowering
 from lowering import jax2tf
-from tests.helpers import MODES, ROOT, in_mode, op_counts, op_types
+from tests.helpers import MODES, ROOT, in_mode, op_counts, op_types, run_tests_alone
 
 X = np.float32([[0.5, 1.5], [-2.0, 3.0], [0.25, -1.0]])
 
@@ -221,102 +218,8 @@ def test_split_to_logical_devices(parts):
     np.testing.assert_array_equal(tf.function(fun)(X), X)
 
 
-class TestInstalled:
-    """Programs of others, which import `jax.experimental.jax2tf`."""
-
-    @staticmethod
-    def convert_of_others():
-        return importlib.import_module("jax.experimental.jax2tf").convert
-
-    def test_all_ways_of_importing(self):
-        import jax.experimental.jax2tf as before
-
-        theirs = {name: getattr(before, name) for name in ("convert", "call_tf", "dtype_of_val")}
-        with jax2tf.installed():
-            from jax.experimental import jax2tf as first
-            from jax.experimental.jax2tf import call_tf, convert
-
-            submodule = importlib.import_module("jax.experimental.jax2tf.jax2tf")
-            import jax.experimental.jax2tf as second
-
-            for module in (before, first, second, submodule):
-                assert module.convert is jax2tf.convert
-                assert module.dtype_of_val is jax2tf.dtype_of_val
-            assert convert is jax2tf.convert and call_tf is jax2tf.call_tf
-            assert before.call_tf is jax2tf.call_tf
-        for name, value in theirs.items():
-            assert getattr(before, name) is value
-            assert value is not getattr(jax2tf, name)
-
-    def test_native_serialization_is_what_others_ask_for(self):
-        with jax2tf.installed():
-            converted = self.convert_of_others()(jnp.sin, native_serialization=True)
-        np.testing.assert_allclose(converted(X), np.sin(X), rtol=1e-6)
-
-    def test_nested_and_after_an_error(self):
-        theirs = self.convert_of_others()
-        with pytest.raises(KeyError), jax2tf.installed(), jax2tf.installed():
-            raise KeyError
-        assert self.convert_of_others() is theirs
-        with jax2tf.installed():
-            with jax2tf.installed():
-                pass
-            assert self.convert_of_others() is jax2tf.convert
-        assert self.convert_of_others() is theirs
-
-    def test_for_good(self):
-        theirs = self.convert_of_others()
-        jax2tf.uninstall()
-        jax2tf.install()
-        jax2tf.install()
-        try:
-            assert self.convert_of_others() is jax2tf.convert
-            with jax2tf.installed():
-                pass
-            assert self.convert_of_others() is jax2tf.convert
-        finally:
-            jax2tf.uninstall()
-        assert self.convert_of_others() is theirs
-        jax2tf.uninstall()
-        assert self.convert_of_others() is theirs
-
-    def test_threads(self):
-        theirs = self.convert_of_others()
-        wrong = []
-
-        def work():
-            for _ in range(200):
-                with jax2tf.installed():
-                    if self.convert_of_others() is not jax2tf.convert:
-                        wrong.append("inside")
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not wrong
-        assert self.convert_of_others() is theirs
-
-    def test_a_version_of_jax_without_the_module(self, monkeypatch):
-        for name in [name for name in sys.modules if name.startswith("jax.experimental.jax2tf")]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr(jax.experimental, "jax2tf", raising=False)
-        real = importlib.import_module
-
-        def without(name, *args):
-            if name == "jax.experimental.jax2tf" and name not in sys.modules:
-                raise ModuleNotFoundError(name)
-            return real(name, *args)
-
-        monkeypatch.setattr(importlib, "import_module", without)
-        with jax2tf.installed():
-            from jax.experimental import jax2tf as found
-            from jax.experimental.jax2tf import convert
-
-            assert found.convert is convert is jax2tf.convert
-        assert "jax.experimental.jax2tf" not in sys.modules
-        assert not hasattr(jax.experimental, "jax2tf")
+def test_installed():
+    run_tests_alone(ROOT / "tests" / "installed_jax2tf.py")
 
 
 def test_modules_of_the_package_are_attributes():

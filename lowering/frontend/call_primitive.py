@@ -4,6 +4,7 @@ An equation is linear in its last `linear` operands. That of the function of the
 of its derivative has the tangents, and is transposed to the function that takes cotangents.
 """
 
+import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,11 +33,14 @@ def call(
     Returns:
       The leaves of its results, and their structure.
     """
+    operand_avals = list(map(jax.typeof, operands))
+    declared = function.declared
+    if declared is not None:
+        staging.check(function, operand_avals)
+        return _bind(operands, function, effect=effect, results=declared.avals), declared.tree
     with callees.observed(function) as structures:
         results = _bind(operands, function, effect=effect)
-    if structures:
-        return results, structures[0]
-    return results, staging.structure(function, list(map(jax.typeof, operands)))
+    return results, structures[0] if structures else staging.structure(function, operand_avals)
 
 
 def _bind(
@@ -73,6 +77,10 @@ def _results(*operands: Any, callee: Callee, results: Any, **_: Any) -> Sequence
     if results is None:
         return staging.results(callee, operands)
     return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results]
+
+
+def _effect(*operands: Any, callee: Callee, effect: str | None, **_: Any) -> str | None:
+    return staging.effect(callee, operands, effect)
 
 
 def _differentiate(
@@ -117,9 +125,14 @@ def _transpose(
     linear_avals: Sequence[Any],
     *,
     callee: Callee,
-    transposed: Callee,
+    transposed: Callee | None,
     **_: Any,
 ) -> Sequence[Any]:
+    if transposed is None:
+        raise NotImplementedError(
+            f"JAX cannot transpose a call of {callee}, as it does not know whether it is linear. "
+            "Use jax.vjp, whose result is the transpose of a linear function"
+        )
     return _bind(
         [*operands, *cotangents],
         transposed,
@@ -172,8 +185,11 @@ jax_compat.define_call(
     PRIMITIVE,
     run=_run,
     results=_results,
+    effect=_effect,
     differentiate=_differentiate,
     transpose=_transpose,
     batch=_batch,
     compile=staging.compiled,
 )
+# The line of an equation is the one on which the user calls the function.
+jax_compat.hide(str(pathlib.Path(__file__).parent))

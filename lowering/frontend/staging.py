@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
 
 from lowering import avals
 from lowering.errors import LoweringError
@@ -20,6 +21,12 @@ from lowering.frontend import callees, exchange, inference
 from lowering.frontend.callees import Callee, Function
 from lowering.jax_compat import Compiled
 from lowering.ops import dtypes, modes
+
+# The ops that call functions of the graph, whose own ops count.
+_CALLING = frozenset(("StatefulPartitionedCall", "While", "If", "Case"))
+# Those that read what others have written, and name it.
+_READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp"))
+_WRITING = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStrided")
 
 _PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 
@@ -32,11 +39,23 @@ class Graph:
       function: the function.
       concrete: its graph.
       structure: the structure of what the function of the user returns.
+      stateful: the types of the ops in it that do or depend on something else than they return.
     """
 
     function: Any
     concrete: Any
     structure: Any
+    stateful: frozenset[str]
+
+    @property
+    def writing(self) -> list[str]:
+        """The types of the ops that write to variables."""
+        return sorted(op for op in self.stateful if op.startswith(_WRITING))
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether it may do something beside returning its results."""
+        return not self.stateful <= _READING
 
 
 def _graph(callee: Callee, operand_avals: Sequence[Any], compiled: bool) -> Graph:
@@ -65,7 +84,16 @@ def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -
     if not all(tf.is_tensor(x) and hasattr(x, "numpy") for x in concrete.captured_inputs):
         # Such as the custom gradients of a loaded model that was saved without them refer to.
         raise callees.out_of_scope(callee)
-    return Graph(function, concrete, structures[0])
+    return Graph(function, concrete, structures[0], frozenset(_stateful_ops(concrete.graph)))
+
+
+def _stateful_ops(graph: Any) -> Iterable[str]:
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    for op in {node.op for node in nodes} - _CALLING:
+        found = op_def_registry.get(op)
+        if found is None or found.is_stateful:
+            yield op
 
 
 def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
@@ -78,8 +106,6 @@ def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
 
 def structure(function: Function, operand_avals: Sequence[Any]) -> Any:
     """The structure of what the function of the user returns."""
-    if function.declared is not None:
-        return function.declared.tree
     return _any_graph(function, operand_avals).structure
 
 
@@ -89,10 +115,6 @@ def results(callee: Callee, operand_avals: Sequence[Any]) -> Sequence[Any]:
     Raises:
       ValueError: if TensorFlow does not know the shapes.
     """
-    declared = callee.root.declared
-    if declared is not None and callee is callee.root:
-        _check(callee, operand_avals)
-        return declared.avals
     made = _any_graph(callee, operand_avals)
     outputs = made.concrete.outputs
     shapes: Any = [y.shape for y in outputs]
@@ -111,10 +133,28 @@ def results(callee: Callee, operand_avals: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-def _check(callee: Callee, operand_avals: Sequence[Any]) -> None:
+def effect(callee: Callee, operand_avals: Sequence[Any], effect: str | None) -> str | None:
+    """What a call does beside returning its results, as far as it is known: None for nothing.
+
+    What is known to do nothing can be left out, and is called far faster.
+
+    Args:
+      callee: the function.
+      operand_avals: the shapes and dtypes of its operands.
+      effect: what it may do: None, "unordered" or "ordered".
+    """
+    if effect is None:
+        return None
+    try:
+        return effect if _any_graph(callee, operand_avals).has_effects else None
+    except Exception:  # What cannot be traced may still run op by op.
+        return effect
+
+
+def check(function: Function, operand_avals: Sequence[Any]) -> None:
     """Raises a `ResultError` if a function is known not to return what was declared."""
     try:
-        _any_graph(callee, operand_avals)
+        _any_graph(function, operand_avals)
     except callees.ResultError:
         raise
     except Exception:  # What cannot be traced may still run op by op.
@@ -167,7 +207,8 @@ def compiled(
             is_scope_error = isinstance(error, callees.ScopeError)
             if not (is_scope_error and callees.has_two_ways(callee)):
                 raise
-        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        first_line = str(error).strip().split("\n")[0]
+        reason = f"{type(error).__name__}: {first_line}"
     origin = callee.root.origin
     if not origin.has_warned:
         origin.has_warned = True
@@ -194,17 +235,16 @@ def _compiled(
     """
     (platform,) = platforms
     made = _graph(callee, operand_avals, compiled=True)
-    written = sorted(set(_writing_ops(made.concrete.graph)))
-    if written:
-        raise _WritesVariablesError(", ".join(written))
+    if made.writing:
+        raise _WritesVariablesError(", ".join(made.writing))
     if not result_avals:
-        if not any(op.op_def.is_stateful for op in made.concrete.graph.get_operations()):
+        if not made.has_effects:
             return None
         raise ValueError("it returns nothing, so that XLA would leave it out")
     with modes.eagerly():
         specs = tuple(map(_spec, operand_avals))
         ir = made.function.experimental_get_compiler_ir(*specs)
-        hlo = ir(stage="hlo_serialized", platform_name=_PLATFORMS[platform])
+        hlo = ir(stage="hlo_serialized", platform_name=_PLATFORMS.get(platform, platform))
         return Compiled(hlo, list(_captured(made.concrete)))
 
 
@@ -214,15 +254,6 @@ def _captured(concrete: Any) -> Iterable[np.ndarray]:
     for captured in concrete.captured_inputs:
         value = variables.get(id(captured), captured)
         yield value.numpy()
-
-
-def _writing_ops(graph: Any) -> Iterable[str]:
-    """The types of the ops in a graph and its functions that write to variables."""
-    definition = graph.as_graph_def()
-    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
-    for node in nodes:
-        if node.op.startswith(("Assign", "ResourceScatter", "ResourceApply", "ResourceStrided")):
-            yield node.op
 
 
 def _callback(

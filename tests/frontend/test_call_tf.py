@@ -387,7 +387,7 @@ class TestCompiling:
         declared = call_tf(fun, output_shape_dtype=jax.ShapeDtypeStruct((1,), np.int32))
         with warned(1):
             same(jax.jit(declared)(x), x[1:])
-        with pytest.raises(RuntimeError, match="not compatible with expected shape"):
+        with pytest.raises((RuntimeError, ValueError), match="not compatible with expected"):
             jax.block_until_ready(jax.jit(declared)(np.int32([0, 2])))
 
     def test_branches_of_different_shapes(self):
@@ -404,6 +404,8 @@ class TestCompiling:
         same(jax.vmap(call_tf(fun))(X), X + 1)
         with warned(1):
             same(jax.jit(call_tf(fun, output_shape_dtype=X))(X), X + 1)
+        declared = call_tf(fun, output_shape_dtype=X[0])
+        same(jax.jit(jax.vmap(declared))(X), X + 1)
 
     def test_an_error_of_the_function_is_not_hidden(self):
         def fun(x):
@@ -419,6 +421,36 @@ class TestCompiling:
         for _ in range(3):
             jax.jit(lambda x: fun(x) + fun(x))(X)
         assert len(calls) == 1
+
+
+def test_on_several_devices():
+    devices = jax.devices()
+    if len(devices) < 2:
+        pytest.skip("needs two devices")
+    mesh = jax.make_mesh((2,), ("i",), (jax.sharding.AxisType.Auto,), devices=devices[:2])
+    spec = jax.sharding.PartitionSpec("i")
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    x = np.arange(4, dtype=np.float32)
+
+    def sharded(f):
+        return jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+
+    for transform in (
+        lambda f: jax.jit(f, in_shardings=sharding, out_shardings=sharding),
+        lambda f: jax.jit(sharded(f)),
+        lambda f: jax.grad(summed(sharded(f))),
+        lambda f: lambda x: jax.pmap(f, devices=devices[:2])(x.reshape(2, 2)),
+    ):
+        same(transform(call_tf(fun_tf))(x), transform(fun_jax)(x))
+
+
+def test_a_transpose_that_jax_does_not_know():
+    with pytest.raises(NotImplementedError, match=r"jax\.vjp"):
+        jax.linear_transpose(call_tf(lambda x: x * 2), X)(X)
+    same(
+        jax.linear_transpose(lambda t: jax.jvp(call_tf(fun_tf), (X,), (t,))[1], X)(X),
+        jax.vjp(fun_jax, X)[1](X),
+    )
 
 
 class TestEffects:
@@ -441,6 +473,16 @@ class TestEffects:
         jax.jit(lambda x: program(x, has_side_effects=False))(np.float32(2))
         jax.effects_barrier()
         assert seen == [1]
+
+    def test_what_does_nothing_else_is_no_effect(self):
+        """JAX may leave out such a call, and calls a program without effects far faster."""
+        w = tf.Variable(2.0)
+        for fun in (fun_tf, lambda x: x * w, lambda x: tf.strings.length(tf.strings.as_string(x))):
+            assert not jax.make_jaxpr(call_tf(fun))(X).effects
+            assert not jax.make_jaxpr(call_tf(tf.function(fun)))(X).effects
+        for fun in (lambda x: tf.print(x), lambda x: tf.random.uniform([2]), w.assign_add):
+            assert jax.make_jaxpr(call_tf(fun))(X[0]).effects
+            assert not jax.make_jaxpr(call_tf(fun, has_side_effects=False))(X[0]).effects
 
     def test_a_function_that_returns_nothing(self):
         seen = []
@@ -582,6 +624,11 @@ class TestBadInput:
                 jit(call_tf(tf.sin, output_shape_dtype=declared))(X)
         with pytest.raises(TypeError, match="shape and dtype"):
             call_tf(tf.sin, output_shape_dtype=(3,))
+
+    def test_the_line_of_the_user(self):
+        with pytest.raises(lowering.LoweringError, match=r"call_tf\(.*test_call_tf\.py") as error:
+            convert(lambda x: call_tf(lambda x: tf.reshape(x, [7]), output_shape_dtype=X)(x))(X)
+        assert "call_primitive" not in str(error.value)
 
     def test_a_converted_function_inside_of_a_trace(self):
         """It says what to do; inside of call_tf it is in its place."""
