@@ -150,7 +150,7 @@ def sweep(
         job = Job(catalogue, harnesses, runs, timeout, stop)
         with contextlib.closing((engine or LocalEngine(workers)).run(tasks, job)) as batches:
             for results in batches:
-                rows = [_row(harnesses[result.cell.harness], result) for result in results]
+                rows = [row_of(harnesses[result.cell.harness], result) for result in results]
                 database.record(sweep_id, rows)
                 on_results(rows)
         if not stop.is_set():
@@ -182,7 +182,8 @@ def unused_limitations(
     ]
 
 
-def _row(harness: Harness, result: Result) -> Row:
+def row_of(harness: Harness, result: Result) -> Row:
+    """The result of a cell of a harness as it is recorded."""
     error = float(result.error)
     return Row(
         harness=harness.name,
