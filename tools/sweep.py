@@ -248,8 +248,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--times",
         type=pathlib.Path,
         metavar="FILE",
-        help="results of an earlier sweep, by whose times the parts are balanced; it has to be the "
-        "same for all parts; g3doc/times.json by default",
+        help="results of an earlier sweep, by whose times the parts of --shard are balanced, and "
+        "long cells are run first; the same for all parts; g3doc/times.json by default",
     )
     parser.add_argument(
         "--watch",
@@ -262,8 +262,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error("--workers takes a positive number")
-    if args.times and not args.shard:
-        parser.error("--times balances the parts of --shard")
     if args.database.suffix == ".log":
         parser.error("--database is not to end with .log, as what crashes print is there")
     return args
