@@ -18,7 +18,7 @@ import tensorflow as tf
 from harnesses import cell
 from harnesses.cell import DEVICES, Cell, Result, Verdict
 from harnesses.database import Database, Row, Versions
-from harnesses.engines import Catalogue, Engine, Job
+from harnesses.engines import Catalogue, Engine, Job, Task
 from harnesses.engines.local import LocalEngine
 from harnesses.harness import Harness, all_harnesses
 from harnesses.selection import Selection, matches
@@ -116,7 +116,8 @@ def sweep(
       fresh: whether to start anew instead of continuing an interrupted sweep.
       runs: a directory in which results of graphs are cached; see `RunsInDirectory`.
       shard: runs only this part of the selection.
-      times: what shards are balanced by; the committed table by default.
+      times: by which shards are balanced, and long tasks come first; the committed table by
+        default.
       stop: interrupts the sweep when it is set.
       on_start: called with the number of cells, and the number of those that have been run before.
       on_results: called with new results after they have been recorded.
@@ -128,6 +129,11 @@ def sweep(
     stop = stop or threading.Event()
     harnesses = catalogue()
     selection.cells(harnesses)  # Raises an error before anything is recorded.
+    times = times or Times.committed()
+
+    def expected(task: Task) -> float:
+        return sum(times.of(harnesses[c.harness].primitive, c) for c in task)
+
     with contextlib.closing(Database(path)) as database:
         sources = fingerprint()
         sweep_id, turn = database.begin(
@@ -136,7 +142,7 @@ def sweep(
         selected = selection.cells(harnesses, f"{sources} {turn}")
         database.count(sweep_id, sum(map(len, selected.values())))
         if shard is not None:
-            selected = take(shard, selected, harnesses, times or Times.committed())
+            selected = take(shard, selected, harnesses, times)
         done = {
             Cell(r.harness, r.mode, r.target, r.device, r.variant) for r in database.rows(sweep_id)
         }
@@ -147,10 +153,12 @@ def sweep(
             for cells in left
             for _, task in itertools.groupby(cells, key=lambda c: c.variant)
         ]
-        job = Job(catalogue, harnesses, runs, timeout, stop)
+        # The longest first, so that no worker begins one when the others end.
+        tasks.sort(key=expected, reverse=True)
+        job = Job(catalogue, harnesses, runs, expected, timeout, stop)
         with contextlib.closing((engine or LocalEngine(workers)).run(tasks, job)) as batches:
             for results in batches:
-                rows = [_row(harnesses[result.cell.harness], result) for result in results]
+                rows = [row_of(harnesses[result.cell.harness], result) for result in results]
                 database.record(sweep_id, rows)
                 on_results(rows)
         if not stop.is_set():
@@ -182,7 +190,8 @@ def unused_limitations(
     ]
 
 
-def _row(harness: Harness, result: Result) -> Row:
+def row_of(harness: Harness, result: Result) -> Row:
+    """The result of a cell of a harness as it is recorded."""
     error = float(result.error)
     return Row(
         harness=harness.name,

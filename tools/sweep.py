@@ -17,6 +17,7 @@ import argparse
 import collections
 import contextlib
 import pathlib
+import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -44,6 +45,9 @@ _SHOWN_CELLS = 100
 def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses) -> int:
     """Runs the command line; returns the exit code."""
     args = _parse(argv)
+    if args.watch is not None:
+        # A process that has imported none of the sources, so that it can import them again.
+        return subprocess.call([sys.executable, "-m", "tools.watch", args.watch])
     selection = Selection(
         primitives=args.primitive or ("*",),
         dtypes=args.dtype or ("*",),
@@ -244,16 +248,20 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--times",
         type=pathlib.Path,
         metavar="FILE",
-        help="results of an earlier sweep, by whose times the parts are balanced; it has to be the "
-        "same for all parts; g3doc/times.json by default",
+        help="results of an earlier sweep, by whose times the parts of --shard are balanced, and "
+        "long cells are run first; the same for all parts; g3doc/times.json by default",
+    )
+    parser.add_argument(
+        "--watch",
+        metavar="PRIMITIVE",
+        help="run all plain cells of this primitive whenever a source changes, and record nothing; "
+        "no other option holds",
     )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")
     parser.add_argument("--verbose", action="store_true", help="show every primitive at the end")
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error("--workers takes a positive number")
-    if args.times and not args.shard:
-        parser.error("--times balances the parts of --shard")
     if args.database.suffix == ".log":
         parser.error("--database is not to end with .log, as what crashes print is there")
     return args

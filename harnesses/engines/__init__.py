@@ -26,6 +26,7 @@ class Job:
       catalogue: returns the harnesses by name; a function of a module, as workers import it.
       harnesses: the harnesses by name.
       runs: a directory in which results of graphs are cached; None for none.
+      expected: how many seconds a task is expected to take.
       timeout: seconds after which a task counts as hung.
       stop: ends the run when it is set.
     """
@@ -33,6 +34,7 @@ class Job:
     catalogue: Catalogue
     harnesses: Mapping[str, Harness]
     runs: pathlib.Path | None
+    expected: Callable[[Task], float]
     timeout: float
     stop: threading.Event
 
@@ -41,7 +43,8 @@ class Engine(Protocol):
     """What runs tasks."""
 
     def run(self, tasks: Iterable[Task], job: Job) -> Generator[list[Result]]:
-        """Runs tasks; yields the results of some cells of one harness as they come.
+        """Runs tasks, those that come first before the others.
 
-        When the generator is closed, all workers end.
+        Yields the results of some cells of one harness as they come. When the generator is closed,
+        all workers end.
         """

@@ -14,8 +14,8 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
 
 import harnesses
 from harnesses import cell
@@ -23,8 +23,32 @@ from harnesses.cell import Outcome, Result
 from harnesses.engines import Catalogue, Job, Task, worker
 
 _ROOT = pathlib.Path(harnesses.__file__).parents[1]
-# The largest batch. At the end of a sweep they are smaller, so that all workers end together.
+# A batch gets no further task once it takes this many seconds, or has this many tasks.
+_BATCH_SECONDS = 2.0
 _BATCH = 16
+
+Item = TypeVar("Item")
+
+
+def take_batch(
+    waiting: collections.deque[Item], workers: int, seconds: Callable[[Item], float]
+) -> list[Item]:
+    """Takes the tasks of a worker's next batch from those that wait, at least one.
+
+    At the end of a sweep batches are smaller, so that all workers end together.
+
+    Args:
+      waiting: the tasks that wait, the longest first.
+      workers: how many workers there are.
+      seconds: how long a task is expected to take.
+    """
+    size = min(max(len(waiting) // (2 * workers), 1), _BATCH)
+    batch: list[Item] = []
+    expected = 0.0
+    while waiting and len(batch) < size and expected < _BATCH_SECONDS:
+        batch.append(waiting.popleft())
+        expected += seconds(batch[-1])
+    return batch
 
 
 class _Worker:
@@ -146,9 +170,7 @@ class _Run:
 
     def _send(self, actor: Any) -> None:
         """Gives a worker its next batch."""
-        fair = len(self._waiting) // (2 * self._count)
-        size = min(max(fair, 1), _BATCH)
-        tasks = [self._waiting.popleft() for _ in range(size)]
+        tasks = take_batch(self._waiting, self._count, self._job.expected)
         answers = actor.run.options(num_returns="streaming").remote(tasks)
         batch = _Batch(actor, answers, collections.deque(tasks), time.monotonic())
         self._batches[answers] = batch

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.helpers import ROOT
+from tools import merge_results
 
 
 def start(database: pathlib.Path, *args: str) -> subprocess.Popen:
@@ -138,3 +139,18 @@ def is_alive(process: subprocess.Popen) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_shards_are_merged_to_a_complete_sweep(tmp_path):
+    filters = ("--primitive=bad_slow", "--primitive=bad_fine", "--target=tf", "--mode=eager")
+    files = [tmp_path / "1.sqlite", tmp_path / "2.sqlite"]
+    for number, file in enumerate(files, 1):
+        process = start(file, *filters, "--variants=none", f"--shard={number}/2")
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+    merged = tmp_path / "merged.sqlite"
+    assert merge_results.main([*map(str, files), "--into", str(merged)]) == 0
+    harnesses = [{row["harness"] for row in cells(file)} for file in files]
+    assert not harnesses[0] & harnesses[1]
+    assert all(harnesses)
+    assert {row["harness"] for row in cells(merged)} == harnesses[0] | harnesses[1]

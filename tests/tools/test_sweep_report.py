@@ -39,7 +39,7 @@ def test_a_database_that_cannot_be_used_is_an_error_and_its_neighbours_are_kept(
 
 
 @pytest.mark.parametrize(
-    "argv", [["--shard=3/2"], ["--shard=half"], ["--times=x.sqlite"], ["--database=sweep.log"]]
+    "argv", [["--shard=3/2"], ["--shard=half"], ["--workers=0"], ["--database=sweep.log"]]
 )
 def test_options_that_make_no_sense(argv, capsys):
     with pytest.raises(SystemExit) as error:

@@ -1,0 +1,75 @@
+"""The cells of a primitive are run whenever a source has changed."""
+
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.helpers import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the sources, to change."""
+    for room in ("lowering", "harnesses", "limitations", "results", "tools", "g3doc"):
+        ignored = shutil.ignore_patterns("__pycache__", "node_modules", "demo")
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)
+    return tmp_path
+
+
+@pytest.fixture
+def watched(checkout):
+    """A function that returns the lines that a watch has printed up to one with some text."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tools.sweep", "--watch", "clz"],
+        cwd=checkout,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout), "HOME": str(checkout)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read():
+        for line in process.stdout:
+            lines.put(line.rstrip("\n"))
+
+    threading.Thread(target=read, daemon=True).start()
+
+    def until(text, seconds=120):
+        seen, end = [], time.monotonic() + seconds
+        while not seen or text not in seen[-1]:
+            seen.append(lines.get(timeout=max(end - time.monotonic(), 0.1)))
+        return seen
+
+    yield until
+    process.send_signal(signal.SIGINT)
+    process.kill()
+
+
+def test_watch(checkout, watched):
+    first = watched("cells in")[-1]
+    assert ", 0 limited, 0 unexpected, 0 stale" in first
+    path = next(p for p in (checkout / "lowering/rules").rglob("*.py") if '"clz"' in p.read_text())
+    text = path.read_text()
+
+    path.write_text(f"{text}\nthis is no Python\n")
+    watched("a source has changed", seconds=10)
+    assert any("SyntaxError" in line for line in watched("cells in"))
+
+    broken = "\n\n@rule('clz', replace=True)\ndef broken(ctx, x, **_):\n    return x\n"
+    path.write_text(f"{text}\nfrom lowering.registry import rule\n{broken}")
+    watched("a source has changed", seconds=10)
+    lines = watched("cells in")
+    assert any(line.startswith("unexpected: clz_") for line in lines)
+
+    path.write_text(text)
+    watched("a source has changed", seconds=10)
+    again = watched("cells in")[-1]
+    assert again.split(":")[1] == first.split(":")[1]
