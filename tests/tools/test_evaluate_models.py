@@ -17,6 +17,8 @@ def g3doc(tmp_path, monkeypatch):
     shutil.copytree(regenerate_docs.G3DOC / "templates", tmp_path / "templates")
     monkeypatch.setattr(regenerate_docs, "G3DOC", tmp_path)
     monkeypatch.setattr(regenerate_docs, "MODELS", tmp_path / "models.json")
+    shutil.copy(regenerate_docs.README, tmp_path / "README.md")
+    monkeypatch.setattr(regenerate_docs, "README", tmp_path / "README.md")
     return tmp_path
 
 
@@ -40,6 +42,7 @@ def test_all_converters(g3doc, capsys):
     }
     document = (g3doc / "convert_models_results.md").read_text()
     assert "| vae | batch | YES<br>" in document
+    assert "| xla | 2 of 2 | – |" in (g3doc / "README.md").read_text()
     assert not (g3doc / "journal.jsonl").exists()
 
 
