@@ -3,11 +3,11 @@
     python -m tools.evaluate_models
     python -m tools.evaluate_models --size small --model cnn --converter 'tf*'
 
-Writes g3doc/convert_models_results.json, with the results of each version of JAX, and
-g3doc/convert_models_results.md and the table of the README. Results that a filter leaves out stay as they are. The same command
-continues an interrupted run. What converters print goes to evaluation.log. The exit code is 0 if
-this project's converters take all that JAX can trace, 1 if not, 2 if a filter selects nothing, 130
-after an interrupt.
+Writes g3doc/convert_models_results.json, with the results of each version of JAX,
+g3doc/convert_models_results.md, and the table of the README. Results that a filter leaves out stay
+as they are. The same command continues an interrupted run. What converters print goes to
+evaluation.log. The exit code is 0 if this project's converters take all that JAX can trace, 1 if
+not, 2 if a filter selects nothing, 130 after an interrupt.
 """
 
 import argparse
