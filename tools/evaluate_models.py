@@ -3,11 +3,11 @@
     python -m tools.evaluate_models
     python -m tools.evaluate_models --size small --model cnn --converter 'tf*'
 
-Writes g3doc/convert_models_results.json, with the results of each version of JAX, and
-g3doc/convert_models_results.md. Results that a filter leaves out stay as they are. The same command
-continues an interrupted run. What converters print goes to evaluation.log. The exit code is 0 if
-this project's converters take all that JAX can trace, 1 if not, 2 if a filter selects nothing, 130
-after an interrupt.
+Writes g3doc/convert_models_results.json, with the results of each version of JAX,
+g3doc/convert_models_results.md, and the table of the README. Results that a filter leaves out stay
+as they are. The same command continues an interrupted run. What converters print goes to
+evaluation.log. The exit code is 0 if this project's converters take all that JAX can trace, 1 if
+not, 2 if a filter selects nothing, 130 after an interrupt.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 progress.add(1 if row.ok or row.converter != JAX else 1 + len(cells[row.case]))
         complete = not stop.is_set()
     _write(ran.jax, Evaluated(ran, {}), journal.rows)
-    bad = [row for row in journal.rows if _is_bad(row)]
+    bad = [row for row in journal.rows if is_bad(row)]
     for row in bad:
         shape = ", ".join(row.case.symbolic) or "static"
         print(f"{row.case.model} ({row.case.size}, {shape}), {row.converter}: {row.message}")
@@ -116,7 +116,7 @@ def _count_done(cells: Mapping[Case, Sequence[str]], rows: Sequence[Row]) -> int
     )
 
 
-def _is_bad(row: Row) -> bool:
+def is_bad(row: Row) -> bool:
     """Whether this project's converter fails, not JAX, a runtime, or what it is compared with."""
     if row.ok or row.converter == JAX:
         return False
@@ -131,6 +131,7 @@ def _write(version: str, empty: Evaluated, rows: Sequence[Row]) -> None:
     results.write(regenerate_docs.MODELS, {**evaluated, version: updated})
     documents = regenerate_docs.render(evidence.read(regenerate_docs.EVIDENCE))
     (regenerate_docs.G3DOC / DOCUMENT).write_text(documents[DOCUMENT])
+    regenerate_docs.README.write_text(regenerate_docs.readme())
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

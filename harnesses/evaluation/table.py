@@ -51,6 +51,28 @@ class Tables:
     failures: Sequence[Failure]
 
 
+def summary(evaluated: Mapping[str, Evaluated]) -> str:
+    """A table in Markdown: how many of the shapes that JAX can trace each converter takes.
+
+    It has what was run with the newest version of JAX.
+    """
+    lines = [
+        f"| converter | {' | '.join(f'{size} models' for size in SIZES)} |",
+        f"|---|{'---|' * len(SIZES)}",
+    ]
+    rows = list(evaluated.values())[-1].rows.values() if evaluated else ()
+    for name, converter in CONVERTERS.items():
+        cells = []
+        for size in SIZES:
+            ran = [r for r in rows if (r.converter, r.case.size) == (name, size)]
+            lacking = sum(bool(row.lacks) for row in ran)
+            cell = f"{sum(row.ok for row in ran)} of {len(ran)}" if ran else "–"
+            cells.append(f"{cell}, {lacking} NO (runtime)" if lacking else cell)
+        if any(cell != "–" for cell in cells):
+            lines.append(f"| {converter.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
     """The tables of the results of all versions of JAX."""
     rows = {

@@ -12,7 +12,7 @@ from lowering.arrays import complex_inverse, complex_math
 from lowering.formats import pairs, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, PORTABLE, TF
+from lowering.targets import CONSUMER, PORTABLE, TF, TFLITE
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
@@ -39,6 +39,12 @@ _OPS = {name: name.capitalize() for name in _SAME_NAME}
 register_ops(_OPS)
 register_ops({"is_finite": "IsFinite", "logistic": "Sigmoid"})
 register_ops({"neg": "Neg"}, modular=True, traits=Trait.LINEAR)
+
+
+@rule("square", target=TFLITE, dtypes=dtypes.FLOAT, traits=Trait.ELEMENTWISE)
+def square_tflite(ctx, x):
+    """A product, which TF Lite's converter quantizes; it leaves a square in floats."""
+    return emit("Mul", x, x)
 
 
 @rule("sign", traits=Trait.ELEMENTWISE)

@@ -17,7 +17,7 @@ from harnesses.evaluation.converters.converter import by_name
 from harnesses.evaluation.errors import crop, describe
 from harnesses.evaluation.program import Case, Program, trace
 from harnesses.evaluation.results import JAX, Evaluated, Journal, Row
-from harnesses.evaluation.table import tables
+from harnesses.evaluation.table import summary, tables
 from harnesses.models import symbolic
 
 VERSIONS = Versions("0.10.2", "0.10.2", "2.21.0", "2.3.0", "3.11.7")
@@ -226,3 +226,12 @@ def test_tables():
         "Error: no",
         "UnsupportedError: it lacks Foo",
     ]
+
+
+def test_summary():
+    """It counts what was run with the newest version, and tells what the runtime itself lacks."""
+    table = summary({VERSIONS.jax: Evaluated(VERSIONS, keyed(ROWS))})
+    assert "| TF Lite | 2 of 2 | – |" in table
+    assert "| LiteRT (Chromium) | 0 of 1, 1 NO (runtime) | – |" in table
+    assert "| ONNX | 0 of 1 | – |" in table
+    assert "jax2onnx" not in table

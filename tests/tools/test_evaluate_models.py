@@ -7,6 +7,7 @@ import pytest
 
 from harnesses.evaluation import converters, results
 from harnesses.evaluation.results import JAX, Journal, Row
+from harnesses.selection import matches
 from harnesses.sweep import fingerprint, versions
 from tools import evaluate_models, regenerate_docs
 
@@ -17,6 +18,8 @@ def g3doc(tmp_path, monkeypatch):
     shutil.copytree(regenerate_docs.G3DOC / "templates", tmp_path / "templates")
     monkeypatch.setattr(regenerate_docs, "G3DOC", tmp_path)
     monkeypatch.setattr(regenerate_docs, "MODELS", tmp_path / "models.json")
+    shutil.copy(regenerate_docs.README, tmp_path / "README.md")
+    monkeypatch.setattr(regenerate_docs, "README", tmp_path / "README.md")
     return tmp_path
 
 
@@ -25,14 +28,20 @@ def evaluate(g3doc, *argv):
     return evaluate_models.main(["--journal", journal, "--size", "small", *argv])
 
 
-def test_all_converters(g3doc, capsys):
-    assert evaluate(g3doc, "--model", "vae") == 0, capsys.readouterr().out
+# Those of this project are run by `tests/harnesses/test_small_models.py`, too.
+SOME = ("xla", "tflite*", "native_tflite", "hlo*", "jax2onnx")
+
+
+def test_converters(g3doc, capsys):
+    """Those of this project work; those that it is compared with need not."""
+    assert evaluate(g3doc, "--model", "vae", "--converter", *SOME) == 0, capsys.readouterr().out
     ((version, evaluated),) = results.read(g3doc / "models.json").items()
     assert version == versions().jax
-    runnable = [name for name, c in converters.CONVERTERS.items() if not c.missing()]
+    runnable = [
+        name for name, c in converters.CONVERTERS.items() if matches(name, SOME) and not c.missing()
+    ]
     assert {name for _, name in evaluated.rows} == {JAX, *runnable}
-    for (_, name), row in evaluated.rows.items():
-        assert row.ok or converters.CONVERTERS[name].compared, row
+    assert not [row for row in evaluated.rows.values() if evaluate_models.is_bad(row)]
     assert evaluated.rows.keys() >= {
         (evaluate_models.Case("small", "vae", dims), name)
         for dims in ((), ("batch",))
@@ -40,6 +49,7 @@ def test_all_converters(g3doc, capsys):
     }
     document = (g3doc / "convert_models_results.md").read_text()
     assert "| vae | batch | YES<br>" in document
+    assert "| xla | 2 of 2 | – |" in (g3doc / "README.md").read_text()
     assert not (g3doc / "journal.jsonl").exists()
 
 

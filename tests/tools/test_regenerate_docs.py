@@ -48,6 +48,9 @@ def g3doc(tmp_path, monkeypatch) -> pathlib.Path:
     """A directory of templates without documents and evidence."""
     shutil.copytree(regenerate_docs.G3DOC / "templates", tmp_path / "templates")
     monkeypatch.setattr(regenerate_docs, "G3DOC", tmp_path)
+    monkeypatch.setattr(regenerate_docs, "README", tmp_path / "README.md")
+    begin, end = regenerate_docs._MARKS
+    (tmp_path / "README.md").write_text(f"Before.\n\n{begin}\nold\n{end}\n\nAfter.\n")
     monkeypatch.setattr(regenerate_docs, "EVIDENCE", tmp_path / "evidence.json")
     monkeypatch.setattr(regenerate_docs, "OF_CONSUMERS", tmp_path / "consumers.json")
     return tmp_path

@@ -61,23 +61,24 @@ def _element(vector, i):
 @substitute("TensorScatterUpdate")
 def _tensor_scatter_update(tensor, index, updates, **_):
     """A choice between each element and its update, whose number is scattered to its place."""
-    depth, count = index.shape[-1], index.shape[:-1].num_elements()
-    if count is None or None in tensor.shape[:depth]:
-        return tf.raw_ops.TensorScatterUpdate(tensor=tensor, indices=index, updates=updates)
-    rest = tensor.shape.rank - depth
-    numbers = constant(np.arange(1, count + 1).reshape(index.shape[:-1]), tf.int32)
-    sizes = constant(tensor.shape.as_list()[:depth], index.dtype)
-    number = emit("ScatterNd", index, numbers, sizes)
+    depth, rest = index.shape[-1], tensor.shape.rank - index.shape[-1]
+    places, sizes = _dims(index)[:-1], _dims(tensor)[:depth]
+    count = functools.reduce(_product, places, 1)
     zero, one = constant(0, tf.int32), constant(1, tf.int32)
+    if isinstance(count, int):
+        numbers = constant(np.arange(1, count + 1).reshape(places), tf.int32)
+        last = constant(count - 1, tf.int32)
+    else:
+        numbers = emit("Range", one, emit("AddV2", count, one), one)
+        numbers = emit("Reshape", numbers, _packed(places))
+        last = emit("Sub", count, one)
+    number = emit("ScatterNd", index, numbers, cast(_packed(sizes), index.dtype))
     rows = updates
-    if index.shape.rank > 2:
+    if index.shape.rank != 2:
         rows = emit("Reshape", updates, _packed([count, *_dims(updates)[index.shape.rank - 1 :]]))
     # Kernels that add the numbers of elements with several updates may exceed the last one.
-    last = constant(count - 1, tf.int32)
     place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)
-    is_updated = emit("Greater", number, zero)
-    ones = [1] * rest
-    is_updated = emit("Reshape", is_updated, integers([*tensor.shape.as_list()[:depth], *ones]))
+    is_updated = emit("Reshape", emit("Greater", number, zero), _packed([*sizes, *[1] * rest]))
     return emit("SelectV2", is_updated, emit("GatherV2", rows, place, zero), tensor)
 
 
