@@ -2,7 +2,8 @@
 
 import contextlib
 import contextvars
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -86,3 +87,18 @@ def is_at_least(dim: Any, limit: int) -> bool:
         return bool(dim >= limit)
     except jax.errors.InconclusiveDimensionOperation:
         return False
+
+
+_OF_INTEGERS: Mapping[str, Callable[..., int]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+}
+
+
+def known_size(dim: Any, sizes: Mapping[str, int]) -> int:
+    """The size of a dimension for given sizes of the dimension variables, by name."""
+    return int(jax_compat.evaluate_dim(dim, sizes, _OF_INTEGERS))

@@ -294,14 +294,7 @@ def _replaced() -> list[tuple[dict[str, Any], str, Any]]:
     ]
 
 
-_OFFERED = (
-    "DisabledSafetyCheck",
-    "PolyShape",
-    "call_tf",
-    "convert",
-    "dtype_of_val",
-    "eval_polymorphic_shape",
-    "split_to_logical_devices",
-)
+# What JAX's module has, too.
+_OFFERED = [name for name in __all__ if name not in ("install", "installed", "uninstall")]
 
 _REPLACEMENT = Replacement(_replaced)

@@ -1,23 +1,13 @@
 """The inputs that an export is verified with: those of the caller, or random numbers."""
 
 import itertools
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from lowering import jax_compat
-
-_OPERATIONS: Mapping[str, Callable[..., int]] = {
-    "add": operator.add,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": max,
-    "min": min,
-}
+from lowering import avals, jax_compat
 
 # The first size that is tried for a dimension variable, the last, and how many combinations.
 _FIRST, _LAST, _TRIES = 3, 64, 10_000
@@ -59,7 +49,7 @@ def of(
     return [
         np.asarray(leaf).astype(dtype)
         if not isinstance(leaf, jax.ShapeDtypeStruct)
-        else _random(i, [_evaluated(d, sizes) for d in shape], dtype)
+        else _random(i, [avals.known_size(d, sizes) for d in shape], dtype)
         for i, (leaf, shape, dtype) in enumerate(zip(leaves, shapes, dtypes, strict=True))
     ]
 
@@ -94,12 +84,13 @@ def _sizes(leaves: Sequence[Any], shapes: Sequence[Shape], scope: Any) -> dict[s
 
     def are_permitted(sizes: Mapping[str, int]) -> bool:
         return (
-            all(_evaluated(d, sizes) == size for d, size in equations)
-            and all(_evaluated(d, sizes) >= 0 for d in symbolic)
+            all(avals.known_size(d, sizes) == size for d, size in equations)
+            and all(avals.known_size(d, sizes) >= 0 for d in symbolic)
             and all(
                 difference == 0 if is_equality else difference >= 0
                 for is_equality, difference in (
-                    (is_equality, _evaluated(dim, sizes)) for _, is_equality, dim in constraints
+                    (is_equality, avals.known_size(dim, sizes))
+                    for _, is_equality, dim in constraints
                 )
             )
         )
@@ -124,9 +115,3 @@ def _candidates(names: Sequence[str]) -> Iterator[dict[str, int]]:
     all_sizes = itertools.product(range(1, _LAST), repeat=len(names))
     for sizes in itertools.islice(all_sizes, _TRIES):
         yield dict(zip(names, sizes, strict=True))
-
-
-def _evaluated(dim: Any, sizes: Mapping[str, int]) -> int:
-    if isinstance(dim, int):
-        return dim
-    return int(jax_compat.evaluate_dim(dim, sizes, _OPERATIONS))

@@ -7,25 +7,16 @@ polynomial of degree two, so that further values agree, that is the dimension.
 
 import itertools
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
-from lowering import jax_compat
+from lowering import avals, jax_compat
 
 Shapes: TypeAlias = Sequence[Sequence[Any]]
 
-_OPERATIONS: dict[str, Callable[..., int]] = {
-    "add": operator.add,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": max,
-    "min": min,
-}
 # The values of variables that polynomials are made for. They divide evenly by most numbers that
 # programs divide by, so that what a function asks of its sizes is true of them.
 _FIRST, _STEP = 24, 12
@@ -108,7 +99,7 @@ def _monomials(values: Sequence[Any]) -> list[Any]:
 
 def _known(aval: Any, variables: Mapping[str, int]) -> jax.ShapeDtypeStruct:
     """An abstract value in which variables have values."""
-    shape = [jax_compat.evaluate_dim(dim, variables, _OPERATIONS) for dim in aval.shape]
+    shape = [avals.known_size(dim, variables) for dim in aval.shape]
     return jax.ShapeDtypeStruct(tuple(shape), aval.dtype)
 
 
@@ -116,7 +107,7 @@ def _fulfils_constraints(scope: Any, variables: Mapping[str, int]) -> bool:
     """Whether values of the variables are as the constraints of their scope say."""
     for _, is_equality, difference in jax_compat.dim_constraints(scope):
         if jax_compat.dim_variables(difference) <= variables.keys():
-            value = jax_compat.evaluate_dim(difference, variables, _OPERATIONS)
+            value = avals.known_size(difference, variables)
             if value < 0 or (is_equality and value):
                 return False
     return True
