@@ -594,7 +594,8 @@ class Compiled:
 class _CallEffect(effects.Effect):
     """That a call may do something beside returning its results."""
 
-    __str__ = lambda _: "Call"  # noqa: E731
+    def __str__(self) -> str:
+        return "Call"
 
 
 for _types in (

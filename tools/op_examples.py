@@ -106,6 +106,12 @@ class Example:
         """The operands that are not known when the graph is made."""
         return [x for x, known in zip(self.operands, self.is_known, strict=True) if not known]
 
+    @property
+    def has_large_integers(self) -> bool:
+        """Whether float32 does not hold all integers of its operands and results."""
+        arrays = [x for x in (*self.operands, *self.results()) if x.dtype.kind in "iu"]
+        return any(np.max(np.abs(x.astype(np.float64)), initial=0) > 1 << 24 for x in arrays)
+
     def apply(self, *given: Any) -> list[tf.Tensor]:
         """The results of the op on tensors in place of its inputs."""
         rest = iter(given)
@@ -276,6 +282,7 @@ def _of_movement() -> list[list[Example]]:
             [_example(op, with_infinity, place, update)]
             for op in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
         ),
+        *([_example("TensorScatterUpdate", *_repeated(d))] for d in dtypes),
         *(
             [_example("GatherV2", rows.astype(d), columns, np.int32(1), known=(2,), batch_dims=1)]
             for d in dtypes
@@ -293,6 +300,12 @@ def _of_movement() -> list[list[Example]]:
             for d in dtypes
         ),
     ]
+
+
+def _repeated(dtype: Any) -> list[np.ndarray]:
+    """An array, places of which one is there twice, and updates."""
+    updates = np.array([1, 0, 1, 0], dtype)
+    return [np.arange(5).astype(dtype), np.array([[1], [3], [4], [1]], np.int32), updates]
 
 
 def _are_parameters(op: str, count: int) -> list[bool]:

@@ -5,7 +5,8 @@
 
 Harnesses are run on the target `portable`, and each op that they need is kept with its operands,
 for each dtype. A program of that op alone is then converted and run for each consumer; the op is
-accepted if the results are those of TensorFlow. The tables are written to
+accepted if the results are those of TensorFlow: for TF.js in Node and, where integers are no larger
+than it holds, by webgl in Chromium, which has to be installed. The tables are written to
 `lowering/targets/tables/`. With --check nothing is written: the differences from the tables are
 printed, and the exit code is 1 if there are any.
 """
@@ -13,6 +14,7 @@ printed, and the exit code is 1 if there are any.
 import argparse
 import collections
 import concurrent.futures
+import functools
 import importlib.metadata
 import json
 import logging
@@ -27,9 +29,10 @@ import pebble
 import tensorflow as tf
 import tqdm
 
+from harnesses.browser import Browser
 from harnesses.harness import all_harnesses
 from lowering.export import runtimes
-from lowering.export.entry import flat_entry
+from lowering.export.entry import Entry, flat_entry
 from lowering.export.tfjs import node
 from lowering.targets import tables
 from tools.op_examples import Example, examples
@@ -64,7 +67,10 @@ def is_accepted(consumer: str, example: Example) -> bool | None:
     """
     expected = example.results()
     try:
-        results = runtimes.run(consumer, flat_entry(example.apply, example.inputs))
+        entry = flat_entry(example.apply, example.inputs)
+        results = runtimes.run(consumer, entry)
+        if consumer == "tfjs" and not example.has_large_integers:
+            results = {**results, "webgl": _by_webgl(entry)}
     except Exception as error:
         logging.getLogger(__name__).debug("%s: %s", example.op, error)
         return None
@@ -73,6 +79,17 @@ def is_accepted(consumer: str, example: Example) -> bool | None:
         for found in results.values()
         for e, a in zip(expected, found, strict=True)
     )
+
+
+def _by_webgl(entry: Entry) -> list[np.ndarray]:
+    """The results of TF.js in a browser, whose integers are exact to 24 bits."""
+    outputs = _browser().run_entry("tfjs-webgl", entry).outputs
+    return [outputs[name] for name in entry.outputs]
+
+
+@functools.cache
+def _browser() -> Browser:
+    return Browser()
 
 
 def _are_close(expected: np.ndarray, actual: np.ndarray, atol: float) -> bool:

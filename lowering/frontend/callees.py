@@ -168,13 +168,13 @@ def observed(function: Function) -> Iterator[list[Any]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tangent:
-    """The tangents of results, given all operands and the tangents of some.
+class _Derivative:
+    """A derivative of a function by some operands.
 
     Attributes:
       of: the function that is differentiated.
-      active: the positions of the operands whose tangents are given.
-      results: the positions of the results whose tangents are returned.
+      active: the positions of the operands.
+      results: the positions of the results that are differentiated.
     """
 
     of: Callee
@@ -187,6 +187,14 @@ class Tangent:
     @property
     def root(self) -> Function:
         return self.of.root
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tangent(_Derivative):
+    """The tangents of results, given all operands and the tangents of some.
+
+    `active` are the operands whose tangents are given, `results` those whose tangents are returned.
+    """
 
     @property
     def arity(self) -> int:
@@ -238,26 +246,12 @@ class Tangent:
         return pushed
 
 
-@dataclasses.dataclass(frozen=True)
-class Cotangent:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Cotangent(_Derivative):
     """The cotangents of some operands, given all operands and the cotangents of results.
 
-    Attributes:
-      of: the function that is differentiated.
-      active: the positions of the operands whose cotangents are returned.
-      results: the positions of the results whose cotangents are given.
+    `active` are the operands whose cotangents are returned, `results` those whose are given.
     """
-
-    of: Callee
-    active: tuple[int, ...]
-    results: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__.lower()}({self.of})"
-
-    @property
-    def root(self) -> Function:
-        return self.of.root
 
     @property
     def arity(self) -> int:

@@ -25,7 +25,8 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     # Floats are cast right after each op; before integers may be any ops on broadcasts, too.
     is_broadcast = dtype.is_integer or (source is not None and source.type == "BroadcastTo")
     if x.dtype != dtype and is_broadcast and not _can_move(dtype, "BroadcastTo"):
-        # A broadcast moves behind all ops that are on nothing else.
+        # The converter moves a broadcast behind an op whose operands are all broadcast. A selection
+        # by a condition that is not stays.
         x = emit("SelectV2", emit("GreaterEqual", x, x), x, x)
     return cast(x, dtype)
 

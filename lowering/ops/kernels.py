@@ -16,15 +16,10 @@ from tensorflow.python.framework import op_callbacks
 
 from lowering.errors import UnsupportedError
 from lowering.ops import dtypes
-from lowering.targets import Target, tables
+from lowering.targets import TF, Target, tables
 
-# What the consumer of the ops that are made now takes; None for TensorFlow.
-_TABLE: contextvars.ContextVar[Mapping[str, frozenset[str]] | None] = contextvars.ContextVar(
-    "table", default=None
-)
-
-# The consumer of the ops that are made now.
-_CONSUMER: contextvars.ContextVar[Target | None] = contextvars.ContextVar("consumer", default=None)
+# The target of the ops that are made now; without one they are of TensorFlow.
+_TARGET: contextvars.ContextVar[Target] = contextvars.ContextVar("target", default=TF)
 
 # The name of GatherV2 in the tables where it has batches, as runtimes have other code for that.
 BATCHED_GATHER = "GatherV2 of batches"
@@ -63,13 +58,12 @@ def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
 @contextlib.contextmanager
 def lowering_for(target: Target) -> Iterator[None]:
     """A context in which ops are made for a target."""
-    token, of_consumer = _TABLE.set(tables.table(target.name) or None), _CONSUMER.set(target)
+    token = _TARGET.set(target)
     try:
         with dtypes.holding(target.holds):
             yield
     finally:
-        _TABLE.reset(token)
-        _CONSUMER.reset(of_consumer)
+        _TARGET.reset(token)
 
 
 @contextlib.contextmanager
@@ -133,12 +127,17 @@ def refusal(target: Target, op: str, dtype: str) -> str:
 
 def are_of_tensorflow() -> bool:
     """Whether TensorFlow's own kernels run the ops that are made now."""
-    return _TABLE.get() is None
+    return not _table()
+
+
+def _table() -> tables.Table:
+    """What the consumer of the ops that are made now takes; TensorFlow has no table."""
+    return tables.table(_TARGET.get().name)
 
 
 def are_for(target: Target) -> bool:
     """Whether the ops that are made now are for a target."""
-    return _CONSUMER.get() is target
+    return _TARGET.get() is target
 
 
 def listed(op: str, attrs: Mapping[str, Any]) -> str:
@@ -153,8 +152,8 @@ def supports(
 
     `attrs` are other attributes, which matter to some consumers.
     """
-    table = _TABLE.get()
-    if table is not None:
+    table = _table()
+    if table:
         op = listed(op, attrs or {})
         return dtype.name in table.get(op, ()) if attr else op in table
     return _tensorflow_supports(op, dtype, attr)
@@ -162,8 +161,8 @@ def supports(
 
 def casts(source: tf.DType, to: tf.DType) -> bool:
     """Whether a consumer converts between two dtypes; TensorFlow does."""
-    table = _TABLE.get()
-    return table is None or f"{source.name}->{to.name}" in table.get("Cast", ())
+    table = _table()
+    return not table or f"{source.name}->{to.name}" in table.get("Cast", ())
 
 
 @functools.cache

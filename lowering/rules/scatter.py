@@ -18,11 +18,11 @@ from tensorflow.compiler.xla import xla_data_pb2
 from lowering import avals
 from lowering.arrays import computations
 from lowering.formats import pairs, words
-from lowering.ops import cast, constant, move
+from lowering.ops import cast, constant, dtypes, kernels, move
 from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, TFLITE
+from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement, rows
 
 # The most dimensions that TensorFlow's kernels index.
@@ -203,10 +203,11 @@ def _scatter(
 def _of_consumer(ctx, combine, strategy, is_distinct):
     """The update computation and strategy for a consumer, which may lack the op of a strategy.
 
-    TF Lite adds the updates of an element, where the last one is to remain. No consumer has the op
-    of products and extrema in all forms.
+    Without an op that replaces, what takes its place needs one update for each element, where the
+    last of several is to remain. No consumer has the op of products and extrema in all forms.
     """
-    adds_repeated = ctx.target == TFLITE and not is_distinct
+    has_op = kernels.supports("TensorScatterUpdate", dtypes.to_tf(ctx.out_aval.dtype))
+    adds_repeated = not has_op and not is_distinct
     is_lacking = strategy in (rows.minimum, rows.maximum, rows.multiply)
     if is_lacking or (strategy is rows.replace and adds_repeated):
         return combine or _last, rows.combine_one_by_one

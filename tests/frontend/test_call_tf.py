@@ -217,8 +217,7 @@ class TestValues:
 
     def test_arrays_of_several_devices(self):
         devices = jax.devices()[:2]
-        if len(devices) < 2:
-            pytest.skip("needs two devices")
+        assert len(devices) == 2
         mesh = jax.sharding.Mesh(np.array(devices), "i")
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
         x = jax.device_put(np.arange(4, dtype=np.float32), sharding)
@@ -424,10 +423,8 @@ class TestCompiling:
 
 
 def test_on_several_devices():
-    devices = jax.devices()
-    if len(devices) < 2:
-        pytest.skip("needs two devices")
-    mesh = jax.make_mesh((2,), ("i",), (jax.sharding.AxisType.Auto,), devices=devices[:2])
+    devices = jax.devices()[:2]
+    mesh = jax.make_mesh((2,), ("i",), (jax.sharding.AxisType.Auto,), devices=devices)
     spec = jax.sharding.PartitionSpec("i")
     sharding = jax.sharding.NamedSharding(mesh, spec)
     x = np.arange(4, dtype=np.float32)

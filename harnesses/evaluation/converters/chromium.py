@@ -3,10 +3,11 @@
 import contextlib
 import functools
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from harnesses.browser import Browser
 from harnesses.evaluation.converters.converter import Run, by_name
+from harnesses.evaluation.program import Program
 
 
 @functools.cache
@@ -19,8 +20,14 @@ def missing() -> str:
     return ""
 
 
-@contextlib.contextmanager
-def run_in_chromium(runtime: str, model: pathlib.Path) -> Iterator[Run]:
-    """A context with a browser that runs a model by one of `harnesses.browser.RUNTIMES`."""
-    with Browser() as browser:
-        yield by_name(lambda inputs: browser.run(runtime, model, inputs).outputs)
+def loads(
+    runtime: str, name: str
+) -> Callable[[Program, pathlib.Path], contextlib.AbstractContextManager[Run]]:
+    """What loads the model of a name in a browser, for one of `harnesses.browser.RUNTIMES`."""
+
+    @contextlib.contextmanager
+    def load(_: Program, folder: pathlib.Path) -> Iterator[Run]:
+        with Browser() as browser:
+            yield by_name(lambda inputs: browser.run(runtime, folder / name, inputs).outputs)
+
+    return load

@@ -1,22 +1,13 @@
 """ONNX in Chromium."""
 
-import contextlib
-import pathlib
-
 from harnesses.evaluation.converters import onnx
-from harnesses.evaluation.converters.chromium import missing, run_in_chromium
-from harnesses.evaluation.converters.converter import Converter, Run
-from harnesses.evaluation.program import Program
-
-
-def _load(_: Program, folder: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
-    return run_in_chromium("onnxruntime", folder / onnx.FILE)
-
+from harnesses.evaluation.converters.chromium import loads, missing
+from harnesses.evaluation.converters.converter import Converter
 
 CONVERTER = Converter(
     "ONNX (Chromium)",
     "The files of ONNX; onnxruntime-web runs them in Chromium without a window, by wasm.",
-    _load,
+    loads("onnxruntime", onnx.FILE),
     write=onnx.write,
     missing=missing,
 )

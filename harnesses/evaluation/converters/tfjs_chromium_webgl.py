@@ -1,18 +1,11 @@
 """TF.js in Chromium, by WebGL."""
 
-import contextlib
-import pathlib
-
 import jax
 
 from harnesses.evaluation.converters import tfjs
-from harnesses.evaluation.converters.chromium import missing, run_in_chromium
-from harnesses.evaluation.converters.converter import Converter, Run
+from harnesses.evaluation.converters.chromium import loads, missing
+from harnesses.evaluation.converters.converter import Converter
 from harnesses.evaluation.program import Program
-
-
-def _load(_: Program, folder: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
-    return run_in_chromium("tfjs-webgl", folder / tfjs.FOLDER)
 
 
 def _lacks(program: Program, message: str) -> str:
@@ -26,7 +19,7 @@ def _lacks(program: Program, message: str) -> str:
 CONVERTER = Converter(
     "TF.js (Chromium, webgl)",
     "The same files; TF.js runs them in Chromium without a window, by WebGL.",
-    _load,
+    loads("tfjs-webgl", tfjs.FOLDER),
     write=tfjs.write,
     missing=missing,
     lacks=_lacks,

@@ -2,7 +2,7 @@
 
 import contextlib
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from harnesses.evaluation.converters import tfjs
 from harnesses.evaluation.converters.converter import Converter, Run, by_name
@@ -19,21 +19,23 @@ def missing() -> str:
     return ""
 
 
-@contextlib.contextmanager
-def run_in_node(folder: pathlib.Path, backend: str) -> Iterator[Run]:
-    """A context with a process of Node that runs a model by a backend."""
-    with node.Node() as process:
-        yield by_name(lambda inputs: process.run(folder / tfjs.FOLDER, inputs, backend=backend))
+def loads(
+    backend: str,
+) -> Callable[[Program, pathlib.Path], contextlib.AbstractContextManager[Run]]:
+    """What loads a model in a process of Node, for a backend."""
 
+    @contextlib.contextmanager
+    def load(_: Program, folder: pathlib.Path) -> Iterator[Run]:
+        with node.Node() as process:
+            yield by_name(lambda inputs: process.run(folder / tfjs.FOLDER, inputs, backend=backend))
 
-def _load(_: Program, folder: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
-    return run_in_node(folder, "cpu")
+    return load
 
 
 CONVERTER = Converter(
     "TF.js (Node)",
     "`export.to_tfjs`; TF.js runs it in Node, in JavaScript.",
-    _load,
+    loads("cpu"),
     write=tfjs.write,
     missing=missing,
 )

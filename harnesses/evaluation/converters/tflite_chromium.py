@@ -1,20 +1,14 @@
 """TF Lite in Chromium."""
 
-import contextlib
-import pathlib
 import re
 
 from harnesses.evaluation.converters import tflite
-from harnesses.evaluation.converters.chromium import missing, run_in_chromium
-from harnesses.evaluation.converters.converter import Converter, Run
+from harnesses.evaluation.converters.chromium import loads, missing
+from harnesses.evaluation.converters.converter import Converter
 from harnesses.evaluation.program import Program
 
 _DTYPE = re.compile(r"Element type (\w+) is not supported")
 _UNKNOWN_SIZE = re.compile(r"does not match expected ranked tensor type \w+\[[^]]*-1")
-
-
-def _load(_: Program, folder: pathlib.Path) -> contextlib.AbstractContextManager[Run]:
-    return run_in_chromium("litert", folder / tflite.FILE)
 
 
 def _lacks(_: Program, message: str) -> str:
@@ -28,7 +22,7 @@ def _lacks(_: Program, message: str) -> str:
 CONVERTER = Converter(
     "LiteRT (Chromium)",
     "The files of TF Lite; `@litertjs/core` runs them in Chromium without a window, by wasm.",
-    _load,
+    loads("litert", tflite.FILE),
     write=tflite.write,
     missing=missing,
     lacks=_lacks,
