@@ -1,7 +1,7 @@
 """Frozen graphs: variables are constants, and the names of nodes are unique in all functions."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -64,3 +64,37 @@ def _make_names_unique(function: Any) -> None:
         function.ret[key] = new(reference)
     for key, reference in list(function.control_ret.items()):
         function.control_ret[key] = new(reference)
+
+
+def unshare_functions(graph_def: Any) -> None:
+    """Gives each node that calls functions, such as a loop, functions of its own.
+
+    tf2onnx changes the functions of a loop when it converts it, and another loop with the same ones
+    would find them changed.
+    """
+    library = graph_def.library.function
+    functions = {function.signature.name: function for function in library}
+    called = set()
+
+    def unshare(nodes: Any) -> None:
+        for node in nodes:
+            for reference in _references(node):
+                function = functions[reference.name]
+                if reference.name in called:
+                    function = library.add()
+                    function.CopyFrom(functions[reference.name])
+                    reference.name = f"{reference.name}__copy_{len(library)}"
+                    function.signature.name = reference.name
+                    _make_names_unique(function)
+                called.add(reference.name)
+                unshare(function.node_def)
+
+    unshare(graph_def.node)
+
+
+def _references(node: Any) -> Iterator[Any]:
+    """The functions that a node calls, by name."""
+    for value in node.attr.values():
+        if value.HasField("func"):
+            yield value.func
+        yield from value.list.func

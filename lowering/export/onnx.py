@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow as tf
 
 from lowering.export import signatures
 from lowering.export.entry import Entry, entry
-from lowering.export.frozen import frozen
+from lowering.export.frozen import frozen, unshare_functions
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.verification import refusals
@@ -111,7 +112,7 @@ def _check_opset(opset: int) -> None:
 
 def converted(concrete: Any, opset: int) -> bytes:
     """The model of a concrete function."""
-    tf2onnx = import_package("tf2onnx", "onnx")
+    import_package("tf2onnx", "onnx")
     graph = frozen(concrete)
     names = {x.name: name for name, x in (*graph.inputs.items(), *graph.outputs.items())}
     both = set(graph.inputs) & set(graph.outputs)
@@ -125,17 +126,50 @@ def converted(concrete: Any, opset: int) -> bytes:
         # tf2onnx takes no graph without inputs.
         graph.graph_def.node.add(name=_UNUSED, op="Placeholder").attr["dtype"].type = _FLOAT
     with refusals("tf2onnx", "convert the graph"):
-        proto, _ = tf2onnx.convert.from_graph_def(
+        proto = _by_tf2onnx(
             graph.graph_def,
             input_names=inputs or [f"{_UNUSED}:0"],
             output_names=[x.name for x in graph.outputs.values()],
             opset=opset,
             tensors_to_rename=names,
-            custom_op_handlers={op: (handler, []) for op, handler in _HANDLERS.items()},
         )
     if not inputs:
         del proto.graph.input[:]
     return proto.SerializeToString()
+
+
+def _by_tf2onnx(
+    graph_def: Any, input_names: Sequence[str], output_names: Sequence[str], **options: Any
+) -> Any:
+    """The model of a frozen graph: the steps of `tf2onnx.convert.from_graph_def`.
+
+    That function copies the whole graph before each of its passes, in case that one fails, which is
+    half of its time. Here the graph is made again, and copied, if one does.
+    """
+    from tf2onnx import optimizer, tf_loader, tfonnx
+
+    with tf.Graph().as_default():
+        optimized = tf_loader.tf_optimize(input_names, output_names, graph_def)
+    unshare_functions(optimized)
+
+    def model(catch_errors):
+        with tf.Graph().as_default() as tf_graph:
+            tf.import_graph_def(optimized, name="")
+            graph = tfonnx.process_tf_graph(
+                tf_graph,
+                continue_on_error=True,
+                input_names=input_names,
+                output_names=output_names,
+                custom_op_handlers={op: (handler, []) for op, handler in _HANDLERS.items()},
+                **options,
+            )
+            passed = optimizer.optimize_graph(graph, catch_errors=catch_errors)
+            return passed.make_model("converted by lowering")
+
+    try:
+        return model(catch_errors=False)
+    except Exception:
+        return model(catch_errors=True)
 
 
 def _as_mod(ctx: Any, node: Any, name: str, args: Any) -> None:

@@ -99,24 +99,52 @@ def _high_and_low(x, multiplier):
     return lax.mulhi(x, multiplier), x * multiplier
 
 
+def _philox2x32_round(key, x0, x1):
+    high, low = _high_and_low(x0, 0xD256D193)
+    return key + np.uint32(0x9E3779B9), high ^ x1 ^ key, low
+
+
+def _philox4x32_round(key0, key1, x0, x1, x2, x3):
+    high0, low0 = _high_and_low(x0, 0xD2511F53)
+    high2, low2 = _high_and_low(x2, 0xCD9E8D57)
+    keys = key0 + np.uint32(0x9E3779B9), key1 + np.uint32(0xBB67AE85)
+    return *keys, high2 ^ x1 ^ key0, low2, high0 ^ x3 ^ key1, low0
+
+
+# Ten rounds (Salmon et al., 2011).
+_PHILOX_ROUNDS = 10
+
+
+def _rounds(one_round, *words):
+    for _ in range(_PHILOX_ROUNDS):
+        words = one_round(*words)
+    return words
+
+
+def _rounds_by_loop(one_round, *words):
+    """A round takes hundreds of ops of TF.js, and converters take minutes for thousands."""
+    words = tuple(jnp.broadcast_arrays(*words))
+    return lax.fori_loop(0, _PHILOX_ROUNDS, lambda _, words: one_round(*words), words)
+
+
 @decomposition("philox2x32")
-def philox2x32(key, x0, x1):
-    """Ten rounds (Salmon et al., 2011)."""
-    for _ in range(10):
-        high, low = _high_and_low(x0, 0xD256D193)
-        x0, x1 = high ^ x1 ^ key, low
-        key = key + np.uint32(0x9E3779B9)
-    return x0, x1
+def philox2x32(*words):
+    return _rounds(_philox2x32_round, *words)[1:]
+
+
+@decomposition("philox2x32", target=CONSUMER)
+def philox2x32_consumer(*words):
+    return _rounds_by_loop(_philox2x32_round, *words)[1:]
 
 
 @decomposition("philox4x32")
-def philox4x32(key0, key1, x0, x1, x2, x3):
-    for _ in range(10):
-        high0, low0 = _high_and_low(x0, 0xD2511F53)
-        high2, low2 = _high_and_low(x2, 0xCD9E8D57)
-        x0, x1, x2, x3 = high2 ^ x1 ^ key0, low2, high0 ^ x3 ^ key1, low0
-        key0, key1 = key0 + np.uint32(0x9E3779B9), key1 + np.uint32(0xBB67AE85)
-    return x0, x1, x2, x3
+def philox4x32(*words):
+    return _rounds(_philox4x32_round, *words)[2:]
+
+
+@decomposition("philox4x32", target=CONSUMER)
+def philox4x32_consumer(*words):
+    return _rounds_by_loop(_philox4x32_round, *words)[2:]
 
 
 @rule("rng_bit_generator", traits=Trait.PER_DEVICE)
@@ -155,7 +183,7 @@ def _philox_words(key, shape):
     """The key is the high half of the counter, too, into which its low half overflows."""
     count = -(-math.prod(shape) // 4)
     counters = _advanced((key[2], key[3], key[0], key[1]), lax.iota(np.uint32, count))
-    words = philox4x32(key[0], key[1], *counters)
+    words = philox4x32_consumer(key[0], key[1], *counters)
     flat = lax.reshape(jnp.stack(words, -1), (4 * count,))
     # A slice of symbolic size would have to be proven to fit.
     first = flat.at[lax.iota(np.int32, math.prod(shape))].get(mode="promise_in_bounds")

@@ -100,7 +100,45 @@ PROGRAMS = {
         lambda x: jnp.broadcast_to(x, (2, 1, 2, 1, 2, 3, 3)).transpose(6, 0, 2, 4, 1, 3, 5),
         SPD,
     ),
+    "loops of one function": (lambda x: _steps(_steps(x)), X[2:5]),
+    "rows of narrow numbers": (
+        lambda x: tuple(
+            jnp.broadcast_to(x.astype(dtype)[jnp.array([2, 0, 9])][:, None], (3, 2)).astype(int)
+            for dtype in ("float16", "bfloat16", "uint16", "uint32", "uint8", "int8")
+        ),
+        np.abs(X[1:-1]),
+    ),
+    "sorts by keys of several dtypes": (
+        lambda x: lax.sort(
+            ((x % 3).astype("uint32"), (x % 2).astype("float16"), x.astype("uint8"), x), num_keys=3
+        ),
+        I,
+    ),
+    "counters that overflow": (
+        lambda x: lax.rng_bit_generator(
+            jnp.full(4, x[0] | np.uint32(0xFFFFFFFF)), (9,), algorithm=_PHILOX
+        )[1],
+        WORDS,
+    ),
+    "repeated updates of complex numbers": (
+        lambda x: [
+            getattr(lax.complex(x, -x).at[jnp.array([1, 1, 2])], method)(lax.complex(2.0, x[1]))
+            for method in ("add", "multiply", "min", "max", "set")
+        ],
+        X[1:-1],
+    ),
 }
+_PHILOX = lax.RandomAlgorithm.RNG_PHILOX
+
+
+@jax.jit
+def _steps(x):
+    """A loop in a loop, which reads elements of an array outside."""
+
+    def count(e):
+        return lax.fori_loop(0, e.astype(int) + 1, lambda i, carry: carry * x[i] + 1, e)
+
+    return lax.map(count, x)
 
 
 SYMBOLIC = {

@@ -187,14 +187,17 @@ def run_without_jax(what: str, directories: list[pathlib.Path]) -> list[list[np.
     return [[archive[name] for name in archive.files] for archive in archives]
 
 
-def test_saved_models_run_without_jax(case, tmp_path):
-    modules = [
-        save(case, tmp_path / target, target=target, with_gradient=case.model.differentiable)
-        for target in TARGETS
-    ]
-    concrete = modules[TARGETS.index("tf")].run.get_concrete_function()
-    assert not {op for op in op_counts(concrete.graph) if op.startswith("Xla")}
-    for outputs in run_without_jax("outputs", [tmp_path / target for target in TARGETS]):
+def test_saved_models_run_without_jax(tmp_path):
+    """All models in one process, which takes longer to start than to run a model."""
+    saved = [(make_case(name), target) for name in models.NAMES for target in TARGETS]
+    directories = [tmp_path / case.model.name / target for case, target in saved]
+    for (case, target), directory in zip(saved, directories, strict=True):
+        module = save(case, directory, target=target, with_gradient=case.model.differentiable)
+        if target == "tf":
+            concrete = module.run.get_concrete_function()
+            assert not {op for op in op_counts(concrete.graph) if op.startswith("Xla")}
+    results = run_without_jax("outputs", directories)
+    for (case, _), outputs in zip(saved, results, strict=True):
         assert_same(case, outputs)
 
 

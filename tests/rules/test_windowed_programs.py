@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.rules.windowed_programs import ROUND
 
-_BATCHES = 6
+_BATCHES = 3
 _SIZE = 2 * ROUND // _BATCHES
 
 
