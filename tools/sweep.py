@@ -16,6 +16,7 @@ runs a third of the cells; tools/merge_results.py joins the files of all three.
 import argparse
 import collections
 import contextlib
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from harnesses.shards import Shard
 from harnesses.sweep import Catalogue, Report, sweep
 from harnesses.times import Times
 from harnesses.variants import PLAIN, VARIANTS
-from lowering.targets import TARGETS
+from lowering.targets import CONSUMERS, TARGETS
 from results import files
 from tools.terminal import Progress, standard_error_to, stopped_by_signals
 
@@ -60,7 +61,11 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         with_consumers=args.per_harness != "all" and not any(_filters(args)),
     )
     if args.consumers:
-        selection = Selection.of_consumers(args.dtype or CONSUMER_DTYPES)
+        selection = dataclasses.replace(
+            Selection.of_consumers(args.dtype or CONSUMER_DTYPES),
+            primitives=selection.primitives,
+            targets=args.target or CONSUMERS,
+        )
     try:
         # Before the log, which takes the place of a file.
         files.check(args.database)
@@ -198,9 +203,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--consumers",
         action="store_true",
-        help="run all harnesses of dtypes of up to 32 bits, or of those given, by the runtimes of "
-        "all consumers, and nothing else; without filters, a sweep runs those of "
-        f"{', '.join(CORE_DTYPES)} by one of the consumers each",
+        help="run all harnesses of dtypes of up to 32 bits by the runtimes of all consumers, or of "
+        "the given primitives, dtypes and targets, and nothing else; without filters, a sweep runs "
+        f"those of {', '.join(CORE_DTYPES)} by one of the consumers each",
     )
     parser.add_argument(
         "--workers",
@@ -262,6 +267,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error("--workers takes a positive number")
+    if args.consumers and (args.mode or args.variant or args.device):
+        parser.error("--consumers runs plain harnesses in the mode runtime on the cpu alone")
     if args.database.suffix == ".log":
         parser.error("--database is not to end with .log, as what crashes print is there")
     return args

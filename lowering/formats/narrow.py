@@ -50,13 +50,19 @@ def known(value: Value, dtype: Any) -> Value:
 
 def apply(ctx: Context, *operands: Value) -> Any:
     """The results of an equation on narrow dtypes, from operands as they are held."""
-    results = run_on_held(ctx, *operands)
-    if not has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
-        results = [
-            narrow_to(x, var.aval.dtype) if is_narrow(var) else x
-            for x, var in zip(results, ctx.eqn.outvars, strict=True)
-        ]
+    results = run_rounded(ctx, *operands)
     return results if ctx.eqn.primitive.multiple_results else results[0]
+
+
+def run_rounded(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor]:
+    """The results of an equation on operands as they are held; `params` replace parameters."""
+    results = run_on_held(ctx, *operands, **params)
+    if has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
+        return results
+    return [
+        narrow_to(x, var.aval.dtype) if is_narrow(var) else x
+        for x, var in zip(results, ctx.eqn.outvars, strict=True)
+    ]
 
 
 def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor]:

@@ -22,6 +22,9 @@ SHORT_SIGNED = (np.int8, np.int16)
 SHORT_UNSIGNED = (np.uint8, np.uint16)
 SHORT = SHORT_SIGNED + SHORT_UNSIGNED
 
+# What consumers hold in other dtypes, but for complex numbers.
+HELD = (*SHORT, *WORDS, *dtypes.LOW_PRECISION, *dtypes.NARROW)
+
 
 def run_on_order(ctx: Context, *operands: Value) -> list[tf.Tensor]:
     """The results of an equation that orders its operands."""
@@ -49,7 +52,8 @@ def run_on_indices(
 ) -> list[tf.Tensor]:
     """The results of an equation whose operands but those at `data` are indices.
 
-    An index that int32 does not hold is behind every array. `params` replace parameters.
+    Where consumers run it, an index that int32 does not hold is behind every array. `params`
+    replace parameters.
     """
 
     def index(x):
@@ -59,11 +63,12 @@ def run_on_indices(
         is_large = emit("Less", x, constant(0, np.int32))
         return emit("SelectV2", is_large, constant(last, np.int32), x)
 
+    is_held = dtypes.held(dtypes.WORD) != dtypes.WORD
     held = [
-        index(full(x)) if i not in data and var.aval.dtype == dtypes.WORD else x
+        index(full(x)) if is_held and i not in data and var.aval.dtype == dtypes.WORD else x
         for i, (x, var) in enumerate(zip(operands, ctx.eqn.invars, strict=True))
     ]
-    return narrow.run_on_held(ctx, *held, **params)
+    return narrow.run_rounded(ctx, *held, **params)
 
 
 def halves(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

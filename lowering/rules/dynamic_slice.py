@@ -15,6 +15,6 @@ def dynamic_slice(ctx, x, *starts, slice_sizes):
     return blocks.read(ctx, tensor(x), shape, begin, slice_sizes)
 
 
-@rule("dynamic_slice", target=CONSUMER, dtypes=words.WORDS, keep_constants=True)
-def dynamic_slice_words(ctx, *operands, **_):
+@rule("dynamic_slice", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
+def dynamic_slice_consumer(ctx, *operands, **_):
     return words.run_on_indices(ctx, *operands, data=(0,))[0]

@@ -15,6 +15,6 @@ def dynamic_update_slice(ctx, x, update, *starts):
     return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, begin)
 
 
-@rule("dynamic_update_slice", target=CONSUMER, dtypes=words.WORDS, keep_constants=True)
-def dynamic_update_slice_words(ctx, *operands, **_):
+@rule("dynamic_update_slice", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
+def dynamic_update_slice_consumer(ctx, *operands, **_):
     return words.run_on_indices(ctx, *operands, data=(0, 1))[0]

@@ -9,7 +9,7 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.formats import narrow, pairs, words
+from lowering.formats import pairs, words
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
 from lowering.registry import rule
@@ -81,7 +81,7 @@ def gather_narrow(ctx, operand, index, *, fill_value, **_):
         info = ml_dtypes.iinfo(dtype)
         fill_value = info.min if dtype in dtypes.NARROW_SIGNED else info.max
     held = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
-    return narrow.run_on_held(ctx, operand, index, fill_value=held)[0]
+    return words.run_on_indices(ctx, operand, index, fill_value=held)[0]
 
 
 def _is_identity(index, shape, numbers, sizes):

@@ -61,12 +61,14 @@ def scatter_add(ctx, *operands, **params):
     return _scatter(ctx, combine, strategy, *operands, **params)
 
 
-@rule("scatter", *_COMPUTATIONS, target=CONSUMER, dtypes=words.WORDS, keep_constants=True)
-def scatter_words(ctx, operand, index, updates, **_):
-    """Indices are words, or what is updated."""
-    if ctx.eqn.primitive.name in ("scatter-min", "scatter-max"):
-        return words.run_on_order(ctx, operand, index, updates)[0]
-    return words.run_on_indices(ctx, operand, index, updates, data=(0, 2))[0]
+@rule("scatter", *_COMPUTATIONS, target=CONSUMER, dtypes=words.HELD, keep_constants=True)
+def scatter_consumer(ctx, operand, index, updates, **_):
+    """Indices are words, or what is updated is held in another dtype."""
+    is_order = ctx.eqn.primitive.name in ("scatter-min", "scatter-max")
+    if not is_order or ctx.out_aval.dtype != dtypes.WORD:
+        return words.run_on_indices(ctx, operand, index, updates, data=(0, 2))[0]
+    flipped = words.flipped(operand), index, words.flipped(updates)
+    return words.flipped(words.run_on_indices(ctx, *flipped, data=(0, 2))[0])
 
 
 @rule("scatter-add", "scatter-sub", target=CONSUMER, dtypes=COMPLEX, keep_constants=True)
