@@ -5,7 +5,7 @@ import functools
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -32,6 +32,8 @@ ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name)
 DEVICES = ("cpu", "gpu", "tpu")
+# Consumers have no more than 32 bits, so they are given what JAX computes in these.
+_MADE_FOR_CONSUMERS = "32 bits"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +122,7 @@ def _run_variant(
         sorted(cells, key=_kind), key=_kind
     ):
         kind = natural(harness) if is_natural else harness
-        # Consumers have no more than 32 bits, so they are given what JAX computes in these.
-        made = "32 bits" if is_consumer else variant
+        made = _MADE_FOR_CONSUMERS if is_consumer else variant
         yield from _run_kind(kind, made, list(of_kind), runs)
 
 
@@ -135,24 +136,47 @@ def _run_kind(
 ) -> Iterator[Result]:
     """Runs cells that have the same arguments and expected results."""
     harness.make_args()
-    settings: Mapping[str, Any] = {}
     try:
         trial = VARIANTS[variant].trial(harness)
-        settings = trial.settings
-        with jax_compat.under(settings):
+    except Exception as error:  # Any error of JAX is an outcome.
+        yield from _of_jax(harness, cells, error)
+        return
+    yield from run_trial(harness, trial, cells, runs)
+
+
+def trial_of(harness: Harness, cell: Cell) -> Trial:
+    """The program that a cell runs; raises whatever JAX raises if it cannot make it."""
+    is_natural, is_consumer = _kind(cell)
+    kind = natural(harness) if is_natural else harness
+    return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else cell.variant].trial(kind)
+
+
+def run_trial(
+    harness: Harness, trial: Trial, cells: Sequence[Cell], runs: Runs | None = None
+) -> Iterator[Result]:
+    """Runs a program in the modes and on the targets and devices of cells.
+
+    Args:
+      harness: the harness by which the results are judged.
+      trial: the program.
+      cells: the cells.
+      runs: the cache of results of graphs; if None, these cells have one of their own.
+    """
+    runs = runs or RunsInMemory()
+    try:
+        with jax_compat.under(trial.settings):
             fun = trial.reference or trial.fun
             # A new function, as JAX's caches do not tell all settings apart.
             reference = jax.jit(lambda *args: fun(*args))
             expected = [arrays_of(reference(*args)) for args in trial.runs]
             trial.trace()
     except Exception as error:  # Any error of JAX is an outcome.
-        for cell in cells:
-            yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
+        yield from _of_jax(harness, cells, error)
         return
     lowered = functools.cache(trial.lowered)
     for cell in cells:
         start = time.perf_counter()
-        with jax_compat.under(settings):
+        with jax_compat.under(trial.settings):
             outcome, comparison, values = _run_cell(
                 harness, cell, trial, lowered(cell.target), expected, runs
             )
@@ -160,6 +184,12 @@ def _run_kind(
         message, worst = comparison.message, comparison.error
         result = judge(harness, cell, outcome, message, worst, seconds, values)
         yield dataclasses.replace(result, ulps=_ulps(harness, values))
+
+
+def _of_jax(harness: Harness, cells: Iterable[Cell], error: Exception) -> Iterator[Result]:
+    """The results of cells of a program that JAX cannot make or run."""
+    for cell in cells:
+        yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
 
 
 def judge(
