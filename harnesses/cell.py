@@ -18,7 +18,7 @@ from harnesses.harness import Harness
 from harnesses.natural import natural
 from harnesses.runs import Runs, RunsInMemory, key_of
 from harnesses.variants import PLAIN, VARIANTS, Trial, array_of, arrays_of, on_arrays
-from limitations import Limitation, limitations_of
+from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry, restored
@@ -244,14 +244,31 @@ def find_limitation(harness: Harness, cell: Cell) -> Limitation | None:
     return None
 
 
+def looser_of(harness: Harness, cell: Cell) -> list[Looser]:
+    """The looser comparisons by which the results of a cell, which is run anew, are equal."""
+    trial = trial_of(harness, cell)
+    with jax_compat.under(trial.settings):
+        reference = jax.jit(trial.reference or trial.fun)
+        expected = [arrays_of(reference(*args)) for args in trial.runs]
+        lowered = trial.lowered(cell.target)
+        _, _, values = _run_cell(harness, cell, trial, lowered, expected, RunsInMemory())
+    return [looser for looser in Looser if _is_equal(looser, values)]
+
+
+def _is_equal(looser: Looser | None, values: tuple[Any, Any, Any] | None) -> bool:
+    """Whether expected and actual results are equal by a looser comparison."""
+    if looser is None or values is None:
+        return False
+    expected, actual, args = values
+    if not compare.structure(expected, actual).equal:
+        return False
+    return compare.LOOSER[looser](expected, actual, args).equal
+
+
 def _is_stated(limitation: Limitation, outcome: Outcome, message: str, values: Any) -> bool:
     """Whether a cell fails as its limitation states."""
     if outcome == Outcome.DIFFERENT:
-        if limitation.looser is None or values is None:
-            return False
-        expected, actual, args = values
-        looser = compare.LOOSER[limitation.looser]
-        return compare.structure(expected, actual).equal and looser(expected, actual, args).equal
+        return _is_equal(limitation.looser, values)
     return limitation.error is not None and bool(
         re.search(limitation.error, f"{outcome}: {message}", re.DOTALL)
     )

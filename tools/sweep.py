@@ -38,7 +38,7 @@ from harnesses.times import Times
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import TARGETS
 from results import files
-from tools import bisect
+from tools import bisect, update_limitations
 from tools.terminal import Progress, standard_error_to, stopped_by_signals
 
 DATABASE = pathlib.Path("sweep.sqlite")
@@ -101,7 +101,15 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         except (SelectionError, files.DatabaseError) as error:
             print(f"error: {error}", file=terminal)
             return 2
-    print_report(report, args.verbose)
+    # A diff is to be all that goes to standard output.
+    with contextlib.redirect_stdout(sys.stderr if args.update_limitations else sys.stdout):
+        print_report(report, args.verbose)
+    if args.update_limitations:
+        try:
+            update_limitations.print_diff(report.rows, catalogue())
+        except ValueError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
     if not report.complete:
         print(f"interrupted after {progress.done} of {progress.total} cells; run it again to go on")
         return 130
@@ -270,6 +278,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="HARNESS",
         help="reduce the first cell of this harness that is not equal, in the modes, targets, "
         "devices and variants selected, and print a script that shows how it fails",
+    )
+    parser.add_argument(
+        "--update-limitations",
+        action="store_true",
+        help="print a diff that would make unexpected cells limited, and narrow stale limitations",
     )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")
     parser.add_argument("--verbose", action="store_true", help="show every primitive at the end")
