@@ -28,10 +28,9 @@ from harnesses.database import Database
 from harnesses.harness import Harness, all_harnesses
 from harnesses.proposals import Narrower, New, Place, Proposal, predicate, propose
 from harnesses.variants import PLAIN
-from lowering import registry
-from lowering.targets import TF
 from results.files import DatabaseError
 from results.rows import CELL, Row
+from tools.families import family
 
 ROOT = pathlib.Path(__file__).parents[1]
 FILES = pathlib.Path("limitations", "primitives")
@@ -79,11 +78,7 @@ def file_of(primitive: str, root: pathlib.Path = ROOT) -> pathlib.Path:
     for path in sorted((root / FILES).glob("*.py")):
         if path.stem != "__init__" and primitive in _Limitations(path.read_text()).primitives():
             return path.relative_to(root)
-    rule = registry.lookup(primitive, TF)
-    module = getattr(rule and rule.fun, "__module__", "")
-    is_family = module.startswith("lowering.rules.")
-    stem = module.rpartition(".")[2] if is_family else primitive.replace("-", "_")
-    return FILES / f"{stem}.py"
+    return FILES / f"{family(primitive)}.py"
 
 
 class _Limitations:
