@@ -1,13 +1,10 @@
 """Engines are compared on the same cells, by the time from the first result on."""
 
-import time
-
 import numpy as np
 
-from harnesses import cell
-from harnesses.cell import Outcome
 from harnesses.harness import Harness
 from harnesses.selection import Selection
+from tests.harnesses.engines import EqualEngine
 from tools import bench_engines
 
 
@@ -16,21 +13,8 @@ def catalogue():
     return {harness.name: harness for harness in harnesses}
 
 
-class Slow:
-    """An engine that takes its time to start, and for each task."""
-
-    def __init__(self, start, task):
-        self.start, self.task = start, task
-
-    def run(self, tasks, job):
-        time.sleep(self.start)
-        for task in tasks:
-            time.sleep(self.task)
-            yield [cell.judge(job.harnesses[c.harness], c, Outcome.EQUAL) for c in task]
-
-
 def test_start_up_is_told_but_does_not_count():
-    engines = {"local": lambda: Slow(0, 0.05), "ray": lambda: Slow(0.3, 0.1)}
+    engines = {"local": lambda: EqualEngine(0, 0.05), "ray": lambda: EqualEngine(0.3, 0.1)}
     selection = Selection(modes=("graph",), share="none", per_harness="all")
     found = bench_engines.compare(engines, selection, 2, catalogue)
     assert {measured.cells for measured in found.values()} == {8}
@@ -39,8 +23,8 @@ def test_start_up_is_told_but_does_not_count():
 
 
 def test_the_command(monkeypatch, capfd):
-    monkeypatch.setattr(bench_engines, "LocalEngine", lambda workers: Slow(0, 0.01))
-    monkeypatch.setattr(bench_engines, "RayEngine", lambda address, workers: Slow(0, 0.05))
+    monkeypatch.setattr(bench_engines, "LocalEngine", lambda workers: EqualEngine(0, 0.01))
+    monkeypatch.setattr(bench_engines, "RayEngine", lambda address, workers: EqualEngine(0, 0.05))
     argv = ["--primitive=sin", "--workers=3"]
     assert bench_engines.main(argv, catalogue) == 0
     assert bench_engines.main([*argv, "--least=0.9"], catalogue) == 1
