@@ -1,15 +1,16 @@
 """Writes a program that fails as a script that needs only JAX, NumPy, TensorFlow and lowering."""
 
 import contextlib
-import dataclasses
 import enum
 import functools
+import inspect
 import io
 import itertools
 import keyword
 import string
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import jax
@@ -113,6 +114,8 @@ def script(cell: Cell, trial: Trial, about: str) -> str:
         f"jax.config.update({name!r}, {writer.value(value)})"
         for name, value in {"jax_enable_x64": True, **trial.settings}.items()
     ]
+    if writer.has_devices:
+        settings.append(f"jax.config.update('jax_num_cpu_devices', {len(jax.devices('cpu'))})")
     imports = [f"import {name}" for name in sorted({"jax", *writer.modules})]
     imports += ["import jax.numpy as jnp", "import numpy as np", "import tensorflow as tf", ""]
     imports += ["import lowering", *(() if cell.mode in MODES else _OF_RUNTIMES)]
@@ -155,11 +158,13 @@ class _Writer:
     Attributes:
       functions: the sources of functions, those that others call before these.
       modules: the modules that they need.
+      has_devices: whether they name devices, as those of a mesh.
     """
 
     def __init__(self) -> None:
         self.functions: list[str] = []
         self.modules: set[str] = set()
+        self.has_devices = False
         self._bodies = itertools.count(1)
 
     def function(self, name: str, jaxpr: Any) -> str:
@@ -196,9 +201,24 @@ class _Writer:
             body = self._body(called)
             function = f"jax.jit({body})" if eqn.primitive.name == "jit" else body
             return f"{function}({', '.join(map(read, operands))})", True
+        if eqn.primitive.name == "shard_map":
+            return f"{self._mapped(eqn)}({', '.join(map(read, eqn.invars))})", True
         params = [f"{key}={self.value(x)}" for key, x in eqn.params.items()]
         arguments = ", ".join([*map(read, eqn.invars), *params])
         return f"{self.value(eqn.primitive)}.bind({arguments})", eqn.primitive.multiple_results
+
+    def _mapped(self, eqn: jex_core.JaxprEqn) -> str:
+        """The function that an equation of `shard_map` calls; only in it are there named axes."""
+        params = eqn.params
+        options = {
+            "mesh": params["mesh"],
+            "in_specs": tuple(params["in_specs"]),
+            "out_specs": list(params["out_specs"]),
+            "axis_names": set(params["newly_manual_axes"]),
+            "check_vma": params["check_vma"],
+        }
+        body = self._body(params["jaxpr"])
+        return f"jax.shard_map({body}, {', '.join(self._keywords(options))})"
 
     def _body(self, jaxpr: Any) -> str:
         return self.function(f"body_{next(self._bodies)}", jaxpr)
@@ -223,6 +243,9 @@ class _Writer:
             return f"{self._array(x)}[()]"
         if isinstance(x, np.ndarray | jax.Array):
             return self._array(x)
+        if isinstance(x, jax.Device):
+            self.has_devices = True
+            return f"jax.devices({x.platform!r})[{jax.devices(x.platform).index(x)}]"
         if isinstance(x, enum.Enum):
             return f"{self.value(type(x))}.{x.name}"
         if (path := _paths().get(id(x))) is not None:
@@ -231,7 +254,13 @@ class _Writer:
         if getattr(x, "type", None) is jax.dtypes.prng_key:
             return f"{self._key(jax.random.key(0, impl=jax_compat.key_impl(x).name))}.dtype"
         if isinstance(x, tuple) and hasattr(x, "_asdict"):
-            return f"{self.value(type(x))}({self._keywords(x._asdict())})"
+            return f"{self.value(type(x))}({', '.join(self._keywords(x._asdict()))})"
+        if isinstance(x, set):
+            return f"{{{', '.join(sorted(map(self.value, x)))}}}" if x else "set()"
+        if isinstance(x, jax.sharding.PartitionSpec):
+            kinds = {name: set(getattr(x, name)) for name in ("unreduced", "reduced")}
+            some = self._keywords({name: axes for name, axes in kinds.items() if axes})
+            return f"jax.sharding.PartitionSpec({', '.join([*map(self.value, x), *some])})"
         if isinstance(x, tuple | list | frozenset):
             inner = ", ".join(map(self.value, x))
             if isinstance(x, tuple):
@@ -239,13 +268,17 @@ class _Writer:
             return f"[{inner}]" if isinstance(x, list) else f"frozenset([{inner}])"
         if isinstance(x, Mapping):
             return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in x.items()) + "}"
-        if dataclasses.is_dataclass(x) and not isinstance(x, type):
-            fields = {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if f.init}
-            return f"{self.value(type(x))}({self._keywords(fields)})"
+        if isinstance(x, jax.tree_util.PyTreeDef):
+            skeleton = jax.tree.unflatten(x, [0] * x.num_leaves)
+            return f"jax.tree.structure({self.value(skeleton)})"
+        if (arguments := _constructed_from(x)) is not None:
+            positional, named = arguments
+            inner = ", ".join([*map(self.value, positional), *self._keywords(named)])
+            return f"{self.value(type(x))}({inner})"
         raise NotWritableError(f"there is no expression for {x!r:.200} ({type(x).__name__})")
 
-    def _keywords(self, values: Mapping[str, Any]) -> str:
-        return ", ".join(f"{key}={self.value(x)}" for key, x in values.items())
+    def _keywords(self, values: Mapping[str, Any]) -> list[str]:
+        return [f"{key}={self.value(x)}" for key, x in values.items()]
 
     def _jaxpr(self, jaxpr: Any) -> str:
         specs = ", ".join(self._spec(v.aval) for v in jaxpr.invars)
@@ -253,7 +286,7 @@ class _Writer:
         return made if isinstance(jaxpr, jex_core.ClosedJaxpr) else f"{made}.jaxpr"
 
     def _spec(self, aval: Any) -> str:
-        if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        if not isinstance(aval, jax.core.ShapedArray):
             raise NotWritableError(f"there is no expression for {aval}")
         dtype = self.value(aval.dtype)
         return f"jax.ShapeDtypeStruct({self.value(tuple(aval.shape))}, {dtype})"
@@ -262,6 +295,8 @@ class _Writer:
         if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
             return self._key(x)
         x = np.asarray(x)
+        if x.dtype == object:
+            return f"np.array({self.value(x.tolist())}, object)"
         dtype = _dtype(x.dtype)
         if x.size == 0:
             return f"np.zeros({x.shape}, {dtype})"
@@ -274,6 +309,26 @@ class _Writer:
     def _key(self, key: Any) -> str:
         words, impl = np.asarray(jax.random.key_data(key)), str(jax.random.key_impl(key))
         return f"jax.random.wrap_key_data({self._array(words)}, impl={impl!r})"
+
+
+def _constructed_from(x: Any) -> tuple[Sequence[Any], Mapping[str, Any]] | None:
+    """The arguments from which the class of a value makes an equal one, if it has them all.
+
+    They are attributes of the names of the parameters, as dataclasses have them.
+    """
+    positional: Sequence[Any] = ()
+    named = {}
+    try:
+        for parameter in inspect.signature(type(x)).parameters.values():
+            value = getattr(x, parameter.name)
+            if parameter.kind == parameter.VAR_POSITIONAL:
+                positional = value
+            elif parameter.kind != parameter.VAR_KEYWORD:
+                named[parameter.name] = value
+        is_equal = bool(type(x)(*positional, **named) == x)
+    except Exception:  # Whatever a constructor raises, there is no such expression.
+        return None
+    return (positional, named) if is_equal else None
 
 
 def _names() -> Iterator[str]:
@@ -344,15 +399,22 @@ def run(text: str) -> Outcome:
 
     What it prints is dropped, and settings of JAX are put back.
     """
-    settings = dict(jax_compat.settings())
+    before = dict(jax.config.values)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(text, "<reproducer>", "exec"), {"__name__": "__main__"})
+        # In a thread that is under none of the settings of this one, as in a process of its own.
+        with contextlib.redirect_stdout(io.StringIO()), futures.ThreadPoolExecutor(1) as thread:
+            return thread.submit(_run, text).result()
+    finally:
+        for name, value in before.items():
+            if jax.config.values[name] != value:
+                jax.config.update(name, value)
+
+
+def _run(text: str) -> Outcome:
+    try:
+        exec(compile(text, "<reproducer>", "exec"), {"__name__": "__main__"})
     except SystemExit as end:
         return Outcome.DIFFERENT if end.code else Outcome.EQUAL
     except Exception:
         return Outcome.TF_ERROR
-    finally:
-        for name, value in settings.items():
-            jax.config.update(name, value)
     return Outcome.EQUAL

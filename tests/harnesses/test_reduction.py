@@ -144,6 +144,15 @@ def test_a_script_of_keys_constants_and_bodies(wrong_sine):
     assert reproducer.run(other) == Outcome.DIFFERENT
 
 
+@pytest.mark.parametrize(
+    "name", ["pvary_float32", "scan_bool_reverse=False", "gather_arrays_float8_e4m3fn"]
+)
+def test_a_script_computes_what_the_harness_does(name):
+    cell = Cell(name, "graph", "tf")
+    text = reproducer.script(cell, trial_of(all_harnesses()[name], cell), "")
+    assert reproducer.run(text) == Outcome.EQUAL
+
+
 def test_what_does_not_fail_is_not_reduced():
     with pytest.raises(ReductionError, match="sin_case, graph on tf, is equal to JAX"):
         reduce(harness(jnp.sin, X), Cell("sin_case", "graph", "tf"))
@@ -151,6 +160,16 @@ def test_what_does_not_fail_is_not_reduced():
         reduce(harness(jnp.matmul, X, X), Cell("sin_case", "graph", "tf"))
     with pytest.raises(ReductionError, match="jvp and vjp"):
         reduce(harness(jnp.sin, X), Cell("sin_case", "graph", "tf", variant="gradient"))
+
+
+def test_a_script_has_its_own_settings_and_leaves_those_of_others():
+    text = "import jax, sys; jax.config.update('jax_enable_x64', False)\n"
+    text += "sys.exit(1 if jax.config.jax_enable_x64 else 0)"
+    with jax.enable_x64(True):
+        before = dict(jax.config.values)
+        assert reproducer.run(text) == Outcome.EQUAL
+        assert jax.config.jax_enable_x64
+    assert dict(jax.config.values) == before
 
 
 def test_what_has_no_expression(refused_sine):
