@@ -5,7 +5,7 @@ import functools
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -18,7 +18,7 @@ from harnesses.harness import Harness
 from harnesses.natural import natural
 from harnesses.runs import Runs, RunsInMemory, key_of
 from harnesses.variants import PLAIN, VARIANTS, Trial, array_of, arrays_of, on_arrays
-from limitations import Limitation, limitations_of
+from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry, restored
@@ -32,6 +32,8 @@ ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name)
 DEVICES = ("cpu", "gpu", "tpu")
+# Consumers have no more than 32 bits, so they are given what JAX computes in these.
+_MADE_FOR_CONSUMERS = "32 bits"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +122,7 @@ def _run_variant(
         sorted(cells, key=_kind), key=_kind
     ):
         kind = natural(harness) if is_natural else harness
-        # Consumers have no more than 32 bits, so they are given what JAX computes in these.
-        made = "32 bits" if is_consumer else variant
+        made = _MADE_FOR_CONSUMERS if is_consumer else variant
         yield from _run_kind(kind, made, list(of_kind), runs)
 
 
@@ -135,24 +136,47 @@ def _run_kind(
 ) -> Iterator[Result]:
     """Runs cells that have the same arguments and expected results."""
     harness.make_args()
-    settings: Mapping[str, Any] = {}
     try:
         trial = VARIANTS[variant].trial(harness)
-        settings = trial.settings
-        with jax_compat.under(settings):
+    except Exception as error:  # Any error of JAX is an outcome.
+        yield from _of_jax(harness, cells, error)
+        return
+    yield from run_trial(harness, trial, cells, runs)
+
+
+def trial_of(harness: Harness, cell: Cell) -> Trial:
+    """The program that a cell runs; raises whatever JAX raises if it cannot make it."""
+    is_natural, is_consumer = _kind(cell)
+    kind = natural(harness) if is_natural else harness
+    return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else cell.variant].trial(kind)
+
+
+def run_trial(
+    harness: Harness, trial: Trial, cells: Sequence[Cell], runs: Runs | None = None
+) -> Iterator[Result]:
+    """Runs a program in the modes and on the targets and devices of cells.
+
+    Args:
+      harness: the harness by which the results are judged.
+      trial: the program.
+      cells: the cells.
+      runs: the cache of results of graphs; if None, these cells have one of their own.
+    """
+    runs = runs or RunsInMemory()
+    try:
+        with jax_compat.under(trial.settings):
             fun = trial.reference or trial.fun
             # A new function, as JAX's caches do not tell all settings apart.
             reference = jax.jit(lambda *args: fun(*args))
             expected = [arrays_of(reference(*args)) for args in trial.runs]
             trial.trace()
     except Exception as error:  # Any error of JAX is an outcome.
-        for cell in cells:
-            yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
+        yield from _of_jax(harness, cells, error)
         return
     lowered = functools.cache(trial.lowered)
     for cell in cells:
         start = time.perf_counter()
-        with jax_compat.under(settings):
+        with jax_compat.under(trial.settings):
             outcome, comparison, values = _run_cell(
                 harness, cell, trial, lowered(cell.target), expected, runs
             )
@@ -160,6 +184,12 @@ def _run_kind(
         message, worst = comparison.message, comparison.error
         result = judge(harness, cell, outcome, message, worst, seconds, values)
         yield dataclasses.replace(result, ulps=_ulps(harness, values))
+
+
+def _of_jax(harness: Harness, cells: Iterable[Cell], error: Exception) -> Iterator[Result]:
+    """The results of cells of a program that JAX cannot make or run."""
+    for cell in cells:
+        yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
 
 
 def judge(
@@ -214,14 +244,31 @@ def find_limitation(harness: Harness, cell: Cell) -> Limitation | None:
     return None
 
 
+def looser_of(harness: Harness, cell: Cell) -> list[Looser]:
+    """The looser comparisons by which the results of a cell, which is run anew, are equal."""
+    trial = trial_of(harness, cell)
+    with jax_compat.under(trial.settings):
+        reference = jax.jit(trial.reference or trial.fun)
+        expected = [arrays_of(reference(*args)) for args in trial.runs]
+        lowered = trial.lowered(cell.target)
+        _, _, values = _run_cell(harness, cell, trial, lowered, expected, RunsInMemory())
+    return [looser for looser in Looser if _is_equal(looser, values)]
+
+
+def _is_equal(looser: Looser | None, values: tuple[Any, Any, Any] | None) -> bool:
+    """Whether expected and actual results are equal by a looser comparison."""
+    if looser is None or values is None:
+        return False
+    expected, actual, args = values
+    if not compare.structure(expected, actual).equal:
+        return False
+    return compare.LOOSER[looser](expected, actual, args).equal
+
+
 def _is_stated(limitation: Limitation, outcome: Outcome, message: str, values: Any) -> bool:
     """Whether a cell fails as its limitation states."""
     if outcome == Outcome.DIFFERENT:
-        if limitation.looser is None or values is None:
-            return False
-        expected, actual, args = values
-        looser = compare.LOOSER[limitation.looser]
-        return compare.structure(expected, actual).equal and looser(expected, actual, args).equal
+        return _is_equal(limitation.looser, values)
     return limitation.error is not None and bool(
         re.search(limitation.error, f"{outcome}: {message}", re.DOTALL)
     )

@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import hashlib
 import json
+import math
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -33,6 +34,8 @@ class Evidence:
       limited: by primitive and reason of the limitation, the number of limited cells.
       variants: by variant, the number of cells of the part that the sweep took. Everything else is
         about harnesses as they are.
+      ulps: by dtype and target, the worst error of a number in a cell that is equal, in units of
+        the last place; infinite errors left out, as of results that need not be finite.
     """
 
     versions: Versions
@@ -43,6 +46,7 @@ class Evidence:
     cells: Mapping[str, Mapping[str, Mapping[str, Sequence[int]]]]
     limited: Mapping[str, Mapping[str, int]]
     variants: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    ulps: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def dtypes(self) -> frozenset[str]:
@@ -101,7 +105,11 @@ def condense(
     names = collections.defaultdict(set)
     cells: dict[str, Any] = {}
     limited: dict[str, dict[str, int]] = {}
+    ulps: dict[str, dict[str, float]] = {}
     for row in rows:
+        if row.verdict == Verdict.EQUAL and row.ulps is not None and math.isfinite(row.ulps):
+            of_dtype = ulps.setdefault(row.dtype, {})
+            of_dtype[row.target] = max(of_dtype.get(row.target, 0.0), float(f"{row.ulps:.3g}"))
         names[row.primitive].add(row.harness)
         by_outcome = cells.setdefault(row.primitive, {}).setdefault(row.dtype, {})
         counts = by_outcome.setdefault(row.outcome, [0] * len(columns))
@@ -118,6 +126,7 @@ def condense(
         cells=cells,
         limited=limited,
         variants=dict(variants),
+        ulps=ulps,
     )
 
 
@@ -146,7 +155,12 @@ def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
             for reason, count in by_reason.items():
                 of_primitive[reason] = of_primitive.get(reason, 0) + count
     return dataclasses.replace(
-        other, fingerprint=fingerprint, harnesses=dict(harnesses), cells=cells, limited=limited
+        other,
+        fingerprint=fingerprint,
+        harnesses=dict(harnesses),
+        cells=cells,
+        limited=limited,
+        ulps={**evidence.ulps, **other.ulps},
     )
 
 

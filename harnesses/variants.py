@@ -50,6 +50,8 @@ class Trial:
       shapes: the `polymorphic_shapes` of `fun`.
       settings: settings of JAX, by name.
       convert: `(fun, **options)` that makes the TensorFlow function.
+      whatever_shapes: how results are compared that are not those of a batch, if these are; None
+        if they are compared by `comparer`.
     """
 
     fun: Callable[..., Any]
@@ -59,6 +61,7 @@ class Trial:
     shapes: Sequence[str | None] | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     convert: Callable[..., Callable[..., Any]] = _convert_without_gradient
+    whatever_shapes: compare.Comparer | None = None
 
     def lowered(self, target: str) -> Callable[..., Any]:
         """The TensorFlow function for a target."""
@@ -194,7 +197,7 @@ def _batch(
 
 def _vmap(harness: Harness) -> Trial:
     fun, args, comparer = _batch(harness)
-    return Trial(fun, [args], comparer)
+    return Trial(fun, [args], comparer, whatever_shapes=harness.comparer)
 
 
 def _many_axes(harness: Harness) -> Trial:
@@ -206,13 +209,15 @@ def _many_axes(harness: Harness) -> Trial:
     def compare_elements(*values):
         return comparer(*([x.reshape(size, *x.shape[count:]) for x in v] for v in values))
 
-    return Trial(mapped, [[x.reshape(*MANY_AXES, *x.shape[1:]) for x in args]], compare_elements)
+    args = [x.reshape(*MANY_AXES, *x.shape[1:]) for x in args]
+    return Trial(mapped, [args], compare_elements, whatever_shapes=harness.comparer)
 
 
 def _symbolic_batch(harness: Harness) -> Trial:
     fun, args, comparer = _batch(harness)
     runs = [[arg[:size] for arg in args] for size in SIZES]
-    return Trial(fun, runs, comparer, shapes=["b, ..."] * len(args))
+    shapes = ["b, ..."] * len(args)
+    return Trial(fun, runs, comparer, shapes=shapes, whatever_shapes=harness.comparer)
 
 
 def _symbolic_axes(harness: Harness) -> Trial:

@@ -30,8 +30,8 @@ from results.rows import Versions
 ROOT = pathlib.Path(__file__).parents[1]
 TEMPLATES = ROOT / "g3doc" / "templates" / "explorer"
 
-# Longer messages are cut in the page.
-_MESSAGE = 600
+# Longer messages are cut in the page; more of them if the page is to be small.
+_MESSAGE, _SHORT_MESSAGES = 600, (200, 60, 0)
 
 Value = TypeVar("Value")
 
@@ -44,8 +44,12 @@ class Numbered(dict[Value, int]):
         return self[value]
 
 
-def read(path: pathlib.Path) -> dict[str, Any]:
+def read(path: pathlib.Path, message: int = _MESSAGE) -> dict[str, Any]:
     """The results in a file, as the page has them: tables of what is repeated, and columns.
+
+    Args:
+      path: the file.
+      message: how many characters of a message to keep.
 
     Raises:
       DatabaseError: if the file cannot be used, or has no results.
@@ -66,7 +70,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
             latest.update({(versions, *cell[:5]): cell[5:] for cell in found})
     if not latest:
         raise DatabaseError(f"{path} has no results of sweeps")
-    return {**_columns(latest), "sweeps": _sweeps(sweeps)}
+    return {**_columns(latest, message), "sweeps": _sweeps(sweeps)}
 
 
 def _sweeps(sweeps: Iterable[tuple[Versions, str, str | None]]) -> list[str]:
@@ -78,7 +82,7 @@ def _sweeps(sweeps: Iterable[tuple[Versions, str, str | None]]) -> list[str]:
     ]
 
 
-def _columns(cells: Mapping[tuple, tuple]) -> dict[str, Any]:
+def _columns(cells: Mapping[tuple, tuple], length: int) -> dict[str, Any]:
     """Cells as columns of numbers, ordered by primitive and harness."""
     versions: Numbered[Versions] = Numbered()
     harnesses: Numbered[tuple[str, str, str]] = Numbered()
@@ -100,7 +104,7 @@ def _columns(cells: Mapping[tuple, tuple]) -> dict[str, Any]:
         columns["limitation"].append(limitations[limitation])
         # JAX's reason is the same for all cells of a variant, and nothing that could be mended.
         is_told = outcome != Outcome.EQUAL and verdict != Verdict.NO_VARIANT
-        columns["message"].append(messages[_short(message) if is_told else ""])
+        columns["message"].append(messages[_short(message, length) if is_told else ""])
     primitives: Numbered[str] = Numbered()
     dtypes = sorted({dtype for _, _, dtype in harnesses}, key=_dtype_order)
     return {
@@ -131,9 +135,11 @@ def _ulps(ulps: float | None) -> float | None:
     return -1 if ulps == float("inf") else float(f"{ulps:.2g}")
 
 
-def _short(message: str) -> str:
-    half = _MESSAGE // 2
-    return message if len(message) <= _MESSAGE else f"{message[:half]} ... {message[-half:]}"
+def _short(message: str, length: int) -> str:
+    half = length // 2
+    if len(message) <= length:
+        return message
+    return f"{message[:half]} ... {message[len(message) - half :]}"
 
 
 def _dtype_order(dtype: str) -> tuple:
@@ -234,15 +240,24 @@ def render(data: Mapping[str, Any]) -> str:
     )
 
 
-def page(path: pathlib.Path) -> str:
+def page(path: pathlib.Path, limit: int | None = None) -> str:
     """The page of a file of results.
+
+    Args:
+      path: the file.
+      limit: how many bytes the page may have; messages are cut until it has no more.
 
     Raises:
       DatabaseError: if the file cannot be used, or has no results.
+      ValueError: if the page has more bytes than it may even without messages.
     """
-    data = read(path)
-    primitives = data["primitives"]
-    return render({**data, **rules(primitives), "stated": stated(primitives)})
+    for message in (_MESSAGE, *_SHORT_MESSAGES):
+        data = read(path, message)
+        primitives = data["primitives"]
+        text = render({**data, **rules(primitives), "stated": stated(primitives)})
+        if limit is None or len(text.encode()) <= limit:
+            return text
+    raise ValueError(f"the page of {path} has more than {limit:,} bytes even without messages")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,9 +6,11 @@
 
 With --database, a complete green sweep with the installed version of JAX replaces the evidence of
 that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. The times of
-its cells go to g3doc/times.json. With --check
-nothing is written; the exit code is 1 if the documents are out of date, or if harnesses or
-limitations have changed since the sweep.
+its cells go to g3doc/times.json and its numbers to g3doc/history.json. g3doc/explorer.html, or
+g3doc/explorer_consumers.html for sweeps of consumers, becomes the page to explore it.
+
+With --check nothing is written; the exit code is 1 if the documents are out of date, or if
+harnesses or limitations have changed since the sweep.
 """
 
 import argparse
@@ -24,7 +26,7 @@ import jax
 import jinja2
 
 from harnesses import arguments, evidence, times
-from harnesses.cell import Outcome, Verdict
+from harnesses.cell import SWEPT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
@@ -38,12 +40,16 @@ from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 from lowering.targets import CONSUMERS
+from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 README = G3DOC.parent / "README.md"
 EVIDENCE = G3DOC / "evidence.json"
 OF_CONSUMERS = G3DOC / "consumers.json"
 ACCURACY = G3DOC / "accuracy.json"
+# The pages to explore results with, by what was swept, and how large they may be, in bytes.
+PAGES = {"core": "explorer.html", "consumers": "explorer_consumers.html"}
+PAGE_BYTES = 2_000_000
 MODELS = G3DOC / "convert_models_results.json"
 DOCUMENTS = (
     "accuracy.md",
@@ -157,7 +163,10 @@ def render(
     environment.filters["dtypes"] = dtype_summary
     rows = coverage(swept)
     models_evaluated = results.read(MODELS)
+    drawn = draw(swept, of_consumers)
     values: dict[str, Any] = {
+        "pictures": drawn,
+        "pages": {kind: name for kind, name in PAGES.items() if (G3DOC / name).exists()},
         "accuracy": json.loads(ACCURACY.read_text()),
         "converters": list(CONVERTERS.values()),
         "evidence": list(swept.values()),
@@ -177,10 +186,29 @@ def render(
             e.count(primitive, column=column) for e in swept.values() for primitive in primitives
         ),
     }
-    return {
+    documents = {
         name: environment.get_template(f"{name}.jinja").render(values).rstrip() + "\n"
         for name in DOCUMENTS
     }
+    return {**documents, **drawn}
+
+
+def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) -> dict[str, str]:
+    """The pictures of what there is evidence of, by file name; see `render`."""
+    columns = [pictures.Column(target, list(swept.values()), target) for target in SWEPT]
+    columns += [
+        pictures.Column(name, list(of_consumers.values()), target)
+        for target, name in CONSUMER_NAMES.items()
+    ]
+    means = G3DOC / "times.json"
+    records = history.read(G3DOC / "history.json")
+    found = {
+        "coverage": pictures.coverage(columns),
+        "errors": pictures.errors(swept.values()),
+        "over_time": pictures.over_time(records) if records else None,
+        "slowest": pictures.slowest(json.loads(means.read_text())) if means.exists() else None,
+    }
+    return {f"pictures/{name}.svg": text for name, text in found.items() if text is not None}
 
 
 def readme() -> str:
@@ -311,6 +339,18 @@ def _rows(path: pathlib.Path) -> list[Row]:
         return [row for sweep in database.sweeps() for row in database.rows(sweep.id)]
 
 
+def _ended(path: pathlib.Path) -> str:
+    """When the last sweep in a database by the installed versions ended, in UTC."""
+    with contextlib.closing(Database(path, writable=False)) as database:
+        return max(s.finished or "" for s in database.sweeps() if s.versions == versions())
+
+
+def _remember(record: history.Record) -> None:
+    """Adds a record to the history."""
+    path = G3DOC / "history.json"
+    history.write(path, history.added(history.read(path), record))
+
+
 def _check_green(path: pathlib.Path, rows: Sequence[Row]) -> None:
     bad = sum(not Verdict(row.verdict).is_as_expected for row in rows)
     if bad:
@@ -360,14 +400,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.database is not None:
         try:
             try:
-                swept = import_sweep(args.database, swept)
+                swept, kind = import_sweep(args.database, swept), "core"
             except MissingSweepError:
                 of_consumers = import_sweep_of_consumers(args.database, of_consumers)
+                kind = "consumers"
         except (ValueError, DatabaseError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         if not args.check:
             times.write_means(G3DOC / "times.json", _rows(args.database))
+            new = (swept if kind == "core" else of_consumers)[jax.__version__]
+            _remember(history.record(new, kind, _ended(args.database)))
+            (G3DOC / PAGES[kind]).write_text(explorer.page(args.database, PAGE_BYTES))
     documents = render(swept, of_consumers)
     if args.check:
         problems = stale(swept, documents)
@@ -377,6 +421,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if of_consumers:
         evidence.write(OF_CONSUMERS, of_consumers)
     for name, text in documents.items():
+        (G3DOC / name).parent.mkdir(exist_ok=True)
         (G3DOC / name).write_text(text)
     README.write_text(readme())
     return 0

@@ -11,6 +11,10 @@ that crash print to a .log file beside the database.
     python -m tools.sweep --shard 1/3 --database shard1.sqlite
 
 runs a third of the cells; tools/merge_results.py joins the files of all three.
+
+    python -m tools.sweep --bisect cholesky_inf_float32 --mode compiled > reproducer.py
+
+writes a script that shows how a harness fails, reduced to the smallest program and arguments.
 """
 
 import argparse
@@ -35,6 +39,7 @@ from harnesses.times import Times
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
 from results import files
+from tools import bisect, update_limitations
 from tools.terminal import Progress, standard_error_to, stopped_by_signals
 
 DATABASE = pathlib.Path("sweep.sqlite")
@@ -49,6 +54,9 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     if args.watch is not None:
         # A process that has imported none of the sources, so that it can import them again.
         return subprocess.call([sys.executable, "-m", "tools.watch", args.watch])
+    if args.bisect is not None:
+        filters = args.mode, args.target, args.device, args.variant
+        return bisect.bisect(catalogue, args.bisect, *filters, timeout=args.timeout)
     selection = Selection(
         primitives=args.primitive or ("*",),
         dtypes=args.dtype or ("*",),
@@ -98,7 +106,15 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         except (SelectionError, files.DatabaseError) as error:
             print(f"error: {error}", file=terminal)
             return 2
-    print_report(report, args.verbose)
+    # A diff is to be all that goes to standard output.
+    with contextlib.redirect_stdout(sys.stderr if args.update_limitations else sys.stdout):
+        print_report(report, args.verbose)
+    if args.update_limitations:
+        try:
+            update_limitations.print_diff(report.rows, catalogue())
+        except ValueError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
     if not report.complete:
         print(f"interrupted after {progress.done} of {progress.total} cells; run it again to go on")
         return 130
@@ -261,6 +277,17 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="PRIMITIVE",
         help="run all plain cells of this primitive whenever a source changes, and record nothing; "
         "no other option holds",
+    )
+    parser.add_argument(
+        "--bisect",
+        metavar="HARNESS",
+        help="reduce the first cell of this harness that is not equal, in the modes, targets, "
+        "devices and variants selected, and print a script that shows how it fails",
+    )
+    parser.add_argument(
+        "--update-limitations",
+        action="store_true",
+        help="print a diff that would make unexpected cells limited, and narrow stale limitations",
     )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")
     parser.add_argument("--verbose", action="store_true", help="show every primitive at the end")

@@ -40,7 +40,7 @@ class LocalEngine:
                 max_tasks=worker.TASKS_PER_WORKER,
                 initializer=worker.start,
                 initargs=(job.catalogue, job.runs),
-                context=_processes(),
+                context=processes(),
             )
             try:
                 for results in _run_in_pool(pool, waiting, job, 2 * self._workers):
@@ -55,7 +55,7 @@ class LocalEngine:
                 pool.join()
 
 
-def _processes() -> multiprocessing.context.BaseContext:
+def processes() -> multiprocessing.context.BaseContext:
     """How workers are started: if possible as forks of a process that has imported everything.
 
     That process, the fork server, lives as long as the caller. All workers inherit the environment

@@ -4,7 +4,9 @@ import base64
 import dataclasses
 import gzip
 import json
+import random
 import re
+import string
 
 import pytest
 
@@ -94,6 +96,22 @@ def test_the_same_results_give_the_same_page(tmp_path):
 def test_a_hundred_thousand_cells_are_less_than_two_megabytes(tmp_path):
     page = explorer.page(write(tmp_path / "sweep.sqlite", many(100_000)))
     assert len(page) < 2e6
+
+
+def test_messages_are_cut_until_the_page_is_small_enough(tmp_path):
+    letters = random.Random(0).choices(string.ascii_letters, k=600 * 300)
+    rows = [
+        cell(f"sin_{i}", Verdict.UNEXPECTED, message="".join(letters[600 * i : 600 * (i + 1)]))
+        for i in range(300)
+    ]
+    path = write(tmp_path / "sweep.sqlite", rows)
+    whole = explorer.page(path)
+    count = len(whole.encode())
+    assert explorer.page(path, count) == whole
+    sizes = [len(explorer.page(path, size).encode()) for size in (count - 1, count - 130_000)]
+    assert sizes[0] < count and sizes[1] < count - 130_000
+    with pytest.raises(ValueError, match="more than 1,000 bytes even without messages"):
+        explorer.page(path, 1000)
 
 
 def test_rules_are_the_statements_that_name_a_primitive():

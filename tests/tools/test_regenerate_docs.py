@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,7 +14,7 @@ from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN
 from limitations import Limitation
-from tools import regenerate_docs
+from tools import history, regenerate_docs
 
 ROWS = [
     Row(
@@ -117,6 +118,25 @@ def test_import_of_a_sweep(g3doc, harnesses, limitations):
     before = {path.name: path.read_bytes() for path in g3doc.glob("*.*")}
     assert regenerate_docs.main(argv) == 0
     assert {path.name: path.read_bytes() for path in g3doc.glob("*.*")} == before
+
+
+def test_what_an_import_leaves_for_people_to_look_at(g3doc, harnesses, limitations, capsys):
+    rows = [dataclasses.replace(row, ulps=2.0 * i) for i, row in enumerate(ROWS)]
+    path = database(g3doc / "sweep.sqlite", rows)
+    for _ in range(2):
+        assert regenerate_docs.main(["--database", path]) == 0
+    (record,) = history.read(g3doc / "history.json")
+    assert dataclasses.astuple(record)[1:] == ("core", versions().jax, 8, 4, 1)
+    assert "sin" in (g3doc / "explorer.html").read_text()
+    coverage = (g3doc / "jax_primitives_coverage.md").read_text()
+    for name in ("coverage", "errors", "over_time", "slowest"):
+        assert f"(pictures/{name}.svg)" in coverage
+        ElementTree.parse(g3doc / "pictures" / f"{name}.svg")
+    assert ">6<" in (g3doc / "pictures" / "errors.svg").read_text()
+
+    (g3doc / "pictures" / "errors.svg").write_text("<svg/>")
+    assert regenerate_docs.main(["--check"]) == 1
+    assert "pictures/errors.svg is out of date" in capsys.readouterr().out
 
 
 def test_variants_are_counted_where_jax_has_them(g3doc, harnesses, limitations):

@@ -1,0 +1,133 @@
+"""Measures how fast Ray runs the cells of a sweep, against the processes of this machine.
+
+    python -m tools.bench_engines --workers 2 --primitive 'reduce_*' --mode graph
+
+Each engine runs the same cells into a new file, in turns, as often as --rounds says; the median
+counts. Efficiency is that of the time from the first result on. Before it, processes start and
+import everything, and Ray itself starts, which a sweep pays once, however long it is. With --least
+the exit code is 1 if Ray has less than this share of the speed.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+
+from harnesses.engines import Catalogue, Engine
+from harnesses.engines.local import LocalEngine
+from harnesses.engines.ray import RayEngine
+from harnesses.harness import all_harnesses
+from harnesses.selection import Selection, SelectionError
+from harnesses.sweep import sweep
+from tools.terminal import standard_error_to
+
+
+class Measured(NamedTuple):
+    """How long a sweep took, in seconds.
+
+    Attributes:
+      whole: from its start to its end.
+      running: from its first result to its end.
+      cells: how many cells it ran.
+    """
+
+    whole: float
+    running: float
+    cells: int
+
+
+def measure(selection: Selection, engine: Engine, catalogue: Catalogue = all_harnesses) -> Measured:
+    """Runs the cells of a selection by an engine.
+
+    Raises:
+      SelectionError: if a filter selects nothing.
+    """
+    first: list[float] = []
+    with tempfile.TemporaryDirectory() as directory:
+        start = time.perf_counter()
+        report = sweep(
+            selection,
+            pathlib.Path(directory, "sweep.sqlite"),
+            catalogue=catalogue,
+            engine=engine,
+            on_results=lambda rows: first.append(time.perf_counter()),
+        )
+        end = time.perf_counter()
+    return Measured(end - start, end - first[0], len(report.rows))
+
+
+def compare(
+    engines: Mapping[str, Callable[[], Engine]],
+    selection: Selection,
+    rounds: int,
+    catalogue: Catalogue = all_harnesses,
+) -> dict[str, Measured]:
+    """The median of what each engine needs for the same cells, by name, in turns."""
+    found: dict[str, list[Measured]] = {name: [] for name in engines}
+    for _ in range(rounds):
+        for name, make in engines.items():
+            found[name].append(measure(selection, make(), catalogue))
+    return {
+        name: Measured(*map(statistics.median, zip(*measured, strict=True)))
+        for name, measured in found.items()
+    }
+
+
+def efficiency(local: Measured, ray: Measured) -> float:
+    """The speed of Ray as a share of that of local processes, once they are running."""
+    return local.running / ray.running
+
+
+def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses) -> int:
+    """Runs the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.bench_engines",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--primitive", action="append", metavar="PATTERN")
+    parser.add_argument("--mode", action="append", metavar="MODE")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="2 by default")
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="1 by default")
+    parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster; one is started by default")
+    parser.add_argument("--least", type=float, metavar="SHARE", help="such as 0.9")
+    args = parser.parse_args(argv)
+    selection = Selection(
+        primitives=args.primitive or ("reduce_*",),
+        modes=args.mode or ("graph",),
+        share="none",
+        per_harness="all",
+    )
+    engines: dict[str, Callable[[], Engine]] = {
+        "local": lambda: LocalEngine(args.workers),
+        "ray": lambda: RayEngine(args.ray, args.workers),
+    }
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        # Before the first engine starts, as its processes keep what standard error is.
+        standard_error_to(pathlib.Path(directory, "log")) as terminal,
+        jax.enable_x64(True),
+    ):
+        try:
+            measured = compare(engines, selection, args.rounds, catalogue)
+        except SelectionError as error:
+            print(f"error: {error}", file=terminal)
+            return 2
+    for name, of_engine in measured.items():
+        print(
+            f"{name:6} {of_engine.cells:.0f} cells in {of_engine.whole:.1f} s, "
+            f"{of_engine.running:.1f} s of them from the first result on"
+        )
+    share = efficiency(measured["local"], measured["ray"])
+    print(f"efficiency of Ray with {args.workers} workers: {share:.2f}")
+    return 1 if args.least is not None and share < args.least else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""Pictures of the evidence for the documents: SVG that can be read on light and dark screens.
+
+The same evidence gives the same bytes. `tools/regenerate_docs.py` writes them.
+"""
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from harnesses.cell import SWEPT, Outcome
+from harnesses.evidence import Evidence
+from tools.families import family
+from tools.history import Record
+
+_STYLE = """
+text { font: 12px sans-serif; fill: #24292f } .title { font-size: 15px; font-weight: bold }
+.page { fill: #ffffff } .quiet { fill: #57606a } .grid { stroke: #d0d7de }
+.all { fill: #b7e1c4 } .most { fill: #ffe08a } .some { fill: #ffb3a8 } .none { fill: #eaeef2 }
+.a { fill: #0b57b8; stroke: #0b57b8 } .b { fill: #b35900; stroke: #b35900 }
+.c { fill: #1a7f4b; stroke: #1a7f4b } .d { fill: #8250df; stroke: #8250df }
+.line { fill: none; stroke-width: 2 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .page { fill: #0d1117 } .quiet { fill: #9198a1 } .grid { stroke: #3d444d }
+.all { fill: #1f5c38 } .most { fill: #7a5c00 } .some { fill: #8f2f25 } .none { fill: #21262d }
+.a { fill: #5ea2ff; stroke: #5ea2ff } .b { fill: #f0883e; stroke: #f0883e }
+.c { fill: #3fb950; stroke: #3fb950 } .d { fill: #b392f0; stroke: #b392f0 }
+.line { fill: none }
+}
+"""
+_SERIES = "abcd"
+
+
+class Picture:
+    """An SVG that is drawn from the top left corner, in pixels."""
+
+    def __init__(self, width: float, height: float, title: str):
+        """Makes a picture with a title above it."""
+        self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
+        self._root.set("viewBox", f"0 0 {width:g} {height:g}")
+        self._root.set("width", f"{width:g}")
+        ET.SubElement(self._root, "title").text = title
+        ET.SubElement(self._root, "style").text = _STYLE
+        self.rectangle(0, 0, width, height, "page")
+        self.text(16, 26, title, "title")
+
+    def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
+        """Writes a text whose start, middle or end is at `x` and whose baseline is at `y`."""
+        self._add("text", style, x=x, y=y, text_anchor=anchor).text = text
+
+    def rectangle(self, x: float, y: float, width: float, height: float, style: str) -> None:
+        """Fills a rectangle."""
+        self._add("rect", style, x=x, y=y, width=width, height=height)
+
+    def line(self, points: Iterable[tuple[float, float]], style: str) -> None:
+        """Draws a line through points."""
+        self._add("polyline", style, points=" ".join(f"{x:.4g},{y:.4g}" for x, y in points))
+
+    def dot(self, x: float, y: float, style: str) -> None:
+        """Draws a point."""
+        self._add("circle", style, cx=x, cy=y, r=3.5)
+
+    def render(self) -> str:
+        """The picture as XML."""
+        ET.indent(self._root, " ")
+        return ET.tostring(self._root, encoding="unicode") + "\n"
+
+    def _add(self, tag: str, style: str, **attributes: float | str) -> ET.Element:
+        element = ET.SubElement(self._root, tag)
+        for name, value in attributes.items():
+            text = value if isinstance(value, str) else f"{value:.5g}"
+            element.set(name.replace("_", "-"), text)
+        if style:
+            element.set("class", style)
+        return element
+
+
+class Column(NamedTuple):
+    """A target whose coverage is shown.
+
+    Attributes:
+      name: what it is called.
+      evidence: the evidence of it.
+      target: the name of the target.
+    """
+
+    name: str
+    evidence: Sequence[Evidence]
+    target: str
+
+
+_ROW, _LABEL, _CELL = 17, 170, 62
+
+
+def coverage(columns: Sequence[Column]) -> str:
+    """The share of cells that are equal to JAX, by family of primitives and target."""
+    counts: dict[str, list[list[int]]] = {}
+    for number, column in enumerate(columns):
+        for evidence in column.evidence:
+            for primitive in evidence.cells:
+                of_family = counts.setdefault(family(primitive), [[0, 0] for _ in columns])
+                place = f"{column.target} "
+                of_family[number][0] += evidence.count(primitive, Outcome.EQUAL, place)
+                of_family[number][1] += evidence.count(primitive, None, place)
+    families = sorted(counts)
+    half = max(1, (len(families) + 1) // 2)
+    block = _LABEL + _CELL * len(columns) + 24
+    title = "Cells equal to JAX, by family of primitives and target"
+    picture = Picture(2 * block + 8, 70 + _ROW * half, title)
+    for begin, left in ((0, 16), (half, 16 + block)):
+        for number, column in enumerate(columns):
+            middle = left + _LABEL + _CELL * (number + 0.5)
+            picture.text(middle, 52, column.name, "quiet", "middle")
+        for row, name in enumerate(families[begin : begin + half]):
+            top = 60 + _ROW * row
+            picture.text(left + _LABEL - 8, top + 12.5, name, anchor="end")
+            for number, (equal, ran) in enumerate(counts[name]):
+                x = left + _LABEL + _CELL * number
+                picture.rectangle(x, top, _CELL - 2, _ROW - 2, _shade(equal, ran))
+                middle = x + _CELL / 2 - 1
+                picture.text(middle, top + 12, _percent(equal, ran), anchor="middle")
+    return picture.render()
+
+
+def _shade(equal: int, ran: int) -> str:
+    if not ran:
+        return "none"
+    return "all" if equal == ran else "most" if equal >= 0.95 * ran else "some"
+
+
+def _percent(equal: int, ran: int) -> str:
+    """A share, which is 100% only if nothing is missing."""
+    if not ran:
+        return "–"
+    return "100%" if equal == ran else f"{math.floor(1000 * equal / ran) / 10:.1f}%"
+
+
+def slowest(times: Mapping[str, Mapping[str, float]], count: int = 15) -> str:
+    """The kinds of cells that take longest on average.
+
+    Args:
+      times: how many seconds the cells of a primitive take, by mode; as `g3doc/times.json`.
+      count: how many to show.
+    """
+    named = [
+        (f"{primitive}, {mode}", seconds)
+        for primitive, by_mode in times.items()
+        for mode, seconds in by_mode.items()
+        if primitive and mode
+    ]
+    named.sort(key=lambda bar: (-bar[1], bar[0]))
+    return _bars("The slowest cells, by primitive and mode: mean time", named[:count], "{:.3g} s")
+
+
+def _bars(title: str, bars: Sequence[tuple[str, float]], form: str) -> str:
+    """Horizontal bars, each with its name and number."""
+    label, length, step = 240, 400, 22
+    largest = max((value for _, value in bars), default=1.0)
+    picture = Picture(label + length + 110, 52 + step * len(bars), title)
+    for row, (name, value) in enumerate(bars):
+        top, width = 42 + step * row, max(length * value / largest, 1)
+        picture.text(label - 8, top + 13, name, anchor="end")
+        picture.rectangle(label, top, width, step - 6, "a")
+        picture.text(label + width + 8, top + 13, form.format(value), "quiet")
+    return picture.render()
+
+
+def errors(evidence: Iterable[Evidence]) -> str | None:
+    """The worst error of equal cells by dtype and target; None if it has not been recorded."""
+    worst: dict[str, dict[str, float]] = {}
+    for e in evidence:
+        for dtype, by_target in e.ulps.items():
+            for target, ulps in by_target.items():
+                found = worst.setdefault(dtype, {})
+                found[target] = max(found.get(target, 0.0), ulps)
+    if not worst:
+        return None
+    label, length, step = 130, 460, 40
+    title = "Worst error of cells that are equal, by dtype, in units of the last place"
+    picture = Picture(label + length + 90, 96 + step * len(worst), title)
+    top = math.ceil(math.log10(max(10.0, *(u for by in worst.values() for u in by.values()))))
+    bottom = 60 + step * len(worst)
+    for power in range(-1, top + 1):
+        x = label + length * (power + 1) / (top + 1)
+        picture.line([(x, 56), (x, bottom)], "grid")
+        picture.text(x, bottom + 16, f"{10.0**power:,g}", "quiet", "middle")
+    _legend(picture, [f"on {target}" for target in SWEPT], 46)
+    for row, dtype in enumerate(sorted(worst)):
+        y = 62 + step * row
+        picture.text(label - 8, y + 20, dtype, anchor="end")
+        for number, target in enumerate(SWEPT):
+            ulps = worst[dtype].get(target, 0.0)
+            share = (math.log10(max(ulps, 0.1)) + 1) / (top + 1)
+            width, under = max(length * share, 1), y + 16 * number
+            picture.rectangle(label, under, width, 13, _SERIES[number])
+            picture.text(label + width + 6, under + 11, f"{float(f'{ulps:.2g}'):,g}", "quiet")
+    return picture.render()
+
+
+def over_time(records: Sequence[Record]) -> str:
+    """How many cells were run and how many limitations they needed, as evidence was renewed."""
+    series: dict[str, list[Record]] = {}
+    for record in records:
+        series.setdefault(f"{record.kind}, JAX {record.jax}", []).append(record)
+    picture = Picture(720, 470, "Cells and limitations, whenever evidence was renewed")
+    _legend(picture, list(series), 50)
+    moments = sorted({_moment(record) for record in records})
+    for name, top, height in (("cells", 76, 200), ("limitations", 326, 100)):
+        values = [getattr(record, name) for record in records]
+        largest = _round_up(max(values, default=1))
+        for share in (0.0, 0.5, 1.0):
+            y = top + height * (1 - share)
+            picture.line([(80, y), (690, y)], "grid")
+            picture.text(72, y + 4, f"{largest * share:,.0f}", "quiet", "end")
+        picture.text(80, top - 8, name)
+        for number, of_series in enumerate(series.values()):
+            style = _SERIES[number % len(_SERIES)]
+            points = [
+                (_x(_moment(r), moments), top + height * (1 - getattr(r, name) / largest))
+                for r in of_series
+            ]
+            if len(points) > 1:
+                picture.line(points, f"{style} line")
+            for x, y in points:
+                picture.dot(x, y, style)
+    days = {moment.date(): moment for moment in reversed(moments)}
+    after = math.inf
+    for day, moment in days.items():
+        x = _x(moment, moments)
+        if after - x > 80:
+            picture.text(x, 448, f"{day}", "quiet", "middle")
+            after = x
+    return picture.render()
+
+
+def _legend(picture: Picture, names: Sequence[str], y: float) -> None:
+    x = 80.0
+    for number, name in enumerate(names):
+        picture.rectangle(x, y - 9, 10, 10, _SERIES[number % len(_SERIES)])
+        picture.text(x + 16, y, name)
+        x += 34 + 6.6 * len(name)
+
+
+def _moment(record: Record) -> datetime:
+    return datetime.fromisoformat(record.when)
+
+
+def _x(moment: datetime, moments: Sequence[datetime]) -> float:
+    whole = (moments[-1] - moments[0]).total_seconds()
+    return 100 + 570 * ((moment - moments[0]).total_seconds() / whole if whole else 0.5)
+
+
+def _round_up(value: float) -> float:
+    """The next number with one digit other than zero, and even, for half of it to be round."""
+    power = 10 ** math.floor(math.log10(max(value, 1)))
+    return max(2 * math.ceil(value / power / 2) * power, 2)
