@@ -233,7 +233,7 @@ class Tangent(_Derivative):
         self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
     ) -> list[tf.Tensor]:
         """Each element of a result has a gradient; with the tangents it gives its tangent."""
-        sources = [operands[i] for i in self.active]
+        operands, sources = _with_sources(operands, self.active)
         with _explained(self.of), tf.GradientTape(persistent=True) as tape:
             tape.watch(sources)
             returned = self.of(*operands)
@@ -344,13 +344,25 @@ def _pulled_back(
     cotangents: Callable[[list[tf.Tensor]], list[tf.Tensor]],
 ) -> list[tf.Tensor]:
     """TensorFlow's gradients of some results by some operands, given `cotangents(results)`."""
-    sources = [operands[i] for i in active]
+    operands, sources = _with_sources(operands, active)
     with _explained(of):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(sources)
             returned = of(*operands)
             differentiated = [returned[i] for i in results]
         return _gradients(tape, differentiated, sources, cotangents(differentiated))
+
+
+def _with_sources(
+    operands: Sequence[tf.Tensor], active: Sequence[int]
+) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """All operands, and those that a tape is to watch.
+
+    The latter are tensors of their own, since a tensor may be several operands, whose derivatives a
+    tape would add up.
+    """
+    given = [tf.identity(x) if i in active else x for i, x in enumerate(operands)]
+    return given, [given[i] for i in active]
 
 
 @contextlib.contextmanager
