@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         with_consumers=args.per_harness != "all" and not any(_filters(args)),
     )
     if args.consumers:
-        selection = Selection.of_consumers(args.dtype or CONSUMER_DTYPES)
+        selection = Selection.of_consumers(args.dtype or CONSUMER_DTYPES, selection.primitives)
     try:
         # Before the log, which takes the place of a file.
         files.check(args.database)
