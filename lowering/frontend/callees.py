@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from lowering import avals, jax_compat
 from lowering.frontend import containers
-from lowering.ops import dtypes
+from lowering.ops import dtypes, kernels
 from lowering.ops.bounded import Bounded
 
 # How many graphs are kept of a function. They are freed with it.
@@ -146,7 +146,7 @@ class Function:
                     f"result {i} of {self.origin.name} is {y.dtype.name}{y.shape}, but "
                     f"output_shape_dtype says {aval.dtype.name}{static}"
                 )
-            checked.append(tf.ensure_shape(y, static))
+            checked.append(_of_shape(y, static))
         return checked
 
 
@@ -443,6 +443,22 @@ def _result(name: str, position: int, leaf: Any) -> tf.Tensor:
             "or booleans"
         ) from error
     return tf.cast(tensor, dtypes.to_tf_argument(dtype)) if dtype != tensor.dtype else tensor
+
+
+def _of_shape(y: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+    """A tensor that is to have a shape, of which not all sizes need be known.
+
+    A graph checks when it runs what is not known before, unless it is for a consumer, which has no
+    op for that.
+    """
+    if y.shape.rank is not None and all(
+        size is None or size == known for size, known in zip(shape, y.shape, strict=True)
+    ):
+        return y
+    if kernels.are_of_tensorflow():
+        return tf.ensure_shape(y, shape)
+    y.set_shape(shape)
+    return y
 
 
 def _numpy_dtype(dtype: tf.DType) -> np.dtype:

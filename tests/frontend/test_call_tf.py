@@ -120,6 +120,17 @@ def test_the_ops_of_the_function_are_in_the_graph():
     assert op_counts(graph)["Lgamma"] == 1
 
 
+@pytest.mark.parametrize("target, checks", [("tf", 1), ("tfjs", 0)])
+def test_declared_shapes_are_checked_where_they_are_not_known(target, checks):
+    shape = jax.ShapeDtypeStruct((3,), np.float32)
+    known = call_tf(lambda x: x + 1, output_shape_dtype=shape)
+    unknown = call_tf(lambda x: tf.boolean_mask(x, x > -9), output_shape_dtype=shape)
+    assert op_counts(graph_of(known, X, target=target))["EnsureShape"] == 0
+    graph = graph_of(lambda x: unknown(x) + x, X, target=target)
+    assert op_counts(graph)["EnsureShape"] == checks
+    assert graph.outputs[0].shape == (3,)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "transform",
