@@ -292,7 +292,7 @@ def _of_added(
     rows = [row for row in database.rows(found[0]) if row.verdict != Verdict.NO_VARIANT]
     _check_green(path, rows)
     of_consumers = dtypes is not None
-    new = evidence.condense(before.versions, rows, jax_compat.cpu_primitives(), of_consumers)
+    new = evidence.condense(before.versions, rows, before.primitives, of_consumers)
     return evidence.joined(before, new, evidence.fingerprint(_harnesses(dtypes), of_consumers))
 
 
