@@ -222,6 +222,24 @@ def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, caps
     assert "no complete sweep of all harnesses" in capsys.readouterr().err
 
 
+def test_a_sweep_of_new_primitives_by_consumers_is_joined(g3doc, harnesses, limitations):
+    core = of_consumers("float32", CORE_DTYPES, g3doc / "core.sqlite")
+    assert regenerate_docs.main(["--database", core]) == 0
+    harnesses["cos_float32"] = type(harnesses["sin_int8"])("cos_float32")
+    assert regenerate_docs.main(["--check"]) == 1
+    rows = [
+        dataclasses.replace(
+            ROWS[0], harness="cos_float32", primitive="cos", mode="runtime", target=target
+        )
+        for target in ("onnx", "tfjs")
+    ]
+    selection = Selection.of_consumers(CORE_DTYPES, ["cos"])
+    assert regenerate_docs.main(["--database", database(g3doc / "a", rows, selection)]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    assert swept.harnesses == {"sin": 1, "cos": 1}
+
+
 def test_a_red_sweep_is_not_imported(g3doc, limitations, capsys):
     bad = [Row(**{**vars(ROWS[0]), "outcome": "different", "verdict": "unexpected"}), *ROWS[1:]]
     assert regenerate_docs.main(["--database", database(g3doc / "sweep.sqlite", bad)]) == 1
