@@ -20,7 +20,9 @@ from lowering import call_tf, convert
 def dtypes():
     moved = call_tf(lambda x: (tf.concat([x, x[:2]], 0), tf.transpose(x)))
     for dtype in ALL:
-        yield Harness("call_tf", f"moved_{name(dtype)}", moved, (random((4, 3), dtype),))
+        args = (random((4, 3), dtype),)
+        # The size of a slice of up to two rows is no polynomial.
+        yield Harness("call_tf", f"moved_{name(dtype)}", moved, args, symbolic=axes(1))
     computed = call_tf(lambda x: tf.sin(x) * x)
     for dtype in INEXACT:
         args = (random((4, 3), dtype),)
