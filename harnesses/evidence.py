@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from harnesses.cell import Outcome, Verdict
@@ -131,7 +131,7 @@ def condense(
 
 
 def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
-    """The evidence of two sweeps of different dtypes by the same versions.
+    """The evidence of two sweeps by the same versions, of different dtypes or primitives.
 
     Args:
       evidence: that of one sweep.
@@ -154,24 +154,35 @@ def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
             of_primitive = limited.setdefault(primitive, {})
             for reason, count in by_reason.items():
                 of_primitive[reason] = of_primitive.get(reason, 0) + count
+    variants = collections.Counter(evidence.variants) + collections.Counter(other.variants)
+    ulps = {dtype: dict(by_target) for dtype, by_target in evidence.ulps.items()}
+    for dtype, by_target in other.ulps.items():
+        of_dtype = ulps.setdefault(dtype, {})
+        for target, worst in by_target.items():
+            of_dtype[target] = max(of_dtype.get(target, 0.0), worst)
     return dataclasses.replace(
         other,
         fingerprint=fingerprint,
         harnesses=dict(harnesses),
         cells=cells,
         limited=limited,
-        ulps={**evidence.ulps, **other.ulps},
+        ulps=ulps,
+        variants=dict(variants),
     )
 
 
-def fingerprint(harnesses: Iterable[Harness], of_consumers: bool = False) -> str:
+def fingerprint(
+    harnesses: Iterable[Harness], of_consumers: bool = False, without: Collection[str] = ()
+) -> str:
     """The fingerprint of harnesses, and of what limits their dtypes.
 
     Args:
       harnesses: the harnesses.
       of_consumers: whether limitations of consumers count, or all others.
+      without: the primitives whose harnesses and limitations do not count.
     """
-    return _fingerprint(((h.name, h.dtype_name) for h in harnesses), of_consumers)
+    names = ((h.name, h.dtype_name) for h in harnesses if h.primitive not in without)
+    return _fingerprint(names, of_consumers, without)
 
 
 def is_of_consumers(limitation: Limitation) -> bool:
@@ -201,12 +212,14 @@ def _column(row: Row) -> str:
     return f"{row.target} {row.mode}"
 
 
-def _fingerprint(harnesses: Iterable[tuple[str, str]], of_consumers: bool) -> str:
+def _fingerprint(
+    harnesses: Iterable[tuple[str, str]], of_consumers: bool, without: Collection[str] = ()
+) -> str:
     names = sorted(set(harnesses))
     swept = {dtype for _, dtype in names}
     data: list[Any] = [names]
     for primitive, limitations in sorted(all_limitations().items()):
-        for limitation in limitations:
+        for limitation in () if primitive in without else limitations:
             fields = dataclasses.asdict(limitation)
             if limitation.dtypes is not None:
                 fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))

@@ -63,10 +63,20 @@ class Selection:
     with_consumers: bool = False
 
     @classmethod
-    def of_consumers(cls, dtypes: Sequence[str] = CONSUMER_DTYPES) -> "Selection":
-        """All harnesses of some dtypes by the runtimes of all consumers."""
+    def of_consumers(
+        cls,
+        dtypes: Sequence[str] = CONSUMER_DTYPES,
+        primitives: Sequence[str] = ("*",),
+        targets: Sequence[str] = CONSUMERS,
+    ) -> "Selection":
+        """All harnesses of some dtypes and primitives by the runtimes of consumers, or of some."""
         return cls(
-            dtypes=dtypes, modes=(RUNTIME,), targets=CONSUMERS, share="none", per_harness="all"
+            primitives=primitives,
+            dtypes=dtypes,
+            modes=(RUNTIME,),
+            targets=targets,
+            share="none",
+            per_harness="all",
         )
 
     def as_data(self) -> dict[str, Any]:

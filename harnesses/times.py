@@ -75,10 +75,15 @@ def read_means(path: pathlib.Path) -> Mapping[str, Mapping[str, float]]:
 def write_means(path: pathlib.Path, rows: Iterable[Row]) -> None:
     """Writes a table of means, with a line for each primitive.
 
-    Primitives and modes that no row has keep their means.
+    Primitives and modes that no row has keep their means. So does the whole, if the rows are of few
+    primitives.
     """
+    rows = list(rows)
     means = {primitive: dict(by_mode) for primitive, by_mode in read_means(path).items()}
+    are_few = 2 * len({r.primitive for r in rows}) < len(means)
     for primitive, by_mode in _means((r.primitive, r.mode, r.seconds) for r in rows).items():
+        if primitive == _ANY and are_few:
+            continue
         means.setdefault(primitive, {}).update(by_mode)
     lines = [f" {json.dumps(p)}: {json.dumps(means[p], sort_keys=True)}" for p in sorted(means)]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")

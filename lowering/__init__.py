@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lowering import versions  # noqa: F401  Comes first: it checks what the others import.
 from lowering.context import Context
 from lowering.convert import convert
 from lowering.errors import LoweringError, ShapeError, TransformationError, UnsupportedError

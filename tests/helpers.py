@@ -96,15 +96,24 @@ def code_blocks(page: pathlib.Path) -> list[str]:
     return [textwrap.dedent(code) for _, code in found]
 
 
-def run_as_program(page: pathlib.Path, directory: pathlib.Path) -> str:
+def run_as_program(
+    page: pathlib.Path, directory: pathlib.Path, python: pathlib.Path | None = None
+) -> str:
     """Runs the code of a page as one program, as its blocks use names of the former ones.
 
-    Returns what it prints.
+    Args:
+      page: the page.
+      directory: the current directory of the program.
+      python: the interpreter of an environment with an installed package; by default this one
+        runs, with the package of the checkout.
+
+    Returns:
+      What it prints.
     """
     result = subprocess.run(
-        [sys.executable, "-c", "\n".join(code_blocks(page))],
+        [python or sys.executable, "-c", "\n".join(code_blocks(page))],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": "" if python else str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,7 @@
 """What the documentation of `jax.experimental.jax2tf` promises of graph serialization, shown.
 
-Where this package does better than was promised, the test says so. Symbolic shapes, errors and
-`call_tf` have tests of their own.
+Where this package does better than was promised, the test says so. Specifications of shapes, their
+checks, and `call_tf` have more tests of their own.
 """
 
 import os
@@ -16,7 +16,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import call_tf, jax2tf
-from tests.helpers import MODES, assert_same, in_mode
+from tests.helpers import MODES, assert_same, graph_of, in_mode, op_counts
 
 ZERO = tf.UnconnectedGradients.ZERO
 NONE = tf.UnconnectedGradients.NONE
@@ -340,6 +340,202 @@ np.testing.assert_allclose(tape.gradient(y, loaded.w), np.sin(x).sum(0), rtol=1e
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": ""},
         )
+
+    @pytest.mark.parametrize("with_gradient, copies", [(True, 2), (False, 1)])
+    def test_what_a_function_closes_over_is_in_the_graph(self, with_gradient, copies, tmp_path):
+        """Once in the function, and once in its gradient; so parameters are better arguments."""
+        w = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
+        module = tf.Module()
+        module.fun = tf.function(
+            jax2tf.convert(lambda x: jnp.tanh(x @ w), with_gradient=with_gradient),
+            autograph=False,
+            input_signature=[tf.TensorSpec([2, 300])],
+        )
+        tf.saved_model.save(module, tmp_path, options=WITH_GRADIENTS)
+        size = (tmp_path / "saved_model.pb").stat().st_size
+        assert copies <= size / w.nbytes < copies + 0.1
+
+    def test_a_loaded_model_has_first_derivatives_alone(self, tmp_path):
+        module = tf.Module()
+        module.fun = tf.function(
+            jax2tf.convert(lambda x: jnp.sin(x) ** 3),
+            autograph=False,
+            input_signature=[tf.TensorSpec([2])],
+        )
+        tf.saved_model.save(module, tmp_path, options=WITH_GRADIENTS)
+        loaded = tf.saved_model.load(tmp_path)
+
+        x = tf.Variable([0.5, 1.5])
+
+        def first(fun):
+            with tf.GradientTape() as tape:
+                y = fun(x)
+            return tape.gradient(y, x)
+
+        def second(fun):
+            with tf.GradientTape() as tape:
+                y = first(fun)
+            return tape.gradient(y, x)
+
+        np.testing.assert_allclose(first(loaded.fun), first(module.fun), rtol=1e-6)
+        expected = jax.vmap(jax.grad(jax.grad(lambda x: jnp.sin(x) ** 3)))(x.numpy())
+        np.testing.assert_allclose(second(module.fun), expected, rtol=1e-5)
+        # What TensorFlow raises depends on whether the process has the function that was saved.
+        with pytest.raises((LookupError, TypeError)):
+            second(loaded.fun)
+
+    @pytest.mark.parametrize("implementation", ["threefry2x32", "unsafe_rbg"])
+    def test_draws_of_random_numbers_are_a_few_nodes_each(self, implementation):
+        """Dozens of ops each made large models of the default generator. It is a function now."""
+
+        def nodes(count):
+            def draw(seed):
+                key = jax.random.key(seed, impl=implementation)
+                keys = (jax.random.fold_in(key, i) for i in range(count))
+                return sum(jax.random.uniform(k, (3, i + 1)).sum() for i, k in enumerate(keys))
+
+            return op_counts(graph_of(draw, np.int32(1))).total()
+
+        assert (nodes(12) - nodes(4)) / 8 < 12
+
+
+class TestSharding:
+    """Sharded arguments and results: all shards are on one device, in eager mode, too."""
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_jit_with_shardings(self, mode):
+        mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+        sharding = jax.NamedSharding(mesh, jax.P("i"))
+
+        def fun(x):
+            return lax.with_sharding_constraint(jnp.sin(x), sharding) * 2
+
+        sharded = jax.jit(fun, in_shardings=sharding, out_shardings=sharding)
+        x = np.linspace(0, 1, 8, dtype=np.float32)
+        for converted in (jax2tf.convert(sharded), jax2tf.convert(lambda x: sharded(x))):
+            assert_same(in_mode(converted, mode)(x), np.asarray(sharded(x)))
+
+
+IMAGES = np.arange(2 * 3 * 3, dtype=np.float32).reshape(2, 3, 3)
+ROWS = np.arange(60, dtype=np.float32).reshape(20, 3)
+LINE = np.arange(9, dtype=np.float32)
+
+
+def _product_of_squares(x):
+    return jnp.matmul(x, jnp.sin(x)) if x.shape[-2] == x.shape[-1] else None
+
+
+class TestSymbolicShapes:
+    """The examples of programs of symbolic shapes, each in one graph for all sizes."""
+
+    @pytest.mark.parametrize("mode", ["eager", "graph"])
+    @pytest.mark.parametrize(
+        "fun, shapes, args, constraints",
+        [
+            (_product_of_squares, "(b, d, d)", [IMAGES], ()),
+            (lambda x, y: x @ y, ["(b, _, _)", None], [IMAGES, ROWS[:3]], ()),
+            (lambda x, y: x * y[:, None], ["(n, _)", "(n,)"], [ROWS, ROWS[:, 0]], ()),
+            (lambda x, m: x * m, ["(b, w, w)", "(w, w)"], [IMAGES, IMAGES[0]], ()),
+            (lambda x: x.reshape(x.shape[0] * x.shape[1]), "(b, 3)", [ROWS], ()),
+            (lambda x: x + x.shape[0] + jnp.sin(x.shape[0]), "b", [LINE], ()),
+            (lambda x: (5.0 + x.shape[0], x.shape[0] - np.ones(5, np.int32)), "b", [LINE], ()),
+            (lambda x: jnp.array(x.shape) * jnp.array(x.shape[0]), "(a, b)", [ROWS], ()),
+            (lambda x: jnp.sum(x, axis=0) / x.shape[0], "(v, _)", [ROWS], ()),
+            (lambda x: x.reshape(2, -1), "(b, ...)", [ROWS[:, :2]], ()),
+            (lambda x: x.reshape(-1, x.shape[0]), "(a, b, ...)", [IMAGES], ()),
+            (lambda x: x.reshape(2, -1), "(2*b, ...)", [ROWS], ()),
+            (lambda x: x[0:16], "b + 15, ...", [ROWS], ()),
+            (lambda x: x[: x.shape[1], :3], "(a, b)", [ROWS], ("a >= b", "b >= 3")),
+            (lambda x: x[: 4 * (x.shape[0] // 4)], "b", [LINE], ("b >= 4*floordiv(b, 4)",)),
+            (
+                lambda x, y: x + y[: y.shape[0] // 2],
+                ["a", "b"],
+                [LINE[:4], LINE],
+                ("floordiv(b, 2) == a",),
+            ),
+            (lambda x: jnp.ones(jax.core.max_dim(x.shape[0] - 12, 0)), "b", [LINE], ()),
+            (lambda x: jnp.ones(jax.core.min_dim(x.shape[0], 4)), "b", [LINE], ()),
+            (jax.vmap(lambda x: jnp.sort(x)[::-1] + x.shape[0]), "(b, _)", [ROWS], ()),
+        ],
+    )
+    def test_programs(self, fun, shapes, args, constraints, mode):
+        converted = jax2tf.convert(
+            fun, polymorphic_shapes=shapes, polymorphic_constraints=constraints
+        )
+        if mode == "graph":
+            listed = [shapes] if isinstance(shapes, str) else shapes
+            specs = [
+                tf.TensorSpec(x.shape if spec is None else _unknown(spec, x.shape), x.dtype)
+                for spec, x in zip(listed, args, strict=True)
+            ]
+            function = tf.function(converted, autograph=False, input_signature=specs)
+            converted = function.get_concrete_function()
+        expected = jax.tree.map(np.asarray, jax.jit(fun)(*args))
+        assert_same(converted(*map(tf.constant, args)), expected)
+
+    @pytest.mark.parametrize(
+        "fun, shapes, args, error, message",
+        [
+            (lambda x, y: x + y, ["v", "4"], [LINE[:4]] * 2, TypeError, "incompatible shapes"),
+            (lambda x: x @ x, "(v, 3)", [ROWS[:3]], TypeError, "contracting dimensions"),
+            (
+                lambda x: x.reshape(x.shape[0] * np.array([x.shape[1]])),
+                "(b, 3)",
+                [ROWS],
+                TypeError,
+                "Shapes must be 1D sequences",
+            ),
+            (
+                lambda x: x.reshape(2, -1),
+                "(b, ...)",
+                [ROWS],
+                jax.errors.InconclusiveDimensionOperation,
+                "Cannot divide evenly",
+            ),
+            (
+                lambda x: 0 if x.shape[0] + 1 >= x.shape[1] else 1,
+                "(a, b)",
+                [ROWS],
+                jax.errors.InconclusiveDimensionOperation,
+                "'a [+] 1' >= 'b' is inconclusive",
+            ),
+            (
+                lambda x, y: x + y[: y.shape[0] // 2],
+                ["a", "b"],
+                [LINE[:4], LINE],
+                TypeError,
+                "incompatible shapes",
+            ),
+        ],
+    )
+    def test_what_jax_cannot_tell_of_shapes(self, fun, shapes, args, error, message):
+        """Though it may hold for the sizes that are given: the errors are JAX's."""
+        with pytest.raises(error, match=message):
+            jax2tf.convert(fun, polymorphic_shapes=shapes)(*args)
+
+    @pytest.mark.parametrize(
+        "fun, shapes, x",
+        [
+            (lambda x: 0 if x.shape[0] == 0 else 1, "b", LINE[:0]),
+            (lambda x: 0 if x.shape[0] != x.shape[1] else 1, "b, b", ROWS),
+        ],
+    )
+    def test_assumptions_are_checked_in_a_graph_too(self, fun, shapes, x):
+        """A graph computed the wrong result."""
+        converted = jax2tf.convert(fun, polymorphic_shapes=[shapes])
+        with pytest.raises(ValueError):
+            converted(x)
+        spec = tf.TensorSpec([None] * x.ndim)
+        graph = tf.function(converted, autograph=False, input_signature=[spec])
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            graph.get_concrete_function()(tf.constant(x))
+
+
+def _unknown(spec, shape):
+    """A shape of which TensorFlow knows the sizes that a specification does not name."""
+    dims = spec.strip("(),").replace("...", "_").split(",")
+    dims += ["_"] * (len(shape) - len(dims))
+    return [n if dim.strip() in ("_", str(n)) else None for dim, n in zip(dims, shape, strict=True)]
 
 
 class TestCalls:

@@ -5,9 +5,11 @@
     python -m tools.regenerate_docs --check
 
 With --database, a complete green sweep with the installed version of JAX replaces the evidence of
-that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. The times of
-its cells go to g3doc/times.json and its numbers to g3doc/history.json. g3doc/explorer.html, or
-g3doc/explorer_consumers.html for sweeps of consumers, becomes the page to explore it.
+that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. If all that
+the evidence lacks are primitives that are new, a sweep of these with --per-harness all is enough.
+The times of its cells go to g3doc/times.json and its numbers to g3doc/history.json.
+g3doc/explorer.html, or g3doc/explorer_consumers.html for sweeps of consumers, becomes the page to
+explore it if it has all primitives.
 
 With --check nothing is written; the exit code is 1 if the documents are out of date, or if
 harnesses or limitations have changed since the sweep.
@@ -32,7 +34,7 @@ from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.table import summary, tables
 from harnesses.evidence import Evidence
-from harnesses.harness import all_harnesses
+from harnesses.harness import Harness, all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN, VARIANTS
@@ -279,7 +281,49 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
             _check_green(path, rows)
             new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
             return {**swept, new.versions.jax: new}
+        before = swept.get(jax.__version__)
+        if before is not None and (added := _added(before)):
+            selection = Selection(primitives=added, per_harness="all")
+            new = _of_added(path, database, before, selection)
+            return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
+
+
+def _added(before: Evidence, dtypes: Collection[str] | None = None) -> list[str]:
+    """The primitives that evidence lacks, if it is valid for all others; else none.
+
+    Args:
+      before: the evidence.
+      dtypes: the dtypes that it is of, if it is of the runtimes of consumers.
+    """
+    harnesses = _harnesses(dtypes)
+    added = sorted({h.primitive for h in harnesses} - before.cells.keys())
+    rest = evidence.fingerprint(harnesses, dtypes is not None, without=added)
+    return added if (before.versions, before.fingerprint) == (versions(), rest) else []
+
+
+def _of_added(
+    path: pathlib.Path,
+    database: Database,
+    before: Evidence,
+    selection: Selection,
+    dtypes: Collection[str] | None = None,
+) -> Evidence:
+    """Evidence joined with that of a sweep of the primitives that it lacks.
+
+    Raises:
+      ValueError: if there is no such sweep by these versions, or if it is not green.
+    """
+    finished = database.finished(selection.as_data())
+    found = [sweep for sweep, ran in finished if ran == before.versions]
+    if not found:
+        names = ", ".join(selection.primitives)
+        raise MissingSweepError(f"{_missing(path)}; the evidence lacks only {names}")
+    rows = [row for row in database.rows(found[0]) if row.verdict != Verdict.NO_VARIANT]
+    _check_green(path, rows)
+    of_consumers = dtypes is not None
+    new = evidence.condense(before.versions, rows, before.primitives, of_consumers)
+    return evidence.joined(before, new, evidence.fingerprint(_harnesses(dtypes), of_consumers))
 
 
 def import_sweep_of_consumers(
@@ -307,6 +351,12 @@ def import_sweep_of_consumers(
                 both = _current_fingerprint(before.dtypes | new.dtypes)
                 new = evidence.joined(before, new, both)
             return {**swept, new.versions.jax: new}
+        before = swept.get(jax.__version__)
+        if before is not None and (added := _added(before, before.dtypes)):
+            dtypes = CORE_DTYPES if before.dtypes <= set(CORE_DTYPES) else CONSUMER_DTYPES
+            selection = Selection.of_consumers(dtypes, added)
+            new = _of_added(path, database, before, selection, before.dtypes)
+            return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
 
 
@@ -321,9 +371,14 @@ def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
 
 def _current_fingerprint(dtypes: Collection[str]) -> str:
     """The fingerprint of the harnesses of some dtypes, by the runtimes of consumers."""
+    return evidence.fingerprint(_harnesses(dtypes), of_consumers=True)
+
+
+def _harnesses(dtypes: Collection[str] | None = None) -> list[Harness]:
+    """The harnesses of some dtypes, or all."""
     with jax.enable_x64(True):
-        harnesses = [h for h in all_harnesses().values() if h.dtype_name in dtypes]
-        return evidence.fingerprint(harnesses, of_consumers=True)
+        harnesses = all_harnesses().values()
+        return [h for h in harnesses if dtypes is None or h.dtype_name in dtypes]
 
 
 def _missing(path: pathlib.Path) -> str:
@@ -366,8 +421,7 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
     ]
     if README.read_text() != readme():
         problems.append("README.md is out of date: run `make docs`")
-    with jax.enable_x64(True):
-        current = evidence.fingerprint(all_harnesses().values())
+    current = evidence.fingerprint(_harnesses())
     if jax.__version__ in swept and swept[jax.__version__].fingerprint != current:
         problems.append(
             f"harnesses or limitations have changed since they were swept with JAX "
@@ -408,10 +462,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"error: {error}", file=sys.stderr)
             return 1
         if not args.check:
-            times.write_means(G3DOC / "times.json", _rows(args.database))
+            rows = _rows(args.database)
+            times.write_means(G3DOC / "times.json", rows)
             new = (swept if kind == "core" else of_consumers)[jax.__version__]
             _remember(history.record(new, kind, _ended(args.database)))
-            (G3DOC / PAGES[kind]).write_text(explorer.page(args.database, PAGE_BYTES))
+            if new.cells.keys() <= {row.primitive for row in rows}:
+                (G3DOC / PAGES[kind]).write_text(explorer.page(args.database, PAGE_BYTES))
     documents = render(swept, of_consumers)
     if args.check:
         problems = stale(swept, documents)

@@ -20,7 +20,6 @@ writes a script that shows how a harness fails, reduced to the smallest program 
 import argparse
 import collections
 import contextlib
-import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -69,10 +68,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         with_consumers=args.per_harness != "all" and not any(_filters(args)),
     )
     if args.consumers:
-        selection = dataclasses.replace(
-            Selection.of_consumers(args.dtype or CONSUMER_DTYPES),
-            primitives=selection.primitives,
-            targets=args.target or CONSUMERS,
+        selection = Selection.of_consumers(
+            args.dtype or CONSUMER_DTYPES, selection.primitives, args.target or CONSUMERS
         )
     try:
         # Before the log, which takes the place of a file.

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from lowering import avals, jax_compat
 from lowering.frontend import containers
-from lowering.ops import dtypes
+from lowering.ops import dtypes, kernels
 from lowering.ops.bounded import Bounded
 
 # How many graphs are kept of a function. They are freed with it.
@@ -146,7 +146,7 @@ class Function:
                     f"result {i} of {self.origin.name} is {y.dtype.name}{y.shape}, but "
                     f"output_shape_dtype says {aval.dtype.name}{static}"
                 )
-            checked.append(tf.ensure_shape(y, static))
+            checked.append(_of_shape(y, static))
         return checked
 
 
@@ -233,7 +233,7 @@ class Tangent(_Derivative):
         self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
     ) -> list[tf.Tensor]:
         """Each element of a result has a gradient; with the tangents it gives its tangent."""
-        sources = [operands[i] for i in self.active]
+        operands, sources = _with_sources(operands, self.active)
         with _explained(self.of), tf.GradientTape(persistent=True) as tape:
             tape.watch(sources)
             returned = self.of(*operands)
@@ -344,13 +344,25 @@ def _pulled_back(
     cotangents: Callable[[list[tf.Tensor]], list[tf.Tensor]],
 ) -> list[tf.Tensor]:
     """TensorFlow's gradients of some results by some operands, given `cotangents(results)`."""
-    sources = [operands[i] for i in active]
+    operands, sources = _with_sources(operands, active)
     with _explained(of):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(sources)
             returned = of(*operands)
             differentiated = [returned[i] for i in results]
         return _gradients(tape, differentiated, sources, cotangents(differentiated))
+
+
+def _with_sources(
+    operands: Sequence[tf.Tensor], active: Sequence[int]
+) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """All operands, and those that a tape is to watch.
+
+    The latter are tensors of their own, since a tensor may be several operands, whose derivatives a
+    tape would add up.
+    """
+    given = [tf.identity(x) if i in active else x for i, x in enumerate(operands)]
+    return given, [given[i] for i in active]
 
 
 @contextlib.contextmanager
@@ -431,6 +443,22 @@ def _result(name: str, position: int, leaf: Any) -> tf.Tensor:
             "or booleans"
         ) from error
     return tf.cast(tensor, dtypes.to_tf_argument(dtype)) if dtype != tensor.dtype else tensor
+
+
+def _of_shape(y: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+    """A tensor that is to have a shape, of which not all sizes need be known.
+
+    A graph checks when it runs what is not known before, unless it is for a consumer, which has no
+    op for that.
+    """
+    if y.shape.rank is not None and all(
+        size is None or size == known for size, known in zip(shape, y.shape, strict=True)
+    ):
+        return y
+    if kernels.are_of_tensorflow():
+        return tf.ensure_shape(y, shape)
+    y.set_shape(shape)
+    return y
 
 
 def _numpy_dtype(dtype: tf.DType) -> np.dtype:

@@ -120,6 +120,38 @@ def test_the_ops_of_the_function_are_in_the_graph():
     assert op_counts(graph)["Lgamma"] == 1
 
 
+@pytest.mark.parametrize("target, checks", [("tf", 1), ("tfjs", 0)])
+def test_declared_shapes_are_checked_where_they_are_not_known(target, checks):
+    shape = jax.ShapeDtypeStruct((3,), np.float32)
+    known = call_tf(lambda x: x + 1, output_shape_dtype=shape)
+    unknown = call_tf(lambda x: tf.boolean_mask(x, x > -9), output_shape_dtype=shape)
+    assert op_counts(graph_of(known, X, target=target))["EnsureShape"] == 0
+    graph = graph_of(lambda x: unknown(x) + x, X, target=target)
+    assert op_counts(graph)["EnsureShape"] == checks
+    assert graph.outputs[0].shape == (3,)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: jax.grad(lambda x: f(x, x).sum()),
+        lambda f: jax.grad(lambda x: f(x, lax.stop_gradient(x)).sum()),
+        lambda f: lambda x: jax.jvp(lambda x: f(x, x), (x,), (x,)),
+        lambda f: jax.grad(lambda x: jax.jvp(f, (x, x), (x, 2 * x))[1].sum()),
+        lambda f: jax.hessian(lambda x: f(x, x).sum()),
+        lambda f: jax.vmap(jax.grad(jax.grad(lambda x: f(x, x)))),
+    ],
+    ids=["grad", "stop_gradient", "jvp", "grad_jvp", "hessian", "vmap_grad_grad"],
+)
+def test_one_value_as_several_operands(transform, mode):
+    """Each operand has a derivative of its own, though one tensor is all of them."""
+    expected = jax.tree.map(np.asarray, transform(lambda x, y: x**3 * jnp.sin(y))(X))
+    same(transform(call_tf(lambda x, y: x**3 * tf.sin(y)))(X), expected)
+    converted = convert(transform(call_tf(lambda x, y: x**3 * tf.sin(y))))
+    same(jax.tree.map(lambda y: y.numpy(), in_mode(converted, mode)(X)), expected)
+
+
 def test_gradient_of_a_converted_call():
     converted = convert(call_tf(fun_tf))
     x = tf.constant(X)

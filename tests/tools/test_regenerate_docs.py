@@ -73,7 +73,7 @@ def harnesses(monkeypatch) -> dict[str, object]:
     class Named:
         def __init__(self, name):
             self.name = name
-            self.dtype_name = name.split("_")[1]
+            self.primitive, self.dtype_name = name.split("_")
 
     harnesses = {row.harness: Named(row.harness) for row in ROWS}
     monkeypatch.setattr(regenerate_docs, "all_harnesses", lambda: harnesses)
@@ -215,6 +215,49 @@ def test_consumers_are_swept_in_parts(g3doc, harnesses, limitations):
     (swept,) = evidence.read(g3doc / "consumers.json").values()
     assert swept.dtypes == {"float32"}
     assert regenerate_docs.main(["--check"]) == 0
+
+
+def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, capsys):
+    assert regenerate_docs.main(["--database", database(g3doc / "sweep.sqlite", ROWS)]) == 0
+    (before,) = evidence.read(g3doc / "evidence.json").values()
+    harnesses["cos_float32"] = type(harnesses["sin_int8"])("cos_float32")
+    limitations["cos"] = (Limitation("It is new.", error="crash", devices={"tpu"}),)
+    assert regenerate_docs.main(["--check"]) == 1
+    rows = [
+        dataclasses.replace(row, harness="cos_float32", primitive="cos")
+        for row in ROWS
+        if row.dtype == "float32"
+    ]
+    selection = Selection(primitives=["cos"], per_harness="all")
+    path = database(g3doc / "new.sqlite", rows, selection)
+    assert regenerate_docs.main(["--database", path]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    (swept,) = evidence.read(g3doc / "evidence.json").values()
+    assert (swept.count("sin"), swept.count("cos")) == (len(ROWS), len(rows))
+
+    # The evidence of the others has to be valid.
+    del harnesses["sin_int8"]
+    evidence.write(g3doc / "evidence.json", {before.versions.jax: before})
+    assert regenerate_docs.main(["--database", path]) == 1
+    assert "no complete sweep of all harnesses" in capsys.readouterr().err
+
+
+def test_a_sweep_of_new_primitives_by_consumers_is_joined(g3doc, harnesses, limitations):
+    core = of_consumers("float32", CORE_DTYPES, g3doc / "core.sqlite")
+    assert regenerate_docs.main(["--database", core]) == 0
+    harnesses["cos_float32"] = type(harnesses["sin_int8"])("cos_float32")
+    assert regenerate_docs.main(["--check"]) == 1
+    rows = [
+        dataclasses.replace(
+            ROWS[0], harness="cos_float32", primitive="cos", mode="runtime", target=target
+        )
+        for target in ("onnx", "tfjs")
+    ]
+    selection = Selection.of_consumers(CORE_DTYPES, ["cos"])
+    assert regenerate_docs.main(["--database", database(g3doc / "a", rows, selection)]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    assert swept.harnesses == {"sin": 1, "cos": 1}
 
 
 def test_a_red_sweep_is_not_imported(g3doc, limitations, capsys):

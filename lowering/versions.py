@@ -1,0 +1,117 @@
+"""The versions of JAX and TensorFlow that this package supports, checked before it imports them.
+
+`setup.cfg` asks pip for the same versions; a test compares the two, and the versions that the
+evidence of the documents is of.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.metadata
+import re
+import warnings
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Supported:
+    """A package, and the versions of it that are supported.
+
+    Attributes:
+      title: the name that people call it.
+      module: the module that is imported.
+      distributions: the names under which it is published.
+      oldest: the first version that has all that is needed.
+      newest: the last series of releases that the tests ran with.
+      command: the command that installs a supported version.
+    """
+
+    title: str
+    module: str
+    distributions: Sequence[str]
+    oldest: str
+    newest: str
+    command: str
+
+    def is_too_old(self, version: str) -> bool:
+        """Whether something is lacking in a version."""
+        return _release(version) < _release(self.oldest)
+
+    def is_untested(self, version: str) -> bool:
+        """Whether a version belongs to a later series than the last that was tested."""
+        newest = _release(self.newest)
+        return _release(version)[: len(newest)] > newest
+
+
+JAX = Supported(
+    title="JAX",
+    module="jax",
+    distributions=("jax",),
+    oldest="0.10.2",
+    newest="0.12",
+    command='pip install "jax >= 0.10.2"',
+)
+TENSORFLOW = Supported(
+    title="TensorFlow",
+    module="tensorflow",
+    distributions=("tensorflow-cpu", "tensorflow"),
+    oldest="2.21",
+    newest="2.21",
+    command=(
+        'pip install "tensorflow-cpu >= 2.21, < 2.22", which is the extra lowering[cpu], or '
+        'pip install "tensorflow >= 2.21, < 2.22", which is lowering[tensorflow]'
+    ),
+)
+
+
+def check(packages: Sequence[Supported] = (JAX, TENSORFLOW)) -> None:
+    """Checks which versions are installed; warns once of those that are newer than any tested.
+
+    Raises:
+      ImportError: if a package is not installed, or too old.
+    """
+    untested = []
+    for package in packages:
+        version, error = _installed(package)
+        found = f"{package.title} {version} is" if version else "none is"
+        if version is None or package.is_too_old(version):
+            raise ImportError(
+                f"lowering needs {package.title} {package.oldest} or later, and {found} installed. "
+                f"Run {package.command}",
+                name=package.module,
+            ) from None
+        if error is not None:
+            raise error
+        if package.is_untested(version):
+            untested.append(f"{package.title} {version} (tested up to {package.newest})")
+    if untested:
+        warnings.warn(
+            f"lowering has not been tested with {' and '.join(untested)}; it may fail",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _installed(package: Supported) -> tuple[str | None, Exception | None]:
+    """The version that is installed, None if there is none, and why it cannot be imported.
+
+    An old version may fail with new versions of what it imports.
+    """
+    try:
+        return importlib.import_module(package.module).__version__, None
+    except Exception as error:  # Whatever the module raises.
+        if isinstance(error, ModuleNotFoundError) and error.name == package.module:
+            return None, None
+        for distribution in package.distributions:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                return importlib.metadata.version(distribution), error
+        raise
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers of a version, without what follows them, such as "rc1" or ".dev20260101"."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
+
+
+check()

@@ -1,0 +1,132 @@
+"""Versions of JAX and TensorFlow that are not supported are told of at import."""
+
+import configparser
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from lowering.versions import JAX, TENSORFLOW
+from tests.helpers import ROOT
+
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
+
+
+def test_pip_is_asked_for_the_same_versions():
+    extras = SETUP["options.extras_require"]
+    cpu, any_device = extras["cpu"].strip(), extras["tensorflow"].strip()
+    assert f"jax >= {JAX.oldest}" in SETUP["options"]["install_requires"].splitlines()
+    major, minor = map(int, TENSORFLOW.newest.split("."))
+    bounds = f">= {TENSORFLOW.oldest}, < {major}.{minor + 1}"
+    assert (cpu, any_device) == (f"tensorflow-cpu {bounds}", f"tensorflow {bounds}")
+    assert JAX.command == f'pip install "jax >= {JAX.oldest}"'
+    assert re.findall('pip install "(.*?)"', TENSORFLOW.command) == [cpu, any_device]
+    assert (
+        f"JAX {JAX.oldest} or later, and TensorFlow {TENSORFLOW.oldest}."
+        in (ROOT / "README.md").read_text()
+    )
+
+
+@pytest.mark.parametrize("package", [JAX, TENSORFLOW], ids=lambda package: package.module)
+def test_the_newest_version_has_been_swept(package):
+    evidence = json.loads((ROOT / "g3doc" / "evidence.json").read_text()).values()
+    swept = [of_sweep["versions"][package.module] for of_sweep in evidence]
+    assert any(version.startswith(f"{package.newest}.") for version in swept)
+    assert not any(package.is_too_old(v) or package.is_untested(v) for v in swept)
+
+
+@pytest.mark.parametrize(
+    "version, too_old, untested",
+    [
+        ("0.4.38", True, False),
+        ("0.10.1", True, False),
+        ("0.10.1.dev20260101", True, False),
+        ("0.10.2rc1", False, False),
+        ("0.10.2", False, False),
+        ("0.11.0", False, False),
+        ("0.12.9.1", False, False),
+        ("0.12.0.dev20260101+abc", False, False),
+        ("0.13.0-rc0", False, True),
+        ("1.0", False, True),
+    ],
+)
+def test_versions_are_compared_as_numbers(version, too_old, untested):
+    package = dataclasses.replace(JAX, oldest="0.10.2", newest="0.12")
+    assert (package.is_too_old(version), package.is_untested(version)) == (too_old, untested)
+
+
+FAILS = "import json.missing"
+
+
+@pytest.mark.parametrize(
+    "installed, message",
+    [
+        ({JAX: ("0.4.30", "")}, "lowering needs JAX 0.10.2 or later, and JAX 0.4.30 is installed."),
+        (
+            {JAX: ("0.4.30", FAILS)},
+            "lowering needs JAX 0.10.2 or later, and JAX 0.4.30 is installed.",
+        ),
+        (
+            {JAX: (JAX.oldest, ""), TENSORFLOW: ("2.15.1", "")},
+            "lowering needs TensorFlow 2.21 or later, and TensorFlow 2.15.1 is installed.",
+        ),
+        ({}, "lowering needs JAX 0.10.2 or later, and none is installed."),
+        (
+            {JAX: (JAX.oldest, "")},
+            "lowering needs TensorFlow 2.21 or later, and none is installed.",
+        ),
+    ],
+    ids=["old JAX", "broken old JAX", "old TensorFlow", "no JAX", "no TensorFlow"],
+)
+def test_what_is_not_supported_is_an_error(installed, message, tmp_path):
+    """In a process that finds nothing but a module with a version."""
+    result = _import("from lowering import jax2tf", installed, tmp_path, "-S")
+    *_, last = result.stderr.splitlines()
+    package = JAX if "JAX" in message else TENSORFLOW
+    assert last == f"ImportError: {message} Run {package.command}"
+    assert result.stderr.count("Traceback") == 1
+    assert "lowering[cpu]" in TENSORFLOW.command
+
+
+def test_a_supported_version_that_is_broken_raises_its_own_error(tmp_path):
+    result = _import("import lowering", {JAX: (JAX.newest, FAILS)}, tmp_path, "-S")
+    assert "No module named 'json.missing'" in result.stderr.splitlines()[-1]
+
+
+def test_one_warning_says_what_has_not_been_tested():
+    code = """
+import jax, tensorflow as tf
+jax.__version__, tf.__version__ = "97.0", "98.1"
+import lowering
+from lowering import jax2tf
+print(lowering.convert(abs)(-2.0).numpy())
+"""
+    result = _import(code, {}, ROOT)
+    (warning,) = [line for line in result.stderr.splitlines() if "RuntimeWarning" in line]
+    assert warning.startswith("<string>:4: ")
+    assert f"JAX 97.0 (tested up to {JAX.newest}) and TensorFlow 98.1" in warning
+    assert result.stdout == "2.0\n"
+
+
+def _import(code, installed, directory, *options):
+    """Runs code with modules of the given versions, and further code, in a directory."""
+    for package, (version, module) in installed.items():
+        (directory / f"{package.module}.py").write_text(f"__version__ = {version!r}\n{module}\n")
+        name = package.distributions[0]
+        metadata = directory / f"{name.replace('-', '_')}-{version}.dist-info" / "METADATA"
+        metadata.parent.mkdir()
+        metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    path = os.pathsep.join([str(directory), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, *options, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
