@@ -148,7 +148,8 @@ def _by_tf2onnx(
     """
     from tf2onnx import optimizer, tf_loader, tfonnx
 
-    with tf.Graph().as_default():
+    with tf.device("/cpu:0"), tf.Graph().as_default():
+        tf.import_graph_def(graph_def, name="")
         optimized = tf_loader.tf_optimize(input_names, output_names, graph_def)
     unshare_functions(optimized)
 

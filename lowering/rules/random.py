@@ -13,7 +13,7 @@ from lowering.formats import words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER
+from lowering.targets import CONSUMER, TFJS, TFLITE
 from lowering.tensors import threefry
 
 
@@ -122,7 +122,10 @@ def _rounds(one_round, *words):
 
 
 def _rounds_by_loop(one_round, *words):
-    """A round takes hundreds of ops of TF.js, and converters take minutes for thousands."""
+    """A round takes hundreds of ops of TF.js, and converters take minutes for thousands.
+
+    It is not for ONNX: in loops of a program, tf2onnx makes loops of them that do not end.
+    """
     words = tuple(jnp.broadcast_arrays(*words))
     return lax.fori_loop(0, _PHILOX_ROUNDS, lambda _, words: one_round(*words), words)
 
@@ -132,8 +135,9 @@ def philox2x32(*words):
     return _rounds(_philox2x32_round, *words)[1:]
 
 
-@decomposition("philox2x32", target=CONSUMER)
-def philox2x32_consumer(*words):
+@decomposition("philox2x32", target=TFLITE)
+@decomposition("philox2x32", target=TFJS)
+def philox2x32_by_loop(*words):
     return _rounds_by_loop(_philox2x32_round, *words)[1:]
 
 
@@ -142,8 +146,9 @@ def philox4x32(*words):
     return _rounds(_philox4x32_round, *words)[2:]
 
 
-@decomposition("philox4x32", target=CONSUMER)
-def philox4x32_consumer(*words):
+@decomposition("philox4x32", target=TFLITE)
+@decomposition("philox4x32", target=TFJS)
+def philox4x32_by_loop(*words):
     return _rounds_by_loop(_philox4x32_round, *words)[2:]
 
 
@@ -162,12 +167,20 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
 
 
 @decomposition("rng_bit_generator", target=CONSUMER)
-def rng_bit_generator_words(key, *, shape, dtype, algorithm, **_):
+def rng_bit_generator_words(key, *, philox=philox4x32, shape, dtype, algorithm, **_):
     """The same of words alone: `key` is the key and the counter, each as its low and high half."""
-    make = _threefry_words if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY else _philox_words
-    bits, used = make(key, tuple(shape))
+    if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY:
+        bits, used = _threefry_words(key, tuple(shape))
+    else:
+        bits, used = _philox_words(philox, key, tuple(shape))
     counter = _advanced(key[2:], jnp.full((), used, np.uint32))
     return jnp.stack([key[0], key[1], *counter]), lax.convert_element_type(bits, dtype)
+
+
+@decomposition("rng_bit_generator", target=TFLITE)
+@decomposition("rng_bit_generator", target=TFJS)
+def rng_bit_generator_by_loop(key, **params):
+    return rng_bit_generator_words(key, philox=philox4x32_by_loop, **params)
 
 
 def _advanced(words, steps):
@@ -179,11 +192,11 @@ def _advanced(words, steps):
     return later
 
 
-def _philox_words(key, shape):
+def _philox_words(philox, key, shape):
     """The key is the high half of the counter, too, into which its low half overflows."""
     count = -(-math.prod(shape) // 4)
     counters = _advanced((key[2], key[3], key[0], key[1]), lax.iota(np.uint32, count))
-    words = philox4x32_consumer(key[0], key[1], *counters)
+    words = philox(key[0], key[1], *counters)
     flat = lax.reshape(jnp.stack(words, -1), (4 * count,))
     # A slice of symbolic size would have to be proven to fit.
     first = flat.at[lax.iota(np.int32, math.prod(shape))].get(mode="promise_in_bounds")
