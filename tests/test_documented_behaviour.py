@@ -538,6 +538,21 @@ def _unknown(spec, shape):
     return [n if dim.strip() in ("_", str(n)) else None for dim, n in zip(dims, shape, strict=True)]
 
 
+class TestFlags:
+    """Flags of JAX that are about its own converter."""
+
+    def test_reductions_by_associative_scans_change_nothing(self):
+        """How cumulative reductions are computed depends on the target alone."""
+        x = np.float32([3, 1, 2])
+
+        def ops():
+            return op_counts(graph_of(lambda x: (jnp.cumsum(x), lax.cummax(x)), x))
+
+        usual = ops()
+        with jax.jax2tf_associative_scan_reductions(True):
+            assert ops() == usual
+
+
 class TestCalls:
     """Both directions together."""
 
