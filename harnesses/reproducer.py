@@ -399,22 +399,22 @@ def run(text: str) -> Outcome:
 
     What it prints is dropped, and settings of JAX are put back.
     """
-    before = dict(jax.config.values)
-    try:
-        # In a thread that is under none of the settings of this one, as in a process of its own.
-        with contextlib.redirect_stdout(io.StringIO()), futures.ThreadPoolExecutor(1) as thread:
-            return thread.submit(_run, text).result()
-    finally:
-        for name, value in before.items():
-            if jax.config.values[name] != value:
-                jax.config.update(name, value)
+    # In a thread that is under none of the settings of this one, as in a process of its own; there
+    # the settings that are read are those that a script changes.
+    with contextlib.redirect_stdout(io.StringIO()), futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(_run, text).result()
 
 
 def _run(text: str) -> Outcome:
+    before = dict(jax.config.values)
     try:
         exec(compile(text, "<reproducer>", "exec"), {"__name__": "__main__"})
     except SystemExit as end:
         return Outcome.DIFFERENT if end.code else Outcome.EQUAL
     except Exception:
         return Outcome.TF_ERROR
+    finally:
+        for name, value in before.items():
+            if jax.config.values[name] != value:
+                jax.config.update(name, value)
     return Outcome.EQUAL

@@ -162,14 +162,19 @@ def test_what_does_not_fail_is_not_reduced():
         reduce(harness(jnp.sin, X), Cell("sin_case", "graph", "tf", variant="gradient"))
 
 
-def test_a_script_has_its_own_settings_and_leaves_those_of_others():
-    text = "import jax, sys; jax.config.update('jax_enable_x64', False)\n"
-    text += "sys.exit(1 if jax.config.jax_enable_x64 else 0)"
-    with jax.enable_x64(True):
-        before = dict(jax.config.values)
-        assert reproducer.run(text) == Outcome.EQUAL
-        assert jax.config.jax_enable_x64
-    assert dict(jax.config.values) == before
+@pytest.mark.parametrize("value", [False, True])
+def test_a_script_has_its_own_settings_and_leaves_those_of_others(value):
+    """Those of all threads, too, which the script changes, and this thread may not see."""
+
+    def of_all_threads():
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: dict(jax.config.values)).result()
+
+    text = f"import jax, sys; jax.config.update('jax_enable_x64', {value})\n"
+    text += f"sys.exit(0 if jax.config.jax_enable_x64 == {value} else 1)"
+    before = dict(jax.config.values), of_all_threads()
+    assert reproducer.run(text) == Outcome.EQUAL
+    assert (dict(jax.config.values), of_all_threads()) == before
 
 
 def test_what_has_no_expression(refused_sine):
