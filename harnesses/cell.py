@@ -165,10 +165,7 @@ def run_trial(
     runs = runs or RunsInMemory()
     try:
         with jax_compat.under(trial.settings):
-            fun = trial.reference or trial.fun
-            # A new function, as JAX's caches do not tell all settings apart.
-            reference = jax.jit(lambda *args: fun(*args))
-            expected = [arrays_of(reference(*args)) for args in trial.runs]
+            expected = _expected(trial)
             trial.trace()
     except Exception as error:  # Any error of JAX is an outcome.
         yield from _of_jax(harness, cells, error)
@@ -184,6 +181,14 @@ def run_trial(
         message, worst = comparison.message, comparison.error
         result = judge(harness, cell, outcome, message, worst, seconds, values)
         yield dataclasses.replace(result, ulps=_ulps(harness, values))
+
+
+def _expected(trial: Trial) -> list[Any]:
+    """What JAX computes in each run of a program."""
+    fun = trial.reference or trial.fun
+    # A new function, as JAX's caches do not tell all settings apart.
+    reference = jax.jit(lambda *args: fun(*args))
+    return [arrays_of(reference(*args)) for args in trial.runs]
 
 
 def _of_jax(harness: Harness, cells: Iterable[Cell], error: Exception) -> Iterator[Result]:
@@ -248,10 +253,8 @@ def looser_of(harness: Harness, cell: Cell) -> list[Looser]:
     """The looser comparisons by which the results of a cell, which is run anew, are equal."""
     trial = trial_of(harness, cell)
     with jax_compat.under(trial.settings):
-        reference = jax.jit(trial.reference or trial.fun)
-        expected = [arrays_of(reference(*args)) for args in trial.runs]
         lowered = trial.lowered(cell.target)
-        _, _, values = _run_cell(harness, cell, trial, lowered, expected, RunsInMemory())
+        _, _, values = _run_cell(harness, cell, trial, lowered, _expected(trial), RunsInMemory())
     return [looser for looser in Looser if _is_equal(looser, values)]
 
 

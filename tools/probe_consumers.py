@@ -163,6 +163,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with jax.enable_x64(True):
         tried = examples(list(all_harnesses().values()))
     differences = 0
+    if "tfjs" in args.consumer:
+        Browser().close()  # Without a browser, TF.js would seem to refuse what runs there.
     for consumer in args.consumer:
         found, refused = probe(consumer, tried, args.workers)
         if not args.check:

@@ -143,8 +143,9 @@ def _by_tf2onnx(
 ) -> Any:
     """The model of a frozen graph: the steps of `tf2onnx.convert.from_graph_def`.
 
-    That function copies the whole graph before each of its passes, in case that one fails, which is
-    half of its time. Here the graph is made again, and copied, if one does.
+    That function copies the whole graph before each pass, in case the pass fails, and takes half of
+    its time to do so. Here nothing is copied at first. If a pass fails, the conversion begins anew,
+    with copies.
     """
     from tf2onnx import optimizer, tf_loader, tfonnx
 
