@@ -128,6 +128,24 @@ def test_opsets(opset, params):
     assert version == opset
 
 
+def test_a_pass_of_tf2onnx_that_fails(monkeypatch):
+    """It may have changed the graph, so the conversion begins anew; the pass is left out then."""
+    optimizer = pytest.importorskip("tf2onnx.optimizer")
+    tried = []
+
+    class Failing:
+        def optimize(self, graph, iteration):
+            tried.append(graph)
+            graph.get_nodes().clear()
+            raise RuntimeError
+
+    passes = {"failing": Failing, **optimizer._get_optimizers()}
+    monkeypatch.setattr(optimizer, "_get_optimizers", lambda: passes)
+    x = np.float32([0.5, -1.0])
+    assert export.to_onnx(lambda x: jnp.sin(x) * 2, (x,))
+    assert len(tried) > 1
+
+
 def test_names_in_their_order(export_to):
     """TensorFlow tells names apart without their case, and runtimes sort them as they like."""
 
