@@ -1,7 +1,7 @@
 """Runs tasks in processes of this machine.
 
 If a process dies or does not finish in time, each cell of its task becomes a task of its own, so
-that only the cell that fails counts as crashed or hung.
+that only the cell that fails counts as hung, or as crashed if its process dies twice.
 """
 
 import collections
@@ -12,7 +12,7 @@ import multiprocessing.forkserver
 import os
 import queue
 import signal
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 
 import pebble
@@ -33,26 +33,45 @@ class LocalEngine:
     def run(self, tasks: Iterable[Task], job: Job) -> Generator[list[Result]]:
         """Runs tasks; see `Engine`."""
         waiting = collections.deque(tasks)
-        attempts = 0
-        while waiting and not job.stop.is_set():
-            pool = pebble.ProcessPool(
-                min(self._workers, len(waiting)),
-                max_tasks=worker.TASKS_PER_WORKER,
-                initializer=worker.start,
-                initargs=(job.catalogue, job.runs),
-                context=processes(),
-            )
-            try:
-                for results in _run_in_pool(pool, waiting, job, 2 * self._workers):
-                    attempts = 0
-                    yield results
-            except RuntimeError:  # A worker died outside of any task, and the pool with it.
-                attempts += 1
-                if attempts == worker.ATTEMPTS:
-                    raise
-            finally:
-                pool.stop()
-                pool.join()
+        if waiting:
+            yield from run_waiting(waiting, job, min(self._workers, len(waiting)))
+
+
+def run_waiting(
+    waiting: collections.deque[Task],
+    job: Job,
+    workers: int,
+    comes_more: Callable[[], bool] = lambda: False,
+) -> Iterator[list[Result]]:
+    """Runs the tasks that wait in processes of this machine, and yields results as they come.
+
+    Args:
+      waiting: the tasks; others may be added meanwhile.
+      job: what to run them with.
+      workers: how many processes there are.
+      comes_more: whether to wait for further tasks when there are none.
+    """
+    attempts = 0
+    deaths: collections.Counter[cell.Cell] = collections.Counter()
+    while (waiting or comes_more()) and not job.stop.is_set():
+        pool = pebble.ProcessPool(
+            workers,
+            max_tasks=worker.TASKS_PER_WORKER,
+            initializer=worker.start,
+            initargs=(job.catalogue, job.runs),
+            context=processes(),
+        )
+        try:
+            for results in _run_in_pool(pool, waiting, job, 2 * workers, comes_more, deaths):
+                attempts = 0
+                yield results
+        except RuntimeError:  # A worker died outside of any task, and the pool with it.
+            attempts += 1
+            if attempts == worker.ATTEMPTS:
+                raise
+        finally:
+            pool.stop()
+            pool.join()
 
 
 def processes() -> multiprocessing.context.BaseContext:
@@ -86,13 +105,21 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _run_in_pool(
-    pool: pebble.ProcessPool, waiting: collections.deque[Task], job: Job, limit: int
+    pool: pebble.ProcessPool,
+    waiting: collections.deque[Task],
+    job: Job,
+    limit: int,
+    comes_more: Callable[[], bool],
+    deaths: collections.Counter[cell.Cell],
 ) -> Iterator[list[Result]]:
-    """Runs the waiting tasks, of which the pool has at most `limit` at a time."""
+    """Runs the waiting tasks, of which the pool has at most `limit` at a time.
+
+    `deaths` counts how often processes died on a cell that was alone in its task.
+    """
     finished: queue.SimpleQueue[concurrent.futures.Future] = queue.SimpleQueue()
     running: dict[concurrent.futures.Future, Task] = {}
     try:
-        while (waiting or running) and not job.stop.is_set():
+        while (waiting or running or comes_more()) and not job.stop.is_set():
             while waiting and len(running) < limit:
                 future = pool.schedule(worker.run, (waiting[0],), timeout=job.timeout)
                 running[future] = waiting.popleft()
@@ -109,6 +136,9 @@ def _run_in_pool(
                 yield done.result()
             elif isinstance(error, TimeoutError | pebble.ProcessExpired) and len(task) > 1:
                 waiting.extendleft([c] for c in task)
+            elif isinstance(error, pebble.ProcessExpired) and not deaths[task[0]]:
+                deaths[task[0]] += 1
+                waiting.appendleft(task)
             else:
                 yield _judge_failure(job.harnesses[task[0].harness], task, error)
     finally:
@@ -122,5 +152,7 @@ def _judge_failure(harness: Harness, task: Task, error: BaseException) -> list[R
     if isinstance(error, pebble.ProcessExpired):
         code = error.exitcode
         how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return [cell.judge(harness, c, Outcome.CRASH, f"the process died {how}") for c in task]
+        return [
+            cell.judge(harness, c, Outcome.CRASH, f"the process died {how}, twice") for c in task
+        ]
     return worker.failed(harness, task, worker.describe(error))

@@ -1,10 +1,11 @@
 """Runs tasks on a cluster, by Ray.
 
-Each core of the cluster has a worker: a process that imports everything once, and then gets batches
-of tasks, one at a time. It sends the results of each task as soon as it has them. If it dies or
-does not answer in time, that is the fault of the task that it was running, or of the machine: the
-cells of this task are tried one by one, and one whose workers die twice counts as crashed. The
-other tasks of the batch are run by other workers.
+An actor has some of the cores of a node, and runs tasks in as many processes, as the local engine
+does: they are forks of one process that has imported everything, so that the imports are paid once
+for all of them, and not again when a process is replaced. If a process dies, that is the fault of
+its cell. An actor gets batches of tasks, the next one before it has finished the last, and sends
+results as it has them. If it is lost, so is the work that is under way, and nothing else: other
+actors run its tasks.
 """
 
 import collections
@@ -13,19 +14,23 @@ import dataclasses
 import os
 import pathlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 import harnesses
-from harnesses import cell
-from harnesses.cell import Outcome, Result
-from harnesses.engines import Catalogue, Job, Task, worker
+from harnesses.cell import Result
+from harnesses.engines import Catalogue, Job, Task, local, worker
 
 _ROOT = pathlib.Path(harnesses.__file__).parents[1]
 # A batch gets no further task once it takes this many seconds, or has this many tasks.
 _BATCH_SECONDS = 2.0
 _BATCH = 16
+# An actor has at most as many processes: few, so that a node soon has cores for it.
+_PROCESSES = 4
+# Seconds beyond the timeout of a task after which a worker that sends nothing counts as lost.
+_PATIENCE = 60.0
 
 Item = TypeVar("Item")
 
@@ -33,13 +38,13 @@ Item = TypeVar("Item")
 def take_batch(
     waiting: collections.deque[Item], workers: int, seconds: Callable[[Item], float]
 ) -> list[Item]:
-    """Takes the tasks of a worker's next batch from those that wait, at least one.
+    """Takes the next batch from the tasks that wait, at least one.
 
-    At the end of a sweep batches are smaller, so that all workers end together.
+    At the end of a sweep batches are smaller, so that all processes end together.
 
     Args:
       waiting: the tasks that wait, the longest first.
-      workers: how many workers there are.
+      workers: how many processes run tasks.
       seconds: how long a task is expected to take.
     """
     size = min(max(len(waiting) // (2 * workers), 1), _BATCH)
@@ -52,43 +57,51 @@ def take_batch(
 
 
 class _Worker:
-    """A process of the cluster that runs cells."""
+    """An actor: processes of a node that run tasks."""
 
-    def __init__(self, catalogue: Catalogue, runs: pathlib.Path | None):
-        worker.start(catalogue, runs)
+    def __init__(
+        self, catalogue: Catalogue, runs: pathlib.Path | None, timeout: float, processes: int
+    ):
+        # It imports everything, as this process does.
+        local.processes()
+        self._waiting: collections.deque[Task] = collections.deque()
+        self._processes = processes
+        self._job = Job(catalogue, catalogue(), runs, lambda task: 0.0, timeout, threading.Event())
 
     def is_ready(self) -> bool:
         """Answers when everything has been imported."""
         return True
 
-    def run(self, batch: list[Task]) -> Iterator[list[Result] | str]:
-        """Yields for each task its results, or the error of its harness."""
-        for task in batch:
-            try:
-                yield worker.run(task)
-            except Exception as error:  # The other tasks of the batch go on.
-                yield worker.describe(error)
+    def give(self, tasks: list[Task]) -> None:
+        """Adds tasks to those that wait."""
+        self._waiting.extend(tasks)
+
+    def results(self) -> Iterator[list[Result]]:
+        """Yields the results of all tasks that it is given, without end."""
+        yield from local.run_waiting(
+            self._waiting, self._job, self._processes, comes_more=lambda: True
+        )
 
 
 @dataclasses.dataclass
-class _Batch:
-    """Tasks that a worker has.
+class _Given:
+    """What a worker has been given.
 
     Attributes:
       actor: the worker.
-      answers: what it yields.
-      tasks: those without results yet, the one that is under way first.
-      since: when that one began.
+      processes: how many processes it has.
+      tasks: those without results yet.
+      since: when it was first given something, or its last results came.
     """
 
     actor: Any
-    answers: Any
-    tasks: collections.deque[Task]
-    since: float
+    processes: int
+    tasks: list[Task] = dataclasses.field(default_factory=list)
+    since: float = 0.0
 
 
 class RayEngine:
-    """An engine that runs tasks on the workers of a Ray cluster."""
+    """An engine that runs tasks on the nodes of a Ray cluster."""
 
     def __init__(self, address: str | None = None, workers: int | None = None):
         """Makes an engine.
@@ -96,7 +109,7 @@ class RayEngine:
         Args:
           address: the address of a cluster; without one, Ray is started on this machine and ends
             with the sweep.
-          workers: how many workers there are; one per core of the cluster by default.
+          workers: how many processes run tasks; one per core of the cluster by default.
         """
         self._address = address
         self._workers = workers
@@ -108,122 +121,109 @@ class RayEngine:
         if not waiting:
             return
         with _connected(ray, self._address, self._workers):
-            cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
-            count = min(self._workers or cores, cores, len(waiting))
-            yield from _Run(ray, job, waiting, count).results()
+            cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
+            limit = min(self._workers or sum(cores), len(waiting))
+            yield from _Run(ray, job, waiting, processes_of_actors(cores, limit)).results()
+
+
+def processes_of_actors(cores: Iterable[int], limit: int) -> list[int]:
+    """How many processes each actor has.
+
+    Args:
+      cores: the number of cores of each node.
+      limit: how many processes there are at most.
+    """
+    found = []
+    for count in cores:
+        while count and limit:
+            found.append(min(count, limit, _PROCESSES))
+            count -= found[-1]
+            limit -= found[-1]
+    return found
 
 
 class _Run:
     """A run of tasks on a cluster that is connected."""
 
-    def __init__(self, ray: Any, job: Job, waiting: collections.deque[Task], count: int):
+    def __init__(self, ray: Any, job: Job, waiting: collections.deque[Task], sizes: list[int]):
         self._ray = ray
         self._job = job
         self._waiting = waiting
-        self._count = count
-        # Workers that import, that have nothing to do, and that run a batch.
-        self._starting: dict[Any, Any] = {}
-        self._idle: list[Any] = []
-        self._batches: dict[Any, _Batch] = {}
-        self._done: collections.Counter[Any] = collections.Counter()
-        # How often workers died on a cell that was alone in its task.
-        self._deaths: collections.Counter[cell.Cell] = collections.Counter()
-        self._failed_starts = 0
+        self._sizes = sizes
+        # Workers that import, by what says that they have; and those at work, by what they yield.
+        self._starting: dict[Any, _Given] = {}
+        self._working: dict[Any, _Given] = {}
+        # How often workers were lost since results came.
+        self._losses = 0
 
     def results(self) -> Iterator[list[Result]]:
         """Yields the results of tasks as they come."""
-        for _ in range(self._count):
-            self._start()
-        while (self._waiting or self._batches) and not self._job.stop.is_set():
-            while self._waiting and self._idle:
-                self._send(self._idle.pop())
-            ready, _ = self._ray.wait([*self._batches, *self._starting], timeout=0.2)
+        for processes in self._sizes:
+            self._start(processes)
+        while not self._job.stop.is_set() and (
+            self._waiting or any(given.tasks for given in self._working.values())
+        ):
+            self._deal()
+            ready, _ = self._ray.wait([*self._working, *self._starting], timeout=0.2)
             for answer in ready:
                 if answer in self._starting:
                     self._welcome(answer)
                 else:
-                    yield from self._receive(self._batches[answer])
-            for batch in list(self._batches.values()):
-                if time.monotonic() - batch.since > self._job.timeout:
-                    self._ray.kill(batch.actor)
-                    yield from self._lose(batch, is_hung=True)
+                    yield from self._receive(answer)
+            for answers, given in list(self._working.items()):
+                if given.tasks and time.monotonic() - given.since > self._job.timeout + _PATIENCE:
+                    self._ray.kill(given.actor)
+                    self._lose(self._working.pop(answers))
 
-    def _start(self) -> None:
+    def _start(self, processes: int) -> None:
         """Starts a worker."""
-        remote = self._ray.remote(_Worker).options(num_cpus=1)
-        actor = remote.remote(self._job.catalogue, self._job.runs)
-        self._starting[actor.is_ready.remote()] = actor
+        # It has a thread for each of its methods.
+        remote = self._ray.remote(_Worker).options(num_cpus=processes, max_concurrency=3)
+        actor = remote.remote(self._job.catalogue, self._job.runs, self._job.timeout, processes)
+        self._starting[actor.is_ready.remote()] = _Given(actor, processes)
 
     def _welcome(self, answer: Any) -> None:
-        """Gives work to a worker that has started; starts another one if it has not."""
-        actor = self._starting.pop(answer)
+        """Asks a worker that has started for results; starts another one if it has not."""
+        given = self._starting.pop(answer)
         try:
             self._ray.get(answer)
         except self._ray.exceptions.RayError as error:
-            self._failed_starts += 1
-            if self._failed_starts >= worker.ATTEMPTS * self._count:
-                raise RuntimeError("workers die before they run anything") from error
-            self._start()
+            self._lose(given, error)
         else:
-            self._failed_starts = 0
-            self._idle.append(actor)
+            answers = given.actor.results.options(num_returns="streaming").remote()
+            self._working[answers] = given
 
-    def _send(self, actor: Any) -> None:
-        """Gives a worker its next batch."""
-        tasks = take_batch(self._waiting, self._count, self._job.expected)
-        answers = actor.run.options(num_returns="streaming").remote(tasks)
-        batch = _Batch(actor, answers, collections.deque(tasks), time.monotonic())
-        self._batches[answers] = batch
+    def _deal(self) -> None:
+        """Gives batches to workers, so that each process has a task to go on with."""
+        for given in self._working.values():
+            while self._waiting and len(given.tasks) < 2 * given.processes:
+                tasks = take_batch(self._waiting, sum(self._sizes), self._job.expected)
+                given.since = given.since if given.tasks else time.monotonic()
+                given.tasks += tasks
+                given.actor.give.remote(tasks)
 
-    def _receive(self, batch: _Batch) -> Iterator[list[Result]]:
-        """Takes the next answer of a worker."""
+    def _receive(self, answers: Any) -> Iterator[list[Result]]:
+        """Takes the next results of a worker."""
+        given = self._working[answers]
         try:
-            answer = self._ray.get(next(batch.answers))
-        except StopIteration:
-            self._end(batch)
+            results = self._ray.get(next(answers))
+        except (StopIteration, self._ray.exceptions.RayError) as error:
+            self._lose(self._working.pop(answers), error)
             return
-        except self._ray.exceptions.RayError:
-            yield from self._lose(batch)
-            return
-        batch.since = time.monotonic()
-        self._done[batch.actor] += 1
-        task = batch.tasks.popleft()
-        if isinstance(answer, str):
-            yield worker.failed(self._job.harnesses[task[0].harness], task, answer)
-        else:
-            yield answer
+        self._losses = 0
+        given.since = time.monotonic()
+        done = {result.cell for result in results}
+        left = ([c for c in task if c not in done] for task in given.tasks)
+        given.tasks = [task for task in left if task]
+        yield results
 
-    def _end(self, batch: _Batch) -> None:
-        """Makes a worker that has finished its batch idle, or replaces it after many tasks."""
-        del self._batches[batch.answers]
-        if self._done[batch.actor] < worker.TASKS_PER_WORKER:
-            self._idle.append(batch.actor)
-        else:
-            self._ray.kill(batch.actor)
-            self._start()
-
-    def _lose(self, batch: _Batch, is_hung: bool = False) -> Iterator[list[Result]]:
-        """Replaces a worker that died or hung, and hands on its tasks."""
-        del self._batches[batch.answers]
-        self._start()
-        tasks = batch.tasks
-        if tasks:
-            task = tasks.popleft()
-            self._waiting.extendleft(reversed(tasks))
-            yield from self._retry(task, is_hung)
-
-    def _retry(self, task: Task, is_hung: bool) -> Iterator[list[Result]]:
-        """Puts a task back whose worker was lost, or gives its cell up."""
-        harness = self._job.harnesses[task[0].harness]
-        if len(task) > 1:
-            self._waiting.extendleft([c] for c in reversed(task))
-        elif is_hung:
-            yield worker.hung(harness, task)
-        elif self._deaths[task[0]]:
-            yield [cell.judge(harness, task[0], Outcome.CRASH, "the process died, twice")]
-        else:
-            self._deaths[task[0]] += 1
-            self._waiting.appendleft(task)
+    def _lose(self, given: _Given, error: BaseException | None = None) -> None:
+        """Replaces a worker that was lost; others may run its tasks meanwhile."""
+        self._losses += 1
+        if self._losses >= worker.ATTEMPTS * len(self._sizes):
+            raise RuntimeError("workers die before they run anything") from error
+        self._waiting.extendleft(reversed(given.tasks))
+        self._start(given.processes)
 
 
 @contextlib.contextmanager
