@@ -48,8 +48,8 @@ class Selection:
         in one. Which they are differs from turn to turn;
         besides, cells that a limitation covers are always run. A part of the variants has at most
         each mode on one target.
-      with_consumers: whether harnesses of the core dtypes are also run by the runtime of one of the
-        consumers, another one from turn to turn.
+      with_consumers: whether half of the harnesses of the core dtypes are also run by the runtime of
+        one of the consumers each; which, and by which one, differs from turn to turn.
     """
 
     primitives: Sequence[str] = ("*",)
@@ -109,7 +109,7 @@ class Selection:
         variants = _select(self.variants, VARIANTS, "variant")
         taken = _variants(harnesses, turn, self.share)
 
-        half = _half(harnesses, turn) if self.per_harness == "half" else {}
+        half = _half(harnesses, turn)
 
         def cells_of(harness, variant):
             cells = cell.cells_of(harness, modes, targets, devices, variant)
@@ -119,7 +119,7 @@ class Selection:
             has = list(dict.fromkeys(c.mode for c in cells))
             if self.per_harness != "all":
                 has = has[drawn // len(targets) % max(len(has), 1) :][:1]
-            if variant == PLAIN and half and harness.name not in half:
+            if variant == PLAIN and self.per_harness == "half" and harness.name not in half:
                 has = []
             # Neighbours are on different targets.
             on = {mode: targets[(drawn + i) % len(targets)] for i, mode in enumerate(has)}
@@ -132,9 +132,11 @@ class Selection:
                 return []
             cells = cell.cells_of(harness, (RUNTIME,), CONSUMERS)
             chosen = CONSUMERS[_drawn(turn, RUNTIME, harness.name) % len(CONSUMERS)]
-            if half and harness.name not in half:
-                chosen = ""
-            return [c for c in cells if c.target == chosen or cell.find_limitation(harness, c)]
+            return [
+                c
+                for c in cells
+                if (c.target == chosen and harness.name in half) or cell.find_limitation(harness, c)
+            ]
 
         return {
             harness.name: [

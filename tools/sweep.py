@@ -218,7 +218,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="run all harnesses of dtypes of up to 32 bits by the runtimes of all consumers, or of "
         "the given primitives, dtypes and targets, and nothing else; without filters, a sweep runs "
-        f"those of {', '.join(CORE_DTYPES)} by one of the consumers each",
+        f"half of those of {', '.join(CORE_DTYPES)} by one of the consumers each",
     )
     parser.add_argument(
         "--workers",

@@ -21,8 +21,8 @@ APPLICATIONS = (
 )
 
 
-# Half of them are run, the others after the next change of sources.
-@pytest.mark.parametrize("name", APPLICATIONS[int(fingerprint(), 16) % 2 :: 2])
+# A third of them are run, others after the next change of sources.
+@pytest.mark.parametrize("name", APPLICATIONS[int(fingerprint(), 16) % 3 :: 3])
 def test_an_application(name):
     """In a process of its own, as TensorFlow imports Keras too, with another backend."""
     result = subprocess.run(
