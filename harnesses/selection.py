@@ -48,8 +48,8 @@ class Selection:
         in one. Which they are differs from turn to turn;
         besides, cells that a limitation covers are always run. A part of the variants has at most
         each mode on one target.
-      with_consumers: whether half of the harnesses of the core dtypes are also run by the runtime of
-        one of the consumers each; which, and by which one, differs from turn to turn.
+      with_consumers: whether half of the harnesses of the core dtypes are also run by the runtime
+        of one of the consumers each; which, and by which one, differs from turn to turn.
     """
 
     primitives: Sequence[str] = ("*",)

@@ -1,7 +1,7 @@
 """Filters select cells, or say why they select nothing."""
 
-import itertools
 import collections
+import itertools
 
 import pytest
 
