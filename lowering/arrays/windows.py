@@ -57,6 +57,13 @@ class Window:
         """The number of windows on an axis of size `dim`."""
         return jax_compat.stride_dim(self.padded(dim), self.extent, self.stride)
 
+    def has_elements(self, dim: int) -> np.ndarray:
+        """Which of the windows on an axis of size `dim` have more than padding, as booleans."""
+        starts = np.arange(self.count(dim)) * self.stride - self.low
+        at = starts[:, None] + np.arange(self.size) * self.dilation
+        index, offset = np.divmod(at, self.base_dilation)
+        return np.any((index >= 0) & (index < dim) & (offset == 0), axis=1)
+
     def with_room(self, dim: Any) -> "Window":
         """A window with as much more padding at the end as one window on an axis may lack.
 

@@ -153,7 +153,19 @@ def _natural(ctx, op, x, fill, otherwise, window):
         sizes, strides = (1, rows.size, columns.size, 1), (1, rows.stride, columns.stride, 1)
         return emit(op, x, ksize=sizes, strides=strides, padding=padding)
     kernel = functools.partial(_pool, op)
-    return pool(ctx, x, shape, axes, constant(fill, x.dtype), kernel)
+    pooled = pool(ctx, x, shape, axes, constant(fill, x.dtype), kernel)
+    return _filled(pooled, shape, axes, fill) if op == "MaxPool" else pooled
+
+
+def _filled(pooled, shape, axes, fill):
+    """Maxima with `fill` for windows of padding alone, where kernels give a finite number."""
+    if not avals.is_static(shape):
+        return pooled
+    masks = [window.has_elements(dim) for window, dim in zip(axes, shape, strict=True)]
+    if all(mask.all() for mask in masks):
+        return pooled
+    mask = functools.reduce(np.logical_and.outer, masks)
+    return emit("SelectV2", constant(mask), pooled, constant(fill, pooled.dtype))
 
 
 def _padding_of_images(shape, axes):

@@ -1,0 +1,15 @@
+"""Limitations of reductions over windows."""
+
+from limitations.limitation import Limitation
+
+_LEAST = Limitation(
+    "TensorFlow's kernel of MaxPool gives the least finite number for a window that holds nothing "
+    "but negative infinity.",
+    error="different: ",
+    dtypes=("float16", "float32", "float64"),
+    modes=("eager", "graph"),
+    targets=("portable",),
+    where=lambda case, params: case.startswith("pairs"),
+)
+
+LIMITATIONS = {"reduce_window_max": [_LEAST], "reduce_window_min": [_LEAST]}
