@@ -17,7 +17,7 @@ from harnesses.database import Row, Versions
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN
 from limitations import Limitation, all_limitations
-from lowering.targets import CONSUMERS
+from lowering.targets import TARGETS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,9 +185,10 @@ def fingerprint(
     return _fingerprint(names, of_consumers, without)
 
 
-def is_of_consumers(limitation: Limitation) -> bool:
-    """Whether a limitation is one of the runtimes of consumers."""
-    return limitation.targets is not None and set(limitation.targets) <= set(CONSUMERS)
+def is_natural(limitation: Limitation) -> bool:
+    """Whether a limitation is only one of natural targets, among which are the consumers."""
+    natural = {name for name, target in TARGETS.items() if target.is_natural}
+    return limitation.targets is not None and set(limitation.targets) <= natural
 
 
 def read(path: pathlib.Path) -> dict[str, Evidence]:
@@ -223,7 +224,7 @@ def _fingerprint(
             fields = dataclasses.asdict(limitation)
             if limitation.dtypes is not None:
                 fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))
-            if is_of_consumers(limitation) != of_consumers or fields["dtypes"] == []:
+            if is_natural(limitation) != of_consumers or fields["dtypes"] == []:
                 continue
             fields["where"] = fields["where"] is not None
             data.append([primitive, fields])

@@ -28,7 +28,7 @@ import jax
 import jinja2
 
 from harnesses import arguments, evidence, times
-from harnesses.cell import SWEPT, Outcome, Verdict
+from harnesses.cell import EXACT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
@@ -41,7 +41,6 @@ from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
-from lowering.targets import CONSUMERS
 from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
@@ -197,7 +196,7 @@ def render(
 
 def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) -> dict[str, str]:
     """The pictures of what there is evidence of, by file name; see `render`."""
-    columns = [pictures.Column(target, list(swept.values()), target) for target in SWEPT]
+    columns = [pictures.Column(target, list(swept.values()), target) for target in EXACT]
     columns += [
         pictures.Column(name, list(of_consumers.values()), target)
         for target, name in CONSUMER_NAMES.items()
@@ -239,7 +238,7 @@ def _limitations(
         (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept.values()))
         for p, limitations in sorted(all_limitations().items())
         for limitation in limitations
-        if evidence.is_of_consumers(limitation) == of_consumers
+        if evidence.is_natural(limitation) == of_consumers
     ]
 
 
@@ -269,6 +268,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
         found = [
             sweep
             for selection in (
+                Selection(targets=EXACT, per_harness="all"),
                 Selection(per_harness="all"),
                 Selection(with_consumers=True),
                 Selection(),
@@ -277,13 +277,13 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
             if ran == versions()
         ]
         for sweep in found[:1]:
-            rows = [row for row in database.rows(sweep) if row.target not in CONSUMERS]
+            rows = [row for row in database.rows(sweep) if row.target in EXACT]
             _check_green(path, rows)
             new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
             return {**swept, new.versions.jax: new}
         before = swept.get(jax.__version__)
         if before is not None and (added := _added(before)):
-            selection = Selection(primitives=added, per_harness="all")
+            selection = Selection(primitives=added, targets=EXACT, per_harness="all")
             new = _of_added(path, database, before, selection)
             return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
