@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import pathlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from lowering.export import quantization, saved_model, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
+from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.ops import kernels
@@ -211,6 +213,7 @@ def converted(
     """The model of concrete functions by name; the other arguments are those of `write`."""
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
+        keep_transposes(pathlib.Path(folder))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
         keep_infinities(converter)
         builtins = tf.lite.OpsSet.TFLITE_BUILTINS
