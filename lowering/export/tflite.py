@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, saved_model, signatures
+from lowering.export import quantization, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -202,7 +202,23 @@ def _spreads(
     return lambda: quantization.spread(entry, quantization.TFLITE[quantize], data)
 
 
-def converted(
+def converted(made: Mapping[str, Any], **options: Any) -> bytes:
+    """The model of concrete functions by name; the options are those of `_converted`.
+
+    Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
+    """
+    model = _converted(made, **options)
+    shared = separate_outputs.shared(model)
+    if not shared:
+        return model
+    separated = {
+        name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
+        for name, concrete in made.items()
+    }
+    return _converted(separated, **options)
+
+
+def _converted(
     made: Mapping[str, Any],
     *,
     quantize: str | None,
@@ -210,7 +226,7 @@ def converted(
     io_dtype: str | None,
     allow_flex: bool,
 ) -> bytes:
-    """The model of concrete functions by name; the other arguments are those of `write`."""
+    """The model as the converter makes it; the arguments are those of `write`."""
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
         keep_transposes(pathlib.Path(folder))
