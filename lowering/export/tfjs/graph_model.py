@@ -21,7 +21,7 @@ from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
 from lowering.export import signatures
-from lowering.export.frozen import Frozen, frozen
+from lowering.export.frozen import Frozen, frozen, give_results_nodes
 from lowering.export.paths import new_path
 from lowering.export.tfjs import fusion
 from lowering.targets import TFJS, tables
@@ -118,7 +118,7 @@ def write_files(
     outside = [*graph.inputs.values(), *graph.outputs.values()]
     fusion.fuse(graph_def.node, [x.name for x in outside])
     for function in graph_def.library.function:
-        _give_results_nodes(function)
+        give_results_nodes(function)
         fusion.fuse(function.node_def, function.ret.values())
     weights = list(_take_weights(graph_def))
     directory.mkdir(parents=True, exist_ok=True)
@@ -192,19 +192,6 @@ def _check(graph_def: Any) -> None:
         for node in nodes:
             if node.op not in known:
                 raise UnsupportedError(f"{node.name!r} is {node.op}, which TF.js lacks")
-
-
-def _give_results_nodes(function: Any) -> None:
-    """Makes each result of a function that of a node of its own.
-
-    TF.js keeps for each node of a function which of its outputs is a result, and so has only one of
-    them. TensorFlow's optimizer removes the nodes that tell them apart.
-    """
-    for arg in function.signature.output_arg:
-        node = function.node_def.add(op="Identity", name=f"{function.signature.name}/{arg.name}")
-        node.input.append(function.ret[arg.name])
-        node.attr["T"].type = arg.type
-        function.ret[arg.name] = f"{node.name}:output:0"
 
 
 def _take_weights(graph_def: Any):
