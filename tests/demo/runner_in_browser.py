@@ -83,6 +83,17 @@ def test_odd_sizes_by_webgl(runner, name, is_symbolic):
     np.testing.assert_allclose(result, jax.jit(of_computed)(*operands), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("runtime", ["tfjs-webgl", "tfjs-wasm", "tfjs-cpu"])
+def test_rows_that_are_masked(runner, runtime, name):
+    """A row that has nothing but the smallest number, one with others, and one of tiny numbers."""
+    lowest = np.finfo(np.float32).min
+    x = np.float32([[lowest] * 3, [lowest, 1, 2], [1e-30, -1e-30, 0], [-1e30, -2e30, lowest]])
+    made = entry(getattr(jax.nn, name), (x,), TFJS)
+    (result,) = runner.run_entry(runtime, made).outputs.values()
+    np.testing.assert_allclose(result, made.reference(x)[0], rtol=1e-5)
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_booleans(runner, runtime):
     target = {"litert": TFLITE, "onnxruntime": ONNX}.get(runtime, TFJS)
