@@ -20,6 +20,7 @@ import json
 import logging
 import multiprocessing
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -148,6 +149,13 @@ def versions(consumer: str) -> dict[str, str]:
     return found
 
 
+def known_by_tfjs() -> list[str]:
+    """The names of the ops that TF.js, installed for Node, has been written for."""
+    lists = node.directory() / "node_modules/@tensorflow/tfjs-converter/dist/operations/op_list"
+    sources = "".join(path.read_text() for path in lists.glob("*.js"))
+    return re.findall(r"'tfOpName': '(\w+)'", sources)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -169,6 +177,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         found, refused = probe(consumer, tried, args.workers)
         if not args.check:
             tables.write(consumer, versions(consumer), found, refused)
+            if consumer == "tfjs":
+                tables.write_known(consumer, known_by_tfjs())
             continue
         before = {(op, d) for op, dtypes in tables.table(consumer).items() for d in dtypes}
         now = {(op, d) for op, dtypes in found.items() for d in dtypes}

@@ -66,6 +66,20 @@ def _make_names_unique(function: Any) -> None:
         function.control_ret[key] = new(reference)
 
 
+def give_results_nodes(function: Any) -> None:
+    """Makes each result of a function that of a node of its own.
+
+    TF.js keeps for each node of a function which of its outputs is a result, and so has only one of
+    them; tf2onnx looks for the node of a result, which an argument is not. TensorFlow's optimizer
+    removes such nodes.
+    """
+    for arg in function.signature.output_arg:
+        node = function.node_def.add(op="Identity", name=f"{function.signature.name}/{arg.name}")
+        node.input.append(function.ret[arg.name])
+        node.attr["T"].type = arg.type
+        function.ret[arg.name] = f"{node.name}:output:0"
+
+
 def unshare_functions(graph_def: Any) -> None:
     """Gives each node that calls functions, such as a loop, functions of its own.
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from lowering.export import signatures
 from lowering.export.entry import Entry, entry
-from lowering.export.frozen import frozen, unshare_functions
+from lowering.export.frozen import frozen, give_results_nodes, unshare_functions
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.verification import refusals
@@ -153,6 +153,8 @@ def _by_tf2onnx(
         tf.import_graph_def(graph_def, name="")
         optimized = tf_loader.tf_optimize(input_names, output_names, graph_def)
     unshare_functions(optimized)
+    for function in optimized.library.function:
+        give_results_nodes(function)
 
     def model(catch_errors):
         with tf.Graph().as_default() as tf_graph:

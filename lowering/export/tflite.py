@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import pathlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, saved_model, signatures
+from lowering.export import quantization, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
+from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.ops import kernels
@@ -200,7 +202,23 @@ def _spreads(
     return lambda: quantization.spread(entry, quantization.TFLITE[quantize], data)
 
 
-def converted(
+def converted(made: Mapping[str, Any], **options: Any) -> bytes:
+    """The model of concrete functions by name; the options are those of `_converted`.
+
+    Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
+    """
+    model = _converted(made, **options)
+    shared = separate_outputs.shared(model)
+    if not shared:
+        return model
+    separated = {
+        name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
+        for name, concrete in made.items()
+    }
+    return _converted(separated, **options)
+
+
+def _converted(
     made: Mapping[str, Any],
     *,
     quantize: str | None,
@@ -208,9 +226,10 @@ def converted(
     io_dtype: str | None,
     allow_flex: bool,
 ) -> bytes:
-    """The model of concrete functions by name; the other arguments are those of `write`."""
+    """The model as the converter makes it; the arguments are those of `write`."""
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
+        keep_transposes(pathlib.Path(folder))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
         keep_infinities(converter)
         builtins = tf.lite.OpsSet.TFLITE_BUILTINS

@@ -24,6 +24,9 @@ from lowering.targets import Mode
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
 
+# Ops whose result has the elements of their first operand.
+_VIEWS = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose"})
+
 # The key of the scope that constants are made in, among what is remembered of a graph.
 _SCOPE = "scope of constants"
 
@@ -93,6 +96,13 @@ def integers(values: Any) -> tf.Tensor:
     array = np.asarray(values, np.int64)
     fits = not array.size or np.abs(array).max() <= np.iinfo(np.int32).max
     return constant(array, np.int32 if fits else np.int64)
+
+
+def is_weight(x: tf.Tensor) -> bool:
+    """Whether a tensor is a constant once the variables of the graph are frozen."""
+    while isinstance(getattr(x, "op", None), tf.Operation) and x.op.type in _VIEWS:
+        x = x.op.inputs[0]
+    return tf.get_static_value(x) is not None or x.op.type == "ReadVariableOp"
 
 
 def _eager_by_identity(value: Any, array: np.ndarray) -> tf.Tensor:

@@ -6,8 +6,9 @@ import tensorflow as tf
 from lowering.ops import constant, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
+from lowering.rules.softmax import shifted
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, PORTABLE, TFLITE
+from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE
 
 register_ops({"relu6": "Relu6", "elu": "Elu", "softplus": "Softplus"}, target=PORTABLE)
 
@@ -20,6 +21,11 @@ def leaky_relu(ctx, x, alpha):
 @rule("log_softmax", target=PORTABLE)
 def log_softmax(ctx, x):
     return emit("LogSoftmax", x)
+
+
+@rule("log_softmax", target=TFJS)
+def log_softmax_tfjs(ctx, x):
+    return emit("LogSoftmax", shifted(x))
 
 
 @rule("gelu", target=PORTABLE, traits=Trait.ELEMENTWISE)

@@ -16,7 +16,7 @@ from lowering.arrays.convolutions import convolve
 from lowering.arrays.windows import Window, windows
 from lowering.context import Context
 from lowering.jax_compat import max_dim
-from lowering.ops import cast, constant, integers, move
+from lowering.ops import cast, constant, even, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, ONNX, TFJS, XLA
@@ -267,6 +267,9 @@ def _conv2d(ctx, x, weights, axes, shape, out_shape):
     if not avals.is_static([amount for window in axes for amount in (window.low, window.high)]):
         x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     x, shape = _without_rest(ctx, x, axes, shape)
+    if all(window.size == 1 for window in axes):
+        # TF.js makes it a product of matrices.
+        x, weights = even.contracted(x, weights, -1, -2)
     return _planar_op(tf.raw_ops.Conv2D, x, weights, axes, shape[1:-1])
 
 

@@ -15,14 +15,12 @@ from jax import lax
 
 from lowering.arrays import complex_math
 from lowering.formats import words
-from lowering.ops import bitcast, cast, constant, dtypes, emit, move, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning
+from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
 from lowering.tensors import limbs, movement
 from lowering.tensors.contractions import compute_dtypes, consumer_dtypes
-
-# Ops whose result has the elements of their first operand.
-_VIEWS = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose"})
 
 
 @rule("dot_general", traits=Trait.CONTRACTION)
@@ -214,11 +212,12 @@ def _matmul(ctx, x, y, adj_x, adj_y):
         # TF.js multiplies matrices in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
         return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
-    if ctx.target == TFLITE and x.shape.rank == 2 and 1 in x.shape and not _is_weight(y):
+    if ctx.target == TFLITE and x.shape.rank == 2 and 1 in x.shape and not is_weight(y):
         # TF Lite's converter joins this with reshapes before and after it, and then fails.
         x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
         product = emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
         return move("Squeeze", product, axis=[0])
+    x, y = even.contracted(x, y, -2 if adj_x else -1, -1 if adj_y else -2)
     if x.shape.rank == y.shape.rank == 2:
         return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
     if x.dtype.is_complex or (ctx.target == ONNX and x.dtype.is_integer):
@@ -228,13 +227,6 @@ def _matmul(ctx, x, y, adj_x, adj_y):
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
     return emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
-
-
-def _is_weight(x):
-    """Whether a tensor is a constant once the variables of the graph are frozen."""
-    while isinstance(getattr(x, "op", None), tf.Operation) and x.op.type in _VIEWS:
-        x = x.op.inputs[0]
-    return tf.get_static_value(x) is not None or x.op.type == "ReadVariableOp"
 
 
 def _swapped(ctx, x):

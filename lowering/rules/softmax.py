@@ -1,8 +1,14 @@
 """The softmax function along the last axis; see `passes.fusion`."""
 
-from lowering.ops import emit, integers
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import constant, emit, integers
 from lowering.registry import rule
-from lowering.targets import PORTABLE
+from lowering.targets import PORTABLE, TFJS
+
+# By WebGL, TF.js begins a maximum at -1e20. No finite number that is multiplied by this is smaller.
+_SCALE = 2.0**-64
 
 
 @rule("softmax")
@@ -19,3 +25,18 @@ def softmax(ctx, x):
 @rule("softmax", target=PORTABLE)
 def softmax_natural(ctx, x):
     return emit("Softmax", x)
+
+
+@rule("softmax", target=TFJS)
+def softmax_tfjs(ctx, x):
+    return emit("Softmax", shifted(x))
+
+
+def shifted(x: tf.Tensor) -> tf.Tensor:
+    """`x` less about the maximum of each row, which changes no softmax.
+
+    So a row of large negative numbers, as masks make them, has a maximum near 0.
+    """
+    scale, inverse = (constant(n, np.float32) for n in (_SCALE, 1 / _SCALE))
+    largest = emit("Max", emit("Mul", x, scale), integers([-1]), keep_dims=True)
+    return emit("Sub", x, emit("Mul", largest, inverse))

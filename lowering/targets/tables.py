@@ -7,7 +7,7 @@ do not mention has not been tried.
 import functools
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 FOLDER = pathlib.Path(__file__).parent / "tables"
 
@@ -25,6 +25,21 @@ def table(consumer: str) -> Table:
 def refused(consumer: str) -> Table:
     """The dtypes of each op that the converter or the runtime of a consumer does not take."""
     return _read(consumer, "refused")
+
+
+@functools.cache
+def known(consumer: str) -> frozenset[str]:
+    """The names of all ops that a consumer has, whatever the dtypes; only TF.js lists them."""
+    return frozenset(json.loads(_known(consumer).read_text()))
+
+
+def write_known(consumer: str, ops: Iterable[str]) -> None:
+    """Writes the names of all ops that a consumer has."""
+    _known(consumer).write_text(json.dumps(sorted(set(ops)), indent=1) + "\n")
+
+
+def _known(consumer: str) -> pathlib.Path:
+    return FOLDER / f"{consumer}_known.json"
 
 
 @functools.cache

@@ -281,10 +281,11 @@ def _copied(
     if target != TFLITE:
         return tuple(successors)
     before = {id(x) for x in values}
-    return tuple(_copy(x) if id(x) in before else x for x in successors)
+    return tuple(copy(x) if id(x) in before else x for x in successors)
 
 
-def _copy(x: tf.Tensor) -> tf.Tensor:
+def copy(x: tf.Tensor) -> tf.Tensor:
+    """The same values, by an op that no converter removes."""
     return emit("LogicalOr" if x.dtype == tf.bool else "Maximum", x, x)
 
 

@@ -1,9 +1,13 @@
 """Runs exported functions in Chromium; `make demo-test` runs these tests, which need it."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 from harnesses.browser import RUNTIMES, Browser
 from lowering.export.entry import entry, flat_entry
@@ -38,6 +42,56 @@ def test_unsigned_integers(runner, runtime):
     made = entry(jnp.negative, (np.uint32([1, 70000]),), target)
     (result,) = runner.run_entry(runtime, made).outputs.values()
     np.testing.assert_array_equal(result.view(np.uint32), np.uint32([2**32 - 1, 2**32 - 70000]))
+
+
+def _normal(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+
+def _pointwise(x, filters):
+    return lax.conv_general_dilated(
+        x, filters, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+_ROWS = np.int32([2, 0, 2, 1, 2])
+ODD = {
+    "product": (jnp.matmul, (_normal(3, 5), _normal(5, 3))),
+    "product of transposes": (lambda x, y: x.T @ y.T, (_normal(5, 3), _normal(3, 5))),
+    "products": (functools.partial(jnp.einsum, "bij,bkj->bik"), (_normal(2, 3, 5),) * 2),
+    "convolution": (_pointwise, (_normal(1, 5, 5, 3), _normal(1, 1, 3, 5))),
+    "sum of segments": (lambda x: jax.ops.segment_sum(x, _ROWS, 4), (_normal(5, 3),)),
+    "scatter": (lambda x: jnp.ones((4, 3)).at[_ROWS].add(x), (_normal(5, 3),)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_symbolic"),
+    [*((name, False) for name in ODD), ("product", True), ("products", True)],
+)
+def test_odd_sizes_by_webgl(runner, name, is_symbolic):
+    """Numbers that are computed beside the last one of an odd number are none of the operands."""
+    fun, operands = ODD[name]
+
+    def of_computed(*xs):
+        return fun(*map(jnp.exp, xs))
+
+    letters = {3: "a", 5: "b"}
+    shapes = [", ".join(letters.get(n, "_") for n in x.shape) for x in operands]
+    made = entry(of_computed, operands, TFJS, polymorphic_shapes=shapes if is_symbolic else None)
+    (result,) = runner.run_entry("tfjs-webgl", made).outputs.values()
+    np.testing.assert_allclose(result, jax.jit(of_computed)(*operands), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("runtime", ["tfjs-webgl", "tfjs-wasm", "tfjs-cpu"])
+def test_rows_that_are_masked(runner, runtime, name):
+    """A row that has nothing but the smallest number, one with others, and one of tiny numbers."""
+    lowest = np.finfo(np.float32).min
+    x = np.float32([[lowest] * 3, [lowest, 1, 2], [1e-30, -1e-30, 0], [-1e30, -2e30, lowest]])
+    made = entry(getattr(jax.nn, name), (x,), TFJS)
+    (result,) = runner.run_entry(runtime, made).outputs.values()
+    np.testing.assert_allclose(result, made.reference(x)[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

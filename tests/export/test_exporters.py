@@ -87,6 +87,15 @@ def test_loops_and_branches(export_to):
     export_to(fun, (np.arange(3, dtype=np.float32), np.int32(2)))
 
 
+def test_a_branch_that_returns_an_argument_twice(export_to):
+    def fun(x, y):
+        return jax.lax.cond(x[0] > 0, lambda: (x, x), lambda: (y, x + y))
+
+    x = np.arange(3, dtype=np.float32)
+    for sign in (1, -1):
+        export_to(fun, (sign * (x + 1), x))
+
+
 def test_names_are_given(tmp_path):
     model = export.to_onnx(
         lambda x: x + 1, (IMAGES,), input_names=["image"], output_names=["brighter"]

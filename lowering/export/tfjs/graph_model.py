@@ -21,8 +21,10 @@ from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
 from lowering.export import signatures
-from lowering.export.frozen import Frozen, frozen
+from lowering.export.frozen import Frozen, frozen, give_results_nodes
 from lowering.export.paths import new_path
+from lowering.export.tfjs import fusion
+from lowering.targets import TFJS, tables
 
 # What `quantize` may be, and how many steps there are between the least and the largest weight.
 QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
@@ -47,9 +49,10 @@ _HELD_TYPES = {
 }
 _DTYPES = ("float32", "int32", "bool", "complex64")
 
-# The passes of TensorFlow's optimizer that leave ops that TF.js knows. Two come before constants
-# are folded, so that a weight is stored once: "dependency" removes the nodes that read it, each of
-# which would become a constant, and "arithmetic" transposes it within products.
+# The passes of TensorFlow's optimizer that leave ops that TF.js knows; see `fusion` in place of
+# "remap". Two come before constants are folded, so that a weight is stored once: "dependency"
+# removes the nodes that read it, each of which would become a constant, and "arithmetic" transposes
+# it within products.
 _PASSES = (
     "debug_stripper",
     "pruning",
@@ -57,7 +60,6 @@ _PASSES = (
     "arithmetic",
     "constfold",
     "dependency",
-    "remap",
 )
 
 
@@ -112,8 +114,12 @@ def write_files(
     """Writes the files of one concrete function; arguments as for `write`."""
     graph = frozen(concrete)
     graph_def = _optimized(graph)
+    _check(graph_def)
+    outside = [*graph.inputs.values(), *graph.outputs.values()]
+    fusion.fuse(graph_def.node, [x.name for x in outside])
     for function in graph_def.library.function:
-        _give_results_nodes(function)
+        give_results_nodes(function)
+        fusion.fuse(function.node_def, function.ret.values())
     weights = list(_take_weights(graph_def))
     directory.mkdir(parents=True, exist_ok=True)
     entries, data = _encoded(weights, quantize)
@@ -179,17 +185,13 @@ def _optimized(graph: Frozen) -> Any:
     return tf_optimizer.OptimizeGraph(config, meta_graph)
 
 
-def _give_results_nodes(function: Any) -> None:
-    """Makes each result of a function that of a node of its own.
-
-    TF.js keeps for each node of a function which of its outputs is a result, and so has only one of
-    them. TensorFlow's optimizer removes the nodes that tell them apart.
-    """
-    for arg in function.signature.output_arg:
-        node = function.node_def.add(op="Identity", name=f"{function.signature.name}/{arg.name}")
-        node.input.append(function.ret[arg.name])
-        node.attr["T"].type = arg.type
-        function.ret[arg.name] = f"{node.name}:output:0"
+def _check(graph_def: Any) -> None:
+    """Raises an UnsupportedError if a graph has an op that TF.js does not know."""
+    known = tables.known(TFJS.name)
+    for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
+        for node in nodes:
+            if node.op not in known:
+                raise UnsupportedError(f"{node.name!r} is {node.op}, which TF.js lacks")
 
 
 def _take_weights(graph_def: Any):

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels
+from lowering.ops import even, kernels
 from lowering.ops.constants import constant, integers
 from lowering.ops.emission import cast, emit, substitute
 
@@ -72,7 +72,7 @@ def _tensor_scatter_update(tensor, index, updates, **_):
         numbers = emit("Range", one, emit("AddV2", count, one), one)
         numbers = emit("Reshape", numbers, _packed(places))
         last = emit("Sub", count, one)
-    number = emit("ScatterNd", index, numbers, cast(_packed(sizes), index.dtype))
+    number = _scattered(index, numbers, cast(_packed(sizes), index.dtype))
     rows = updates
     if index.shape.rank != 2:
         rows = emit("Reshape", updates, _packed([count, *_dims(updates)[index.shape.rank - 1 :]]))
@@ -85,14 +85,26 @@ def _tensor_scatter_update(tensor, index, updates, **_):
 @substitute("TensorScatterAdd")
 def _tensor_scatter_add(tensor, index, updates, **_):
     """The sum of the updates of each element, added to it."""
-    total = emit("ScatterNd", index, updates, shape_of(tensor, index.dtype))
+    total = _scattered(index, updates, shape_of(tensor, index.dtype))
     return emit("AddV2", tensor, total)
 
 
 @substitute("TensorScatterSub")
 def _tensor_scatter_sub(tensor, index, updates, **_):
-    total = emit("ScatterNd", index, updates, shape_of(tensor, index.dtype))
+    total = _scattered(index, updates, shape_of(tensor, index.dtype))
     return emit("Sub", tensor, total)
+
+
+def _scattered(index, updates, shape):
+    """The sum of the updates of each element, and zero without any."""
+    if even.is_asked_for():
+        depth = index.shape[-1]
+        count = functools.reduce(_product, _dims(index)[:-1], 1)
+        row = _dims(updates)[index.shape.rank - 1 :]
+        if not isinstance(count, int) or count % 2:
+            index = even.padded(emit("Reshape", index, _packed([count, depth])), 0)
+            updates = even.padded(emit("Reshape", updates, _packed([count, *row])), 0)
+    return emit("ScatterNd", index, updates, shape)
 
 
 def shape_of(tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -1,0 +1,69 @@
+"""Outputs of TF Lite models that are tensors of their own.
+
+LiteRT gives each input and output of a model a buffer. With `CompiledModel`, as in a browser, an
+output that is the tensor of an input or of another output has the wrong buffer, and so has what is
+computed of the input.
+"""
+
+import collections
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.lite.python import schema_py_generated as schema
+
+from lowering.export import signatures
+from lowering.tensors import loops
+
+# Outputs by name that are one tensor, and whether it is that of an input.
+_Shared = list[tuple[list[str], bool]]
+
+# The dtypes that LiteRT has an op for, whose result is its operand.
+_COPIED = (tf.float32, tf.int32, tf.int64, tf.bool)
+
+
+def shared(model: bytes) -> dict[str, _Shared]:
+    """By name of a signature, the outputs that are the tensors of inputs or of each other."""
+    root = schema.Model.GetRootAsModel(model)
+    found = {}
+    for signature in map(root.SignatureDefs, range(root.SignatureDefsLength())):
+        graph = root.Subgraphs(signature.SubgraphIndex())
+        inputs = set(graph.InputsAsNumpy()) if graph.InputsLength() else set()
+        names = collections.defaultdict(list)
+        for output in map(signature.Outputs, range(signature.OutputsLength())):
+            names[output.TensorIndex()].append(output.Name().decode())
+        groups = [(group, i in inputs) for i, group in names.items()]
+        groups = [(group, is_input) for group, is_input in groups if is_input or len(group) > 1]
+        if groups:
+            found[signature.SignatureKey().decode()] = groups
+    return found
+
+
+def separated(concrete: Any, groups: _Shared) -> Any:
+    """A concrete function some of whose results are copies, by ops that no converter removes."""
+    concrete = signatures.flat(concrete)
+    placeholders = signatures.inputs(concrete)
+
+    def call(*tensors: Any) -> dict[str, tf.Tensor]:
+        results = dict(
+            zip(
+                signatures.output_names(concrete),
+                signatures.results(concrete, tensors),
+                strict=True,
+            )
+        )
+        for group, is_input in groups:
+            _separate(results, group, is_input)
+        return results
+
+    specs = [tf.TensorSpec(x.shape, x.dtype, x.op.name) for x in placeholders]
+    return tf.function(call, autograph=False).get_concrete_function(*specs)
+
+
+def _separate(results: dict[str, tf.Tensor], group: Sequence[str], is_input: bool) -> None:
+    """Makes results of one tensor results of several; each is a copy of the one before."""
+    last = results[group[0]]
+    if last.dtype not in _COPIED:
+        return
+    for name in group if is_input else group[1:]:
+        last = results[name] = loops.copy(last)

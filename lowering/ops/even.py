@@ -1,0 +1,52 @@
+"""Arrays of even sizes, for kernels that read what is beside an odd number of elements.
+
+By WebGL, TF.js keeps two rows and two columns together. Beside the last one of an odd number may be
+any number that it has computed there, and some kernels take it for an element: those of scatters,
+and of products of matrices if both have been computed.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import kernels
+from lowering.ops.constants import constant, integers, is_weight
+from lowering.ops.emission import emit
+from lowering.targets import TFJS
+
+
+def is_asked_for() -> bool:
+    """Whether the consumer has such kernels."""
+    return kernels.are_of(TFJS)
+
+
+def contracted(x: tf.Tensor, y: tf.Tensor, x_axis: int, y_axis: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The operands of a contraction, with zeros after the axes that are contracted, if need be.
+
+    Beside a constant are zeros.
+    """
+    if not is_asked_for() or x.dtype != tf.float32 or is_weight(x) or is_weight(y):
+        return x, y
+    return padded(x, x_axis), padded(y, y_axis)
+
+
+def padded(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """`x`, with zeros after its elements along an axis of odd size."""
+    size, axis = x.shape[axis], axis % x.shape.rank
+    if size is not None and size % 2 == 0:
+        return x
+    after: list[int | tf.Tensor] = [0] * x.shape.rank
+    after[axis] = 1 if size is not None else _parity(x, axis)
+    paddings = [n for m in after for n in (0, m)]
+    if size is not None:
+        vector = constant(np.array(paddings).reshape(-1, 2), np.int32)
+    else:
+        parts = [constant(n, np.int32) if isinstance(n, int) else n for n in paddings]
+        vector = emit("Reshape", emit("Pack", parts, axis=0), integers([-1, 2]))
+    return emit("PadV2", x, vector, constant(0, x.dtype))
+
+
+def _parity(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """The remainder of a size that is not known, divided by two."""
+    first = constant(0, np.int32)
+    size = emit("GatherV2", emit("Shape", x), constant(axis, np.int32), first)
+    return emit("FloorMod", size, constant(2, np.int32))
