@@ -52,7 +52,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
     w, v = masked.resized(jnp.real(masked.diagonal(a)), n), masked.resized(v, n, n)
     order = jnp.argsort(w)
     nan = _nan_unless_finite(scale)
-    return jnp.take(w, order) * scale + nan, jnp.take(v, order, axis=1) + nan
+    return jnp.take(w, order) * scale + nan, jnp.take(_of_unit_length(v), order, axis=1) + nan
 
 
 def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]:
@@ -120,7 +120,12 @@ def _rotated(a: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array,
     sign = jnp.where(first > 0, diagonal / jnp.where(first > 0, abs(diagonal), 1), 1)
     columns = basis.shape[1]
     sign = jnp.where(masked.positions(columns) < k, masked.resized(sign, columns), 1)
-    return s, basis * sign, v
+    return s, basis * sign, _of_unit_length(v)
+
+
+def _of_unit_length(v: Array) -> Array:
+    """Returns columns that many rotations have made a little longer or shorter, of length 1."""
+    return v / jnp.sqrt(jnp.sum(square(v), axis=0))
 
 
 def _nan_unless_finite(scale: Array) -> Array:
