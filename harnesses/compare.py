@@ -259,12 +259,26 @@ def _is_within(sizes: tuple[float, float], x: np.ndarray) -> np.ndarray:
     return (size >= least) & (size <= largest)
 
 
+def finite_for_infinite(expected: Arrays, actual: Arrays, args: Arrays) -> Comparison:
+    """Infinities may be the largest finite numbers of their sign; all other results are equal."""
+
+    def with_infinities(e, a):
+        if e.dtype.kind != a.dtype.kind or e.shape != a.shape:
+            return a
+        is_largest = np.isinf(e) & (a == np.copysign(ml_dtypes.finfo(a.dtype).max, e))
+        return np.where(is_largest, e, a).astype(a.dtype)
+
+    replaced = [with_infinities(e, a) for e, a in zip(expected, actual, strict=True)]
+    return close(ulps=0)(expected, replaced, args)
+
+
 # The comparers of results that a limitation covers.
 LOOSER: Mapping[Looser, Comparer] = {
     Looser.NAN_REACHES: nan_reaches,
     Looser.MODERATE: near_within(_MODERATE, 2e-5, 1e-6),
     Looser.MODERATE_WITH_FEWER_DIGITS: near_within(_MODERATE, 5e-4, 1e-5),
     Looser.NEAR_ONE: near_within(_NEAR_ONE, 2e-5, 1e-6),
+    Looser.FINITE_FOR_INFINITE: finite_for_infinite,
 }
 
 

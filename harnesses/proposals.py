@@ -18,6 +18,7 @@ from results.rows import Row
 
 # The looser comparisons, those that compare more before the others.
 _LOOSER = (
+    Looser.FINITE_FOR_INFINITE,
     Looser.MODERATE,
     Looser.MODERATE_WITH_FEWER_DIGITS,
     Looser.NEAR_ONE,

@@ -37,6 +37,22 @@ def test_a_looser_limitation_is_strict(actual, outcome, verdict, monkeypatch):
     assert result.verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("actual", "is_equal"),
+    [
+        ([-np.inf, 1, np.inf], True),
+        ([-65504, 1, 65504], True),
+        ([-65504, 2, np.inf], False),
+        ([65504, 1, np.inf], False),
+        ([-np.inf, 65504, np.inf], False),
+        ([np.nan, 1, np.inf], False),
+    ],
+)
+def test_finite_for_infinite(actual, is_equal):
+    expected = np.float16([-np.inf, 1, np.inf])
+    assert compare.finite_for_infinite([expected], [np.float16(actual)], []).equal == is_equal
+
+
 def test_signed_tells_zeros_apart():
     comparer = compare.signed(compare.close(ulps=8))
     x = np.float32([0.0, -0.0, 1.0])
