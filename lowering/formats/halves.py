@@ -6,6 +6,7 @@ words take and make halves, and what joins them is left out of the exported grap
 such ops follows. Loops, branches and functions carry halves.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -219,52 +220,56 @@ def restored(parts: Sequence[Value], avals_: Sequence[Any]) -> list[Value]:
     return found
 
 
-# The op of TF.js that takes integers apart is that of positions in sparse arrays: all backends
-# compute it outside of textures, where integers are exact. The sizes are those of an array with
-# fewer elements than int32 has positive numbers; positions are not checked.
+# Integers of more than 24 bits are taken apart and joined by two ops of sparse arrays, which all
+# backends of TF.js compute outside of textures. The first makes positions in an array of those in
+# another; both have fewer elements than int32 has positive numbers, but no position is checked.
 _APART = (SIZE // 2 - 1, SIZE)
 
 
 def enter(x: tf.Tensor) -> tf.Tensor:
     """Words that a program is given, in int32, with their halves."""
-    if modes.current() is Mode.EAGER or not are_held():
+    if modes.current() is Mode.EAGER or not are_held() or 0 in x.shape:
         return x
-    flat = tf.reshape(x, integers([-1, 1]))
-    apart = _position(flat, [_APART[0] * _APART[1]], _APART)
-    # Both are rounded towards zero.
-    first, second = (tf.reshape(part, _shape_of(x)) for part in tf.unstack(apart, 2, axis=-1))
+    positions, _ = tf.raw_ops.SparseReshape(
+        input_indices=tf.cast(tf.reshape(x, integers([-1, 1])), tf.int64),
+        input_shape=constant(np.array([math.prod(_APART)], np.int64)),
+        new_shape=constant(np.array(_APART, np.int64)),
+    )
+    first, second = (
+        tf.reshape(part, _shape_of(x))
+        for part in tf.unstack(tf.cast(positions, tf.int32), 2, axis=-1)
+    )
+    # Some backends round towards zero, others take the integer for one without a sign.
     size = constant(SIZE, np.int32)
-    low = emit("FloorMod", second, size)
     borrow = tf.raw_ops.FloorDiv(x=second, y=size)
-    _remember(x, (emit("FloorMod", emit("AddV2", first, borrow), size), low))
+    high = emit("FloorMod", emit("AddV2", first, borrow), size)
+    _remember(x, (high, emit("FloorMod", second, size)))
     return x
 
 
 def leave(x: tf.Tensor) -> tf.Tensor:
-    """Words as a program returns them, in int32, joined where all integers are exact."""
+    """Words as a program returns them, in int32; see `enter`.
+
+    The summands are exact as floats.
+    """
     if modes.current() is Mode.EAGER or not are_held() or not _is_joined(x):
         return x
     high, low = map(values.tensor, whole(x))
     half, size = (constant(n, np.int32) for n in (SIZE // 2, SIZE))
     signed = emit("Sub", emit("FloorMod", emit("AddV2", high, half), size), half)
-    parts = tf.reshape(tf.stack([signed, low], -1), integers([-1, 2]))
-    return tf.reshape(_position(parts, _APART, [_APART[0] * _APART[1]]), _shape_of(x))
+    summands = tf.raw_ops.Pack(values=[emit("Mul", signed, size), low], axis=0)
+    result = tf.raw_ops.SparseSegmentSum(
+        data=tf.reshape(summands, integers([2, -1])),
+        indices=integers([0, 1]),
+        segment_ids=integers([0, 0]),
+    )
+    return tf.reshape(result, _shape_of(x))
 
 
 def _is_joined(x):
     found = memo.of_graph().get(_HALVES, {}).get(id(x))
-    return found is not None and values.source(x).type == "AddV2"
+    return found is not None and values.source(x).type != "Cast"
 
 
 def _shape_of(x):
     return integers(x.shape.as_list()) if x.shape.is_fully_defined() else tf.shape(x)
-
-
-def _position(indices, shape, new_shape):
-    """Positions in an array as those in one of another shape."""
-    found, _ = tf.raw_ops.SparseReshape(
-        input_indices=tf.cast(indices, tf.int64),
-        input_shape=constant(np.array(shape, np.int64)),
-        new_shape=constant(np.array(new_shape, np.int64)),
-    )
-    return tf.cast(found, tf.int32)
