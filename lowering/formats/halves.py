@@ -227,7 +227,11 @@ _APART = (SIZE // 2 - 1, SIZE)
 
 
 def enter(x: tf.Tensor) -> tf.Tensor:
-    """Words that a program is given, in int32, with their halves."""
+    """Words that a program is given, in int32, with their halves.
+
+    They are joined again where they are needed as they were: what is given loses digits as soon as
+    an op makes a texture of it, for all other ops, too.
+    """
     if modes.current() is Mode.EAGER or not are_held() or 0 in x.shape:
         return x
     positions, _ = tf.raw_ops.SparseReshape(
@@ -243,8 +247,7 @@ def enter(x: tf.Tensor) -> tf.Tensor:
     size = constant(SIZE, np.int32)
     borrow = tf.raw_ops.FloorDiv(x=second, y=size)
     high = emit("FloorMod", emit("AddV2", first, borrow), size)
-    _remember(x, (high, emit("FloorMod", second, size)))
-    return x
+    return joined(high, emit("FloorMod", second, size))
 
 
 def leave(x: tf.Tensor) -> tf.Tensor:

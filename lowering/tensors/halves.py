@@ -5,6 +5,7 @@ needs no ops: most shifts and masks of programs are known.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +18,9 @@ _ALL = SIZE - 1
 _BYTE = 256
 
 ZERO = np.zeros((), np.int32)
+
+# Of more words sums of bytes would exceed 24 bits.
+MOST_SUMMED = 1 << 16
 
 
 def add(*terms: Halves) -> Halves:
@@ -221,6 +225,36 @@ def less(x: Halves, y: Halves, or_equal: bool = False) -> tf.Tensor:
     return _compare("Less", x[0], _sum(y[0], below))
 
 
+def sum_by(fun: Callable[[tf.Tensor], tf.Tensor], x: Halves, count: int) -> Halves:
+    """Sums of words, by a function that makes sums of at most `count` integers.
+
+    Args:
+      fun: takes and returns a tensor of int32.
+      x: the words.
+      count: how many are summed; at most `MOST_SUMMED`.
+    """
+    high, low = map(tensor, x)
+    if count <= _BYTE:
+        first, second = fun(low), fun(high)
+        return add(_word(first), (_remainder(second, SIZE), ZERO))
+    lowest, second, third, highest = (
+        fun(byte)
+        for half in (low, high)
+        for byte in (_remainder(half, _BYTE), _quotient(half, _BYTE))
+    )
+    return add(
+        _word(lowest),
+        (_quotient(second, _BYTE), _shifted(_remainder(second, _BYTE))),
+        (_remainder(third, SIZE), ZERO),
+        (_shifted(_remainder(highest, _BYTE)), ZERO),
+    )
+
+
+def _word(number):
+    """An integer of 24 bits as a word."""
+    return _quotient(number, SIZE), _remainder(number, SIZE)
+
+
 def to_float32(x: Halves) -> tf.Tensor:
     """The nearest float32."""
     high, low = (cast(tensor(half), tf.float32) for half in x)
@@ -307,6 +341,9 @@ def _sum(x, y):
 def _difference(x, y):
     if is_known(x) and is_known(y):
         return x - y
+    if _is(x, 0):
+        # TensorFlow's optimizer would make a negation, which is not exact for integers on webgl.
+        return _product(y, _known(-1))
     return x if _is(y, 0) else emit("Sub", tensor(x), tensor(y))
 
 
