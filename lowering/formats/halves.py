@@ -255,7 +255,8 @@ def leave(x: tf.Tensor) -> tf.Tensor:
 
     The summands are exact as floats.
     """
-    if modes.current() is Mode.EAGER or not are_held() or not _is_joined(x):
+    is_remembered = id(x) in memo.of_graph().get(_HALVES, {})
+    if modes.current() is Mode.EAGER or not are_held() or not is_remembered:
         return x
     high, low = map(values.tensor, whole(x))
     half, size = (constant(n, np.int32) for n in (SIZE // 2, SIZE))
@@ -267,11 +268,6 @@ def leave(x: tf.Tensor) -> tf.Tensor:
         segment_ids=integers([0, 0]),
     )
     return tf.reshape(result, _shape_of(x))
-
-
-def _is_joined(x):
-    found = memo.of_graph().get(_HALVES, {}).get(id(x))
-    return found is not None and values.source(x).type != "Cast"
 
 
 def _shape_of(x):
