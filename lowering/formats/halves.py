@@ -52,12 +52,13 @@ def of(x: Value) -> Halves:
         return (word >> 16).astype(np.int32), (word & (SIZE - 1)).astype(np.int32)
     if not tf.is_symbolic_tensor(x):
         return _computed(x)
+    symbolic: Any = x
     # What a function captures has been joined outside of it.
-    for memory in (memo.of_graph(), memo.of(x.graph)):
+    for memory in (memo.of_graph(), memo.of(symbolic.graph)):
         known = memory.get(_HALVES, {}).get(id(x))
         if known is not None:
             return known[1]
-    if x.op.type == "Const":
+    if symbolic.op.type == "Const":
         return of(tf.get_static_value(x))
     return _remember(x, _computed(x))
 
@@ -165,7 +166,7 @@ def apply_to_each(
     for i in range(2):
         part_eqn = on_parts
         if fill_value is not None:
-            filled = int(of(np.asarray(fill_value))[i])
+            filled = int(np.asarray(of(np.asarray(fill_value))[i]))
             part_eqn = on_parts.replace(params={**on_parts.params, "fill_value": filled})
         results.append(ctx.equation(part_eqn, *(parts[i] for parts in split)))
     return [

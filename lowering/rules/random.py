@@ -75,14 +75,14 @@ def threefry2x32_halves(ctx, *operands):
     key0, key1, x0, x1 = map(halves.of, operands)
     parity = halves.of(np.uint32(threefry.PARITY))
     schedule = [key0, key1, functools.reduce(_xor_halves, (key0, key1, parity))]
-    x0, x1 = [x0, key0], arithmetic.add(x1, key1)
+    terms, x1 = [x0, key0], arithmetic.add(x1, key1)
     for i in range(5):
         for distance in threefry.DISTANCES[i % 2]:
-            total = arithmetic.add(*x0, x1)
-            x0, x1 = [total], _xor_halves(arithmetic.rotate_left(x1, int(distance)), total)
-        x0 = [*x0, schedule[(i + 1) % 3]]
+            total = arithmetic.add(*terms, x1)
+            terms, x1 = [total], _xor_halves(arithmetic.rotate_left(x1, int(distance)), total)
+        terms.append(schedule[(i + 1) % 3])
         x1 = arithmetic.add(x1, schedule[(i + 2) % 3], halves.of(np.uint32(i + 1)))
-    return halves.joined(*arithmetic.add(*x0)), halves.joined(*x1)
+    return halves.joined(*arithmetic.add(*terms)), halves.joined(*x1)
 
 
 _xor_halves = functools.partial(arithmetic.bitwise, "xor")

@@ -110,7 +110,7 @@ def _known_bits(op, x, y):
         return None
     if is_known(x):
         return {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[op](x, y)
-    mask = int(y.flat[0]) if y.size else 0
+    mask = int(np.ravel(y)[0]) if y.size else 0
     if not np.all(y == mask):
         return None
     # The bits from `first` on, up to `end`.
@@ -154,7 +154,8 @@ def shift(x: Halves, amount: Halves, is_left: bool) -> Halves:
     by_known = _by_known_left if is_left else _by_known_right
     amount_high, amount_low = amount
     if all(map(is_known, amount)):
-        distances = np.unique(amount_high.astype(np.int64) * SIZE + amount_low)
+        high, low = map(np.asarray, amount)
+        distances = np.unique(high.astype(np.int64) * SIZE + low)
         if distances.size == 1:
             (distance,) = distances
             return by_known(x, int(distance)) if distance < 32 else (ZERO, ZERO)
