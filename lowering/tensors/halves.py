@@ -57,6 +57,9 @@ def multiply(x: Halves, y: Halves) -> Halves:
     """The product, modulo 2^32, by products of a half and a byte."""
     if all(map(is_known, x)):
         x, y = y, x
+    factor = _number(y)
+    if factor is not None and factor.bit_count() == 1:
+        return _by_known_left(x, factor.bit_length() - 1)
     (x_high, x_low), (y_high, y_low) = x, y
     y0, y1 = _remainder(y_low, _BYTE), _quotient(y_low, _BYTE)
     y2, y3 = _remainder(y_high, _BYTE), _quotient(y_high, _BYTE)
@@ -73,6 +76,15 @@ def multiply(x: Halves, y: Halves) -> Halves:
     )
     high = _sum(high, _shifted(_remainder(top, _BYTE)))
     return _remainder(_sum(high, _quotient(low, SIZE)), SIZE), _remainder(low, SIZE)
+
+
+def _number(x: Halves) -> int | None:
+    """The word that all elements are known to be, if there is one."""
+    if not all(map(is_known, x)):
+        return None
+    high, low = map(np.asarray, x)
+    numbers = np.unique(high.astype(np.int64) * SIZE + low)
+    return int(numbers[0]) if numbers.size == 1 else None
 
 
 def _shifted(byte):
@@ -153,12 +165,9 @@ def shift(x: Halves, amount: Halves, is_left: bool) -> Halves:
     """A shift to the left, or a logical one to the right; 0 for amounts of 32 or more."""
     by_known = _by_known_left if is_left else _by_known_right
     amount_high, amount_low = amount
-    if all(map(is_known, amount)):
-        high, low = map(np.asarray, amount)
-        distances = np.unique(high.astype(np.int64) * SIZE + low)
-        if distances.size == 1:
-            (distance,) = distances
-            return by_known(x, int(distance)) if distance < 32 else (ZERO, ZERO)
+    distance = _number(amount)
+    if distance is not None:
+        return by_known(x, distance) if distance < 32 else (ZERO, ZERO)
     # In two steps: by 16 or not, and by up to 15.
     is_inside = _both(
         _compare("Equal", amount_high, ZERO), _compare("Less", amount_low, _known(32))
