@@ -12,8 +12,8 @@ from jax import lax
 
 _MANTISSA = 23
 _BIAS = 127
-_INFINITY = np.array(np.inf, np.float32).view(np.int32).item()
-_NAN = np.array(np.nan, np.float32).view(np.int32).item()
+# The exponent of infinity and NaN.
+_LAST = 255
 
 # The numbers with each exponent and no further digits: infinity for the last one, and the least
 # normal number also for the first one, whose numbers are subnormal.
@@ -24,13 +24,17 @@ def of_bits(bits: jax.Array) -> jax.Array:
     """The float32 of each int32 of bits."""
     size = bits & np.int32(0x7FFFFFFF)
     exponent = lax.shift_right_arithmetic(size, np.int32(_MANTISSA))
-    digits = (size & np.int32((1 << _MANTISSA) - 1)).astype(np.float32) * np.float32(
-        2.0**-_MANTISSA
-    )
+    return of_fields(bits < 0, exponent, size & np.int32((1 << _MANTISSA) - 1))
+
+
+def of_fields(negative: jax.Array, exponent: jax.Array, mantissa: jax.Array) -> jax.Array:
+    """The float32 of whether it is negative, its biased exponent and its mantissa, as int32."""
+    digits = mantissa.astype(np.float32) * np.float32(2.0**-_MANTISSA)
     first = (exponent > 0).astype(np.float32)
     value = jnp.asarray(_POWERS).at[exponent].get(mode="promise_in_bounds") * (first + digits)
-    value = jnp.where(size > _INFINITY, np.float32(np.nan), value)
-    return jnp.where(bits < 0, -value, value)
+    is_nan = (exponent == _LAST) & (mantissa > 0)
+    value = jnp.where(is_nan, np.float32(np.nan), value)
+    return jnp.where(negative, -value, value)
 
 
 def is_negative(x: jax.Array) -> jax.Array:
@@ -39,7 +43,14 @@ def is_negative(x: jax.Array) -> jax.Array:
 
 
 def bits_of(x: jax.Array) -> jax.Array:
-    """The bits of each float32, as int32.
+    """The bits of each float32, as int32."""
+    negative, exponent, mantissa = fields(x)
+    bits = exponent * np.int32(1 << _MANTISSA) + mantissa
+    return jnp.where(negative, bits + np.int32(np.iinfo(np.int32).min), bits)
+
+
+def fields(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Whether each float32 is negative, its biased exponent and its mantissa, as int32.
 
     The exponent is the number of powers that are not larger, found in eight steps.
     """
@@ -57,11 +68,12 @@ def bits_of(x: jax.Array) -> jax.Array:
     inverse = (powers.at[np.int32(_BIAS) - n].get(mode="promise_in_bounds") for n in (half, rest))
     digits = size * next(inverse) * next(inverse)
     mantissa = (digits * np.float32(2.0**_MANTISSA)).astype(np.int32)
-    normal = mantissa + (exponent - np.int32(1)) * np.int32(1 << _MANTISSA)
-    bits = jnp.where(is_normal, normal, mantissa)
-    bits = jnp.where(size == np.inf, np.int32(_INFINITY), bits)
-    bits = jnp.where(x != x, np.int32(_NAN), bits)
-    return jnp.where(is_negative(x), bits + np.int32(np.iinfo(np.int32).min), bits)
+    mantissa = jnp.where(is_normal, mantissa - np.int32(1 << _MANTISSA), mantissa)
+    mantissa = jnp.where(size < np.inf, mantissa, np.int32(0))
+    mantissa = jnp.where(x != x, np.int32(1 << (_MANTISSA - 1)), mantissa)
+    exponent = jnp.where(is_normal, exponent, np.int32(0))
+    exponent = jnp.where(size < np.inf, exponent, np.int32(_LAST))
+    return is_negative(x), exponent, mantissa
 
 
 # By how much the exponents of float32 are larger than those of float16, and the least normal number

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lowering.context import Context
-from lowering.formats import keys, narrow, pairs
+from lowering.formats import halves, keys, narrow, pairs
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
@@ -81,6 +81,24 @@ class Pairs:
         return pairs.apply(ctx, *operands)
 
 
+class Halves:
+    """Words whose halves are moved alike."""
+
+    def applies(self, ctx, rule, operands):
+        if rule.is_decomposition or not halves.are_held() or keys.has_keys(ctx.eqn):
+            return False
+        if not has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
+            return False
+        has_words = any(map(halves.is_word, (*ctx.in_avals, *ctx.out_avals)))
+        return has_words and not rule.takes(dtypes.WORD, True)
+
+    def hold(self, rule, value, aval):
+        return value
+
+    def apply(self, ctx, rule, operands):
+        return halves.apply(ctx, *operands)
+
+
 class Decomposed:
     """Values of any kind, of which the rule is written in JAX."""
 
@@ -147,6 +165,7 @@ class Broadcasts(Tensors):
 REPRESENTATIONS: Sequence[Representation] = (
     Known(),
     Pairs(),
+    Halves(),
     Narrow(),
     Decomposed(),
     Keys(),

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.errors import UnsupportedError
-from lowering.formats import pairs, rounding
+from lowering.formats import halves, pairs, rounding
 from lowering.formats.rounding import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.ops.casts import narrowed, widened
@@ -32,6 +32,8 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """
     if avals.is_pair(dtype):
         return pairs.enter(x)
+    if dtype == dtypes.WORD or avals.is_key(dtype):
+        return halves.enter(_held(x, dtype))
     if dtype not in dtypes.NARROW:
         return _held(x, dtype)
     if _has_cast(dtype):
@@ -66,6 +68,8 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     if avals.is_pair(dtype):
         return pairs.leave(x)
     to = dtypes.to_tf_argument(dtype)
+    if dtype == dtypes.WORD or avals.is_key(dtype):
+        x = halves.leave(x)
     if dtype not in dtypes.NARROW:
         return narrowed(x, to)
     if _has_cast(dtype):

@@ -18,6 +18,7 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.avals import is_key
 from lowering.context import Context
+from lowering.formats import halves
 from lowering.ops import bitcast, constant, dtypes, integers
 from lowering.ops.values import Value
 
@@ -70,9 +71,9 @@ def _integers(x: tf.Tensor | np.ndarray, num_words: int, size: int) -> list[Any]
         numbers = np.ascontiguousarray(x, np.uint32).view(np.uint32 if size == 1 else np.uint64)
         return [numbers[..., i] for i in range(numbers.shape[-1])]
     if size == 1 and num_words > 1:
-        return tf.unstack(x, num_words, axis=-1)
+        return halves.moved(lambda x: tf.unstack(x, num_words, axis=-1), x)
     if num_words == 1:
-        return [tf.raw_ops.Squeeze(input=x, axis=[-1])]
+        return [halves.moved(lambda x: tf.raw_ops.Squeeze(input=x, axis=[-1]), x)]
     if num_words == 2:
         return [bitcast(x, tf.uint64)]
     shape = tf.shape(x)[:-1] if None in x.shape.as_list() else integers(x.shape.as_list()[:-1])
@@ -84,9 +85,10 @@ def _words_of(parts: Sequence[tf.Tensor]) -> tf.Tensor:
     """The inverse of `_integers`."""
     first, *rest = parts
     if first.dtype.size == 4 and rest:
-        return tf.stack(parts, -1)
+        return halves.moved(lambda *parts: tf.stack(parts, -1), *parts)
     if first.dtype.size == 4:
-        return tf.raw_ops.ExpandDims(input=first, axis=constant(-1, np.int32))
+        last = constant(-1, np.int32)
+        return halves.moved(lambda x: tf.raw_ops.ExpandDims(input=x, axis=last), first)
     if not rest:
         return bitcast(first, tf.uint32)
     return tf.concat([bitcast(x, tf.uint32) for x in parts], -1)

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.context import Context
-from lowering.formats import narrow
+from lowering.formats import halves, narrow
 from lowering.ops import constant, dtypes, emit
 from lowering.ops.values import Value, full, is_known, tensor
 
@@ -48,12 +48,16 @@ def flipped(x: Value) -> Value:
 
 
 def run_on_indices(
-    ctx: Context, *operands: Value, data: Sequence[int] = (0,), **params: Any
+    ctx: Context,
+    *operands: Value,
+    data: Sequence[int] = (0,),
+    moves: bool = True,
+    **params: Any,
 ) -> list[tf.Tensor]:
     """The results of an equation whose operands but those at `data` are indices.
 
-    Where consumers run it, an index that int32 does not hold is behind every array. `params`
-    replace parameters.
+    Where consumers run it, an index that int32 does not hold is behind every array. `moves` says
+    whether it only moves elements. `params` replace parameters.
     """
 
     def index(x):
@@ -68,11 +72,7 @@ def run_on_indices(
         index(full(x)) if is_held and i not in data and var.aval.dtype == dtypes.WORD else x
         for i, (x, var) in enumerate(zip(operands, ctx.eqn.invars, strict=True))
     ]
+    if moves and halves.are_held() and ctx.out_aval.dtype == dtypes.WORD:
+        eqn = ctx.eqn.replace(params={**ctx.eqn.params, **params})
+        return halves.apply_to_each(ctx, eqn, *held, data=data)
     return narrow.run_rounded(ctx, *held, **params)
-
-
-def halves(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The upper and the lower 16 bits of words, as int32 from 0 to 65535."""
-    size = constant(1 << 16, np.int32)
-    low = emit("FloorMod", x, size)
-    return emit("FloorMod", emit("FloorDiv", x, size), size), low

@@ -1,12 +1,14 @@
 """The position of the greatest or least element along an axis."""
 
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
 from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, emit, integers
-from lowering.registry import rule
-from lowering.targets import CONSUMER, PORTABLE, XLA
+from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 
 # The highest rank that the kernels of ArgMax and ArgMin take.
 _MAX_RANK = 7
@@ -46,6 +48,27 @@ def argmax_words(ctx, x, **_):
     """The operand or the index is a word."""
     is_word = ctx.in_avals[0].dtype == dtypes.WORD
     return narrow.run_on_held(ctx, words.flipped(x) if is_word else x)[0]
+
+
+@decomposition("argmax", target=TFJS, dtypes=words.WORDS)
+def argmax_halves(x, *, axes, index_dtype):
+    return _first(lax.argmax, lax.reduce_max, x, axes, index_dtype)
+
+
+@decomposition("argmin", target=TFJS, dtypes=words.WORDS)
+def argmin_halves(x, *, axes, index_dtype):
+    return _first(lax.argmin, lax.reduce_min, x, axes, index_dtype)
+
+
+def _first(find, reduce, x, axes, index_dtype):
+    """The first position of the extremum; the operand or the index is a word."""
+    (axis,) = axes
+    if x.dtype != dtypes.WORD:
+        return find(x, axis, np.int32).astype(index_dtype)
+    best = lax.expand_dims(reduce(x, (axis,)), (axis,))
+    positions = lax.broadcasted_iota(np.int32, x.shape, axis)
+    last = np.int32(np.iinfo(np.int32).max)
+    return lax.reduce_min(jnp.where(x == best, positions, last), (axis,)).astype(index_dtype)
 
 
 def _first_extremum(ctx, x, *, axes, index_dtype, **_):

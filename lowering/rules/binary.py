@@ -7,13 +7,14 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
-from lowering.formats import narrow, pairs, rounding, words
+from lowering.formats import halves, narrow, pairs, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, extrema
 from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
+from lowering.tensors import halves as arithmetic
 
 register_ops({"add": "AddV2"}, modular=True, traits=Trait.MONOID | Trait.LINEAR)
 register_ops({"mul": "Mul"}, modular=True, traits=Trait.MONOID)
@@ -63,6 +64,27 @@ def _product(x, y):
     return emit("AddV2", high, emit("Mul", emit("FloorMod", x, size), y))
 
 
+def register_halves(computations):
+    """Registers rules of elementwise primitives of words in halves, by name."""
+    for primitive, compute in computations.items():
+        rule(primitive, target=TFJS, dtypes=words.WORDS, keep_constants=True)(
+            lambda ctx, *operands, compute=compute, **_: halves.joined(
+                *compute(*map(halves.of, operands))
+            )
+        )
+
+
+register_halves(
+    {
+        "add": arithmetic.add,
+        "add_any": arithmetic.add,
+        "sub": arithmetic.subtract,
+        "mul": arithmetic.multiply,
+        "square": lambda x: arithmetic.multiply(x, x),
+    }
+)
+
+
 _EXTREMUM = Trait.ELEMENTWISE | Trait.MONOID | Trait.SELECTS
 rule("max", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.maximum(x, y))
 rule("min", keep_constants=True, traits=_EXTREMUM)(lambda ctx, x, y: extrema.minimum(x, y))
@@ -95,6 +117,16 @@ def max_natural(ctx, x, y):
 @rule("max", "min", target=CONSUMER, dtypes=words.WORDS)
 def max_words(ctx, x, y):
     return words.run_on_order(ctx, x, y)[0]
+
+
+@decomposition("max", target=TFJS, dtypes=words.WORDS)
+def max_halves(x, y):
+    return jnp.where(x < y, y, x)
+
+
+@decomposition("min", target=TFJS, dtypes=words.WORDS)
+def min_halves(x, y):
+    return jnp.where(x < y, x, y)
 
 
 @decomposition("max", dtypes=dtypes.COMPLEX)
@@ -205,6 +237,33 @@ def div_words(x, y):
 @decomposition("rem", target=CONSUMER, dtypes=words.WORDS)
 def rem_words(x, y):
     return jnp.where(y == 0, x, x - lax.div(x, y) * y)
+
+
+@decomposition("div", target=TFJS, dtypes=words.WORDS)
+def div_halves(x, y):
+    return jnp.where(y == 0, ~np.uint32(0), _divided_by_floats(x, y)[0])
+
+
+@decomposition("rem", target=TFJS, dtypes=words.WORDS)
+def rem_halves(x, y):
+    return jnp.where(y == 0, x, _divided_by_floats(x, y)[1])
+
+
+def _divided_by_floats(x, y):
+    """The quotient and the remainder of words by divisions in float32, whose errors may be 2^-21.
+
+    Quotients that are made smaller by more than that are too small by no more than 2^13, and after
+    a second step by at most one.
+    """
+    divisor = lax.max(y.astype(np.float32), np.float32(1))
+    quotient, rest = np.uint32(0), x
+    for _ in range(2):
+        least = rest.astype(np.float32) / divisor * np.float32(1 - 2.0**-20)
+        step = least.astype(np.uint32)
+        quotient, rest = quotient + step, rest - step * y
+    is_too_small = rest >= y
+    quotient = quotient + is_too_small.astype(np.uint32)
+    return quotient, jnp.where(is_too_small, rest - y, rest)
 
 
 def _safe_divisor(y):

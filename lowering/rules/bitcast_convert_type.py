@@ -10,10 +10,12 @@ from jax import lax
 
 from lowering.arrays import float_bits
 from lowering.avals import struct
-from lowering.formats import rounding, words
+from lowering.formats import halves, rounding, words
 from lowering.ops import dtypes, kernels
+from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER
+from lowering.tensors import halves as arithmetic
 
 
 @rule("bitcast_convert_type", traits=Trait.ELEMENTWISE)
@@ -31,6 +33,8 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     """Words have the bits of int32. Consumers without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
+    if halves.are_held() and dtypes.WORD in (source, target) and source != target:
+        return _of_halves(ctx, x)
     if {source.itemsize, target.itemsize} != {4}:
         return ctx.lower(_through_words, x, avals=ctx.in_avals, dtype=target)
     if x.dtype == to:
@@ -40,6 +44,48 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits
     aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, x.dtype.as_numpy_dtype)
     return ctx.lower(fun, x, avals=[aval])
+
+
+def _of_halves(ctx, x):
+    """Words in halves as other numbers, or these as words."""
+    source, target, shape = ctx.in_avals[0].dtype, ctx.out_aval.dtype, ctx.in_avals[0].shape
+
+    def struct_of(dtype):
+        return jax.ShapeDtypeStruct(shape, dtype)
+
+    if source == np.int32:
+        return x
+    if source == np.float32:
+        fields = ctx.lower(float_bits.fields, x, avals=ctx.in_avals)
+        return halves.joined(*arithmetic.of_float_fields(*fields))
+    if source != dtypes.WORD:
+        return ctx.lower(_joined, x, avals=ctx.in_avals)
+    if target == np.int32:
+        return arithmetic.to_int32(halves.of(x))
+    if target == np.float32:
+        fields = arithmetic.float_fields(halves.whole(x))
+        structs = [struct_of(dtype) for dtype in (np.bool_, np.int32, np.int32)]
+        return ctx.lower(float_bits.of_fields, *fields, avals=structs)
+    parts = list(map(tensor, halves.whole(x)))
+    return ctx.lower(_apart, *parts, avals=[struct_of(np.int32)] * 2, dtype=target)
+
+
+def _apart(high, low, *, dtype):
+    """Words as numbers of 8 or 16 bits."""
+    parts = jnp.stack([low, high], -1)
+    if dtype.itemsize == 1:
+        upper = lax.shift_right_logical(parts, np.int32(8))
+        bytes_ = jnp.stack([parts - upper * np.int32(256), upper], -1)
+        parts = lax.reshape(bytes_, (*low.shape, 4))
+    return _from_word(parts, dtype)
+
+
+def _joined(x):
+    """Numbers of 8 or 16 bits as words."""
+    width = 8 * x.dtype.itemsize
+    factors = np.uint32(1) << np.arange(0, 32, width, dtype=np.uint32)
+    parts = _to_word(x).astype(np.uint32) * factors
+    return functools.reduce(lax.add, [parts[..., i] for i in range(parts.shape[-1])])
 
 
 def _through_words(x, *, dtype):

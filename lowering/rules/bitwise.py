@@ -1,5 +1,7 @@
 """Bitwise and logical primitives."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -7,8 +9,10 @@ from jax import lax
 from lowering.formats import narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
+from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER
+from lowering.tensors import halves as arithmetic
 
 register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
 register_ops({"not": "Invert"})
@@ -16,6 +20,10 @@ register_ops(
     {"and": "LogicalAnd", "or": "LogicalOr", "xor": "NotEqual", "not": "LogicalNot"},
     dtypes=dtypes.BOOL,
 )
+
+
+register_halves({op: functools.partial(arithmetic.bitwise, op) for op in ("and", "or", "xor")})
+register_halves({"not": arithmetic.invert})
 
 
 @rule("population_count")

@@ -8,7 +8,7 @@ from lowering.formats import words
 from lowering.ops import constant, dtypes, emit, extrema
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, PORTABLE
+from lowering.targets import CONSUMER, PORTABLE, TFJS
 
 
 @rule("clamp", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.SELECTS)
@@ -29,6 +29,11 @@ def clamp_natural(ctx, low, x, high):
 @rule("clamp", target=CONSUMER, dtypes=words.WORDS)
 def clamp_words(ctx, low, x, high):
     return words.run_on_order(ctx, low, x, high)[0]
+
+
+@decomposition("clamp", target=TFJS, dtypes=words.WORDS)
+def clamp_halves(low, x, high):
+    return lax.min(lax.max(low, x), high)
 
 
 @decomposition("clamp", dtypes=dtypes.BOOL)

@@ -4,11 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.formats import words
+from lowering.formats import halves, words
 from lowering.ops import dtypes, emit
 from lowering.registry import decomposition, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER
+from lowering.targets import CONSUMER, TFJS
+from lowering.tensors import halves as arithmetic
 from lowering.tensors.ordering import total_order
 
 register_ops(
@@ -47,6 +48,23 @@ def ne_of_pairs(x, y):
 rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WORDS)(
     lambda ctx, x, y: words.run_on_order(ctx, x, y)[0]
 )
+
+
+_OF_HALVES = {
+    "eq": arithmetic.equal,
+    "ne": lambda x, y: _not(arithmetic.equal(x, y)),
+    "lt": arithmetic.less,
+    "le": lambda x, y: arithmetic.less(x, y, or_equal=True),
+    "gt": lambda x, y: arithmetic.less(y, x),
+    "ge": lambda x, y: arithmetic.less(y, x, or_equal=True),
+}
+for _primitive, _compare in {
+    **_OF_HALVES,
+    **{f"{name}_to": _OF_HALVES[name] for name in ("eq", "lt", "le")},
+}.items():
+    rule(_primitive, target=TFJS, dtypes=words.WORDS, keep_constants=True)(
+        lambda ctx, x, y, compare=_compare: compare(halves.of(x), halves.of(y))
+    )
 
 
 def _total_order(x):

@@ -7,10 +7,12 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals, jax_compat
-from lowering.formats import narrow, pairs, rounding, words
+from lowering.formats import halves, narrow, pairs, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
+from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER
+from lowering.tensors import halves as arithmetic
 
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)
@@ -45,13 +47,26 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     if avals.is_pair(source):
         x, source = pairs.parts(x)[0], np.dtype(np.float32)
     to = dtypes.to_tf(target)
-    if source == np.uint32 and not to.is_integer and to != tf.bool:
-        high, low = (cast(half, tf.float32) for half in words.halves(x))
-        x = emit("AddV2", emit("Mul", high, constant(2.0**16, np.float32)), low)
+    if source == dtypes.WORD and target != dtypes.WORD:
+        x = _from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
-        return _saturate_word(x) if target == np.uint32 else _saturate(x, to, np.iinfo(target))
+        return _saturate_word(x) if target == dtypes.WORD else _saturate(x, to, np.iinfo(target))
+    if x.dtype == tf.bool and target == dtypes.WORD and halves.are_held():
+        return halves.joined(arithmetic.ZERO, cast(x, to))
     result = cast(x, to)
     return rounding.narrow_to(result, target) if dtypes.is_narrow(target) else result
+
+
+def _from_words(x, target):
+    """Words as int32 or float32 numbers, which are to be converted."""
+    if not (target == np.bool_ or np.issubdtype(target, np.integer)):
+        return arithmetic.to_float32(halves.of(x))
+    if not halves.are_held():
+        return x
+    high, low = halves.of(x)
+    if target == np.bool_:
+        return emit("AddV2", tensor(high), tensor(low))
+    return tensor(low) if target in words.SHORT else arithmetic.to_int32((high, low))
 
 
 def _to_float32(x):
@@ -60,6 +75,8 @@ def _to_float32(x):
 
 def _saturate_word(x):
     """Floats as uint32: what int32 does not hold is converted without the highest bit."""
+    if halves.are_held():
+        return halves.joined(*arithmetic.of_float32(x))
     bit = 1 << 31
     is_high = emit("GreaterEqual", x, constant(float(bit), np.float32))
     low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), np.float32)), x)

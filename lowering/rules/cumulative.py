@@ -7,12 +7,14 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays import computations
 from lowering.arrays.limits import highest, lowest
-from lowering.formats import narrow, rounding
+from lowering.formats import halves, narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, kernels
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import XLA
+from lowering.targets import TFJS, XLA
+from lowering.tensors import halves as arithmetic
 
 
 @rule("cumsum", "cumprod")
@@ -25,6 +27,24 @@ def cumsum(ctx, x, *, axis, reverse, **_):
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         return cast(scan(cast(x, tf.float32), constant(axis, tf.int32)), x.dtype)
     return scan(x, constant(axis, tf.int32))
+
+
+@rule("cumsum", target=TFJS, dtypes=words.WORDS)
+def cumsum_halves(ctx, x, *, axis, reverse, **_):
+    count = ctx.in_avals[0].shape[axis]
+    if not avals.is_at_most(count, arithmetic.MOST_SUMMED):
+        steps = {"op": "Cumsum", "axis": axis, "reverse": reverse}
+        return ctx.lower(_by_steps, x, avals=ctx.in_avals, **steps)
+
+    def sums(part):
+        return emit("Cumsum", part, constant(axis, np.int32), reverse=reverse)
+
+    return halves.joined(*arithmetic.sum_by(sums, halves.whole(x), count))
+
+
+@decomposition("cumprod", target=TFJS, dtypes=words.WORDS)
+def cumprod_halves(x, *, axis, reverse, **_):
+    return computations.scan(lax.mul, x, 1, axis, reverse)
 
 
 def _by_steps(x, *, op, axis, reverse):

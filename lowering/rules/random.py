@@ -1,5 +1,6 @@
 """PRNG keys and random bits."""
 
+import functools
 import math
 
 import jax.numpy as jnp
@@ -9,11 +10,12 @@ from jax import lax
 from jax.extend.random import threefry2x32_p
 
 from lowering import avals, jax_compat
-from lowering.formats import words
+from lowering.formats import halves, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, TFJS, TFLITE
+from lowering.tensors import halves as arithmetic
 from lowering.tensors import threefry
 
 
@@ -65,6 +67,25 @@ def threefry2x32_consumer(key0, key1, x0, x1):
         x0 = x0 + schedule[(i + 1) % 3]
         x1 = x1 + (schedule[(i + 2) % 3] + np.uint32(i + 1))
     return x0, x1
+
+
+@rule("threefry2x32", target=TFJS, dtypes=words.WORDS, keep_constants=True)
+def threefry2x32_halves(ctx, *operands):
+    """The same of halves, without a decomposition: it is most of what a random number costs."""
+    key0, key1, x0, x1 = map(halves.of, operands)
+    parity = halves.of(np.uint32(threefry.PARITY))
+    schedule = [key0, key1, functools.reduce(_xor_halves, (key0, key1, parity))]
+    terms, x1 = [x0, key0], arithmetic.add(x1, key1)
+    for i in range(5):
+        for distance in threefry.DISTANCES[i % 2]:
+            total = arithmetic.add(*terms, x1)
+            terms, x1 = [total], _xor_halves(arithmetic.rotate_left(x1, int(distance)), total)
+        terms.append(schedule[(i + 1) % 3])
+        x1 = arithmetic.add(x1, schedule[(i + 2) % 3], halves.of(np.uint32(i + 1)))
+    return halves.joined(*arithmetic.add(*terms)), halves.joined(*x1)
+
+
+_xor_halves = functools.partial(arithmetic.bitwise, "xor")
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).

@@ -1,14 +1,20 @@
 """Reductions by one associative operation, over any axes."""
 
+import functools
+import math
+
 import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays.computations import tree_reduce
-from lowering.formats import narrow, rounding, words
-from lowering.ops import cast, dtypes, emit, integers, kernels
+from lowering.formats import halves, narrow, rounding, words
+from lowering.ops import cast, constant, dtypes, emit, integers, kernels
+from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, PORTABLE
+from lowering.targets import CONSUMER, PORTABLE, TFJS
+from lowering.tensors import halves as arithmetic
 
 
 @rule("reduce_sum", traits=Trait.LINEAR)
@@ -89,6 +95,34 @@ def reduce_max_words(ctx, x, **_):
     return words.run_on_order(ctx, x)[0]
 
 
+@rule("reduce_max", "reduce_min", target=TFJS, dtypes=words.WORDS)
+def reduce_max_halves(ctx, x, *, axes, **_):
+    """Of the lower halves only those beside the extremum of the upper ones count."""
+    if not axes:
+        return x
+    is_max = ctx.eqn.primitive.name == "reduce_max"
+    op, worst = ("Max", -1) if is_max else ("Min", halves.SIZE)
+    high, low = map(tensor, halves.whole(x))
+    best = emit(op, high, integers(axes), keep_dims=True)
+    beside = emit("SelectV2", emit("Equal", high, best), low, constant(worst, np.int32))
+    return halves.joined(emit(op, high, integers(axes)), emit(op, beside, integers(axes)))
+
+
+@rule("reduce_sum", target=TFJS, dtypes=words.WORDS)
+def reduce_sum_halves(ctx, x, *, axes, **_):
+    if not axes:
+        return x
+    count = math.prod(ctx.in_avals[0].shape[axis] for axis in axes)
+    if not avals.is_at_most(count, arithmetic.MOST_SUMMED):
+        return ctx.lower(_reduced_by_steps, x, avals=ctx.in_avals, op="Sum", axes=tuple(axes))
+    fun = functools.partial(_sum_of_integers, axes=axes)
+    return halves.joined(*arithmetic.sum_by(fun, halves.whole(x), count))
+
+
+def _sum_of_integers(x, *, axes):
+    return emit("Sum", x, integers(axes))
+
+
 @rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)
 def reduce_or(ctx, x, *, axes, **_):
     op = "Any" if ctx.eqn.primitive.name == "reduce_or" else "All"
@@ -114,6 +148,7 @@ def _reduction(op, identity):
 
 
 decomposition("reduce_prod", target=CONSUMER, dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
+decomposition("reduce_prod", target=TFJS, dtypes=words.WORDS)(_reduction(lax.mul, 1))
 decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
 decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))
 decomposition("reduce_or")(_reduction(lax.bitwise_or, 0))

@@ -62,13 +62,14 @@ def scatter_add(ctx, *operands, **params):
 
 
 @rule("scatter", *_COMPUTATIONS, target=CONSUMER, dtypes=words.HELD, keep_constants=True)
-def scatter_consumer(ctx, operand, index, updates, **_):
+def scatter_consumer(ctx, operand, index, updates, *, update_jaxpr, **_):
     """Indices are words, or what is updated is held in another dtype."""
     is_order = ctx.eqn.primitive.name in ("scatter-min", "scatter-max")
+    run = functools.partial(words.run_on_indices, ctx, data=(0, 2), moves=update_jaxpr is None)
     if not is_order or ctx.out_aval.dtype != dtypes.WORD:
-        return words.run_on_indices(ctx, operand, index, updates, data=(0, 2))[0]
+        return run(operand, index, updates)[0]
     flipped = words.flipped(operand), index, words.flipped(updates)
-    return words.flipped(words.run_on_indices(ctx, *flipped, data=(0, 2))[0])
+    return words.flipped(run(*flipped)[0])
 
 
 @rule("scatter-add", "scatter-sub", target=CONSUMER, dtypes=COMPLEX, keep_constants=True)

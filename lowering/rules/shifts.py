@@ -1,14 +1,20 @@
 """Shifts, by any amount."""
 
+import functools
+
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
 from lowering import jax_compat
 from lowering.formats import narrow, rounding, words
 from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, decomposition, rule
+from lowering.rules.binary import register_halves
+from lowering.targets import CONSUMER, TFJS
+from lowering.tensors import halves as arithmetic
 
 
 @rule("shift_left", keep_constants=True, traits=Trait.ELEMENTWISE)
@@ -124,6 +130,23 @@ def _looked_up(table, amount):
     if isinstance(amount, np.ndarray):
         return constant(table[amount])
     return emit("GatherV2", constant(table), amount, constant(0, np.int32))
+
+
+register_halves(
+    {
+        "shift_left": functools.partial(arithmetic.shift, is_left=True),
+        "shift_right_logical": functools.partial(arithmetic.shift, is_left=False),
+    }
+)
+
+
+@decomposition("shift_right_arithmetic", target=TFJS, dtypes=words.WORDS)
+def shift_right_arithmetic_halves(x, amount):
+    """Bits that are the sign become ones, as a number that is larger by a half has none."""
+    amount = lax.min(amount, np.uint32(31))
+    half = np.uint32(1 << 31)
+    offset = lax.shift_right_logical(jnp.broadcast_to(half, amount.shape), amount)
+    return lax.shift_right_logical(x + half, amount) - offset
 
 
 @rule("shift_right_logical", target=CONSUMER, dtypes=words.SHORT_SIGNED)

@@ -5,8 +5,9 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
-from lowering.formats import narrow, pairs, words
+from lowering.formats import halves, narrow, pairs, words
 from lowering.ops import cast, dtypes, emit
+from lowering.ops.values import tensor
 from lowering.registry import rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
@@ -70,12 +71,16 @@ def _in_order(x, aval):
     """The numbers that an operand is held in, in its order."""
     if avals.is_pair(aval.dtype):
         return pairs.parts(x)
+    if aval.dtype == dtypes.WORD and halves.are_held():
+        return list(map(tensor, halves.whole(x)))
     return [words.flipped(x) if aval.dtype == dtypes.WORD else x]
 
 
 def _from_order(parts, aval):
     if avals.is_pair(aval.dtype):
         return pairs.pair(*parts)
+    if len(parts) > 1:
+        return halves.joined(*parts)
     (x,) = parts
     return words.flipped(x) if aval.dtype == dtypes.WORD else x
 

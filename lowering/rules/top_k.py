@@ -2,11 +2,12 @@
 
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
 from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, move
-from lowering.registry import Trait, rule
-from lowering.targets import CONSUMER, PORTABLE, XLA
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 from lowering.tensors import movement, ordering
 
 # Besides floats, the dtypes whose values are exact in float32.
@@ -81,6 +82,25 @@ def top_k_narrow(ctx, x, **_):
 @rule("top_k", "approx_top_k", target=CONSUMER, dtypes=words.WORDS)
 def top_k_words(ctx, x, **_):
     return words.run_on_order(ctx, x)
+
+
+@decomposition("top_k", target=TFJS, dtypes=words.WORDS)
+def top_k_halves(x, *, k, axis=-1, **_):
+    return _by_sort(x, axis, k, is_least=False)
+
+
+@decomposition("approx_top_k", target=TFJS, dtypes=words.WORDS)
+def approx_top_k_halves(x, *, k, reduction_dimension, is_max_k, **_):
+    return _by_sort(x, reduction_dimension, k, is_least=not is_max_k)
+
+
+def _by_sort(x, axis, k, is_least):
+    axis = axis % x.ndim
+    key = x if is_least else ~x
+    positions = lax.broadcasted_iota(np.int32, x.shape, axis)
+    first = (lax.slice_in_dim(y, 0, k, axis=axis) for y in lax.sort((key, positions), axis))
+    key, positions = first
+    return key if is_least else ~key, positions
 
 
 @rule("approx_top_k", traits=Trait.SELECTS)

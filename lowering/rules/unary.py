@@ -9,10 +9,11 @@ from jax import lax
 
 from lowering import avals
 from lowering.arrays import complex_inverse, complex_math
-from lowering.formats import pairs, words
+from lowering.formats import halves, pairs, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, PORTABLE, TF, TFLITE
+from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
+from lowering.tensors import halves as arithmetic
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
@@ -68,6 +69,11 @@ def sign_unsigned(ctx, x):
 @rule("sign", target=CONSUMER, dtypes=words.WORDS)
 def sign_words(ctx, x):
     return cast(emit("NotEqual", x, constant(0, x.dtype)), x.dtype)
+
+
+@rule("neg", target=TFJS, dtypes=words.WORDS, keep_constants=True)
+def neg_halves(ctx, x):
+    return halves.joined(*arithmetic.subtract((arithmetic.ZERO, arithmetic.ZERO), halves.of(x)))
 
 
 rule("abs", target=CONSUMER, dtypes=words.WORDS)(lambda ctx, x: x)

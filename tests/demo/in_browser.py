@@ -24,9 +24,8 @@ _SCREENSHOTS = os.environ.get("DEMO_SCREENSHOTS")
 
 _MILLISECONDS = 120_000
 
-# Runtimes whose random bits are JAX's, and those whose integers are exact to 24 bits only.
-EXACT = {"LiteRT", "ONNX Runtime", "TF.js by wasm"}
-INEXACT = {"TF.js by webgl"}
+# The runtimes, all of whose random bits are JAX's.
+RUNTIMES = {"LiteRT", "ONNX Runtime", "TF.js (wasm)", "TF.js (webgl)"}
 
 # Digits as people draw them: points x,y in percent of the pad; a slash lifts the pen.
 DRAWN = {
@@ -202,13 +201,11 @@ def test_random_numbers(opened):
     page = opened(viewport={"width": 1100, "height": 900})
     equal = page.locator("#comparison")
     sync_api.expect(equal).to_contain_text("JAX’s own numbers come out of")
-    for name in EXACT:
+    for name in RUNTIMES:
         sync_api.expect(equal).to_contain_text(name)
     counts = page.locator("#numbers tbody").nth(3).locator("td").all_inner_texts()
-    assert [text for text in counts if text.endswith("/32")][-3:] == ["32/32"] * 3
-    # Strict both ways: a runtime that computes JAX's bits is exact.
-    reasons = page.locator("#reasons li").all_inner_texts()
-    assert {reason.split(" holds")[0] for reason in reasons} == INEXACT
+    assert [text for text in counts if text.endswith("/32")][-4:] == ["32/32"] * 4
+    assert page.locator("#reasons li").count() == 0
     page.fill("#seed", "1234567")
     sync_api.expect(equal).to_contain_text("The page has JAX’s numbers for the seeds 0 to 99")
     page.fill("#seed", "-1")

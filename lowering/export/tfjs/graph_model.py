@@ -29,6 +29,9 @@ from lowering.targets import TFJS, tables
 # What `quantize` may be, and how many steps there are between the least and the largest weight.
 QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
 
+# Weights that are integers are stored in fewer bits from this size on.
+_LARGE_BYTES = 4096
+
 # The size of a file of weights; browsers keep files of this size.
 SHARD_BYTES = 4 * 1024 * 1024
 
@@ -236,9 +239,26 @@ def _encoded(weights, quantize) -> tuple[list[dict[str, Any]], bytes]:
         # Scalars and shapes are no weights that were trained.
         if quantize is not None and value.dtype == np.float32 and value.ndim > 0 and value.size:
             value, described["quantization"] = _quantized(value, quantize)
+        elif value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
+            value, restored = _in_fewer_bits(value)
+            described.update(restored)
         entries.append(described)
         parts.append(np.ascontiguousarray(value).tobytes())
     return entries, b"".join(parts)
+
+
+def _in_fewer_bits(value: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    """Integers stored in 8 or 16 bits, if these hold what exceeds the least of them.
+
+    Returns what is stored, and the part of its entry that says how it is restored.
+    """
+    low, high = int(value.min()), int(value.max())
+    for dtype, steps in (("uint8", 255), ("uint16", 65535)):
+        if high - low <= steps:
+            stored = (value.astype(np.int64) - low).astype(dtype)
+            by = {"dtype": dtype, "min": low, "scale": 1, "original_dtype": "int32"}
+            return stored, {"quantization": by}
+    return value, {}
 
 
 def _quantized(value: np.ndarray, dtype: str) -> tuple[np.ndarray, dict[str, Any]]:

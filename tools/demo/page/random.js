@@ -9,12 +9,6 @@ const COUNT = 4;
 // For how many seeds each runtime is compared with JAX when it is loaded.
 const COMPARED = 8;
 
-// Why random bits differ in a runtime, if they do.
-const REASONS = {
-  'tfjs-webgl': 'holds integers in float32 textures, which are exact to 24 bits. Random bits are ' +
-      'words of 32 bits.',
-};
-
 // Words of 32 bits from their halves.
 function words({high, low}) {
   return Array.from(high, (upper, i) => upper * 0x10000 + low[i]);
@@ -86,8 +80,8 @@ export class RandomNumbers {
     const all = COMPARED * COUNT;
     this.#counts[runtime].textContent = `${equal}/${all}`;
     if (equal < all) {
-      const reason = REASONS[runtime] ?? 'computes other bits than JAX.';
-      find('reasons').append(element('li', {textContent: `${name} by ${by} ${reason}`}));
+      const reason = `${name} by ${by} computes other bits than JAX.`;
+      find('reasons').append(element('li', {textContent: reason}));
     }
     this.#programs.set(runtime, program);
     this.#draw();
