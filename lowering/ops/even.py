@@ -16,7 +16,7 @@ from lowering.targets import TFJS
 
 def is_asked_for() -> bool:
     """Whether the consumer has such kernels."""
-    return kernels.are_of(TFJS)
+    return kernels.are_for(TFJS)
 
 
 def contracted(x: tf.Tensor, y: tf.Tensor, x_axis: int, y_axis: int) -> tuple[tf.Tensor, tf.Tensor]:

@@ -112,11 +112,6 @@ def fused() -> Iterator[None]:
         _IS_FUSED.reset(token)
 
 
-def are_of(target: Target) -> bool:
-    """Whether the ops that are made now are for a target."""
-    return _TARGET.get() == target
-
-
 def lacks(target: Target, op: str, dtype: str) -> bool:
     """Whether a consumer is known to lack an op for a dtype of its first operand."""
     return dtype in tables.refused(target.name).get(op, ())
