@@ -44,12 +44,17 @@ def count_calls(jaxpr: Jaxpr) -> dict[int, tuple[Jaxpr, int]]:
     return {key: (called, counts[key]) for key, called in found.items()}
 
 
-def is_long(jaxpr: Jaxpr, limit: int) -> bool:
-    """Whether a jaxpr and all that it calls have at least `limit` equations."""
+def is_long(
+    jaxpr: Jaxpr, limit: int, count: Callable[[jex_core.JaxprEqn], int] = lambda eqn: 1
+) -> bool:
+    """Whether a jaxpr and all that it calls have at least `limit` equations.
+
+    `count` says for how many an equation counts.
+    """
 
     def rest(caller, left):
         for eqn in caller.eqns:
-            left -= 1
+            left -= count(eqn)
             for called in called_jaxprs(eqn):
                 left = rest(called, left)
             if left <= 0:

@@ -82,9 +82,9 @@ def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], is_natural: 
         jaxpr = flatten_calls(jaxpr)
     jaxpr = inline_calls(jaxpr, functions if in_graph else frozenset())
     jaxpr = hoist_invariants(jaxpr)
-    jaxpr = unroll_short_scans(jaxpr)
+    jaxpr = unroll_short_scans(jaxpr, is_natural)
     jaxpr = contract_ahead(jaxpr, mode)
-    jaxpr = widen_steps(jaxpr, mode)
+    jaxpr = widen_steps(jaxpr, mode, is_natural)
     jaxpr = convert_literals(jaxpr)
     if is_natural:
         jaxpr = fuse(jaxpr, NATURAL_PATTERNS, NATURAL_SEARCHES)

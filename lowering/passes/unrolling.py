@@ -4,10 +4,13 @@ A loop costs time itself, beside its body: about as much as thirty ops. XLA's lo
 run no faster if they are unrolled. Row of the bench that shows the gain: lstm, batch 1, graph.
 """
 
+from collections.abc import Callable
+
 import jax.extend.core as jex_core
 
 from lowering.passes.jaxprs import Jaxpr, is_long
 from lowering.passes.rewriting import replace_equations
+from lowering.registry import Trait, has_trait
 from lowering.targets import Mode
 
 # A scan whose steps have no more equations than this, all together, is unrolled.
@@ -17,37 +20,49 @@ _UNROLLED_EQUATIONS = 64
 _STEP_EQUATIONS = 48
 _STEP_ELEMENTS = 8
 
+# What consumers have for an equation that becomes many ops counts for so many.
+_LONG = 32
 
-def unroll_short_scans(jaxpr: Jaxpr) -> Jaxpr:
+
+def unroll_short_scans(jaxpr: Jaxpr, is_natural: bool) -> Jaxpr:
     """Unrolls scans over few elements, with few equations for each."""
+    count = _counts(is_natural)
 
     def unroll(_, eqn):
         length = eqn.params["length"]
-        return _with_unroll(eqn, length) if _is_short(eqn.params["jaxpr"], length) else None
+        return _with_unroll(eqn, length) if _is_short(eqn.params["jaxpr"], length, count) else None
 
     return replace_equations(jaxpr, {"scan": unroll})
 
 
-def widen_steps(jaxpr: Jaxpr, mode: Mode) -> Jaxpr:
+def widen_steps(jaxpr: Jaxpr, mode: Mode, is_natural: bool) -> Jaxpr:
     """Lets a step of a scan take several elements where little is done for each.
 
     A scan for which the user has asked for a number of elements keeps it.
     """
+    count_of = _counts(is_natural)
 
     def widen(_, eqn):
         body, length = eqn.params["jaxpr"], eqn.params["length"]
         if eqn.params["unroll"] > 1 or not isinstance(length, int):
             return None
         counts = (n for n in range(_STEP_ELEMENTS, 1, -1) if length % n == 0)
-        count = next((n for n in counts if not is_long(body, _STEP_EQUATIONS // n)), 1)
+        count = next((n for n in counts if not is_long(body, _STEP_EQUATIONS // n, count_of)), 1)
         return _with_unroll(eqn, count)
 
     return jaxpr if mode is Mode.COMPILED else replace_equations(jaxpr, {"scan": widen})
 
 
-def _is_short(body: Jaxpr, length) -> bool:
+def _counts(is_natural: bool) -> Callable[[jex_core.JaxprEqn], int]:
+    """For how many an equation counts."""
+    if not is_natural:
+        return lambda eqn: 1
+    return lambda eqn: _LONG if has_trait(eqn.primitive.name, Trait.LONG) else 1
+
+
+def _is_short(body: Jaxpr, length, count: Callable[[jex_core.JaxprEqn], int]) -> bool:
     return isinstance(length, int) and (
-        length <= 1 or not is_long(body, _UNROLLED_EQUATIONS // length + 1)
+        length <= 1 or not is_long(body, _UNROLLED_EQUATIONS // length + 1, count)
     )
 
 

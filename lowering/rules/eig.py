@@ -7,7 +7,7 @@ import tensorflow as tf
 from lowering.linalg import schur as schur_
 from lowering.linalg.batching import on_batches
 from lowering.ops import dtypes
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
@@ -15,14 +15,14 @@ _eig = on_batches(schur_.eig)
 _schur = on_batches(schur_.schur)
 
 
-@decomposition("schur")
+@decomposition("schur", traits=Trait.LONG)
 def schur(x, *, compute_schur_vectors, **_):
     """A value that is not finite gives NaN."""
     t, z = _schur(x, compute_vectors=compute_schur_vectors)
     return [t, z] if compute_schur_vectors else [t]
 
 
-@rule("eig")
+@rule("eig", traits=Trait.LONG)
 def eig(ctx, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
     """Vectors have norm one and a largest component that is real; values come in any order.
 

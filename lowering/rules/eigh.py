@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from lowering.linalg import jacobi
 from lowering.linalg.batching import on_batches
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 
-@rule("eigh")
+@rule("eigh", traits=Trait.LONG)
 def eigh(ctx, x, *, lower, **_):
     """One triangle is read; eigenvalues are always sorted; a NaN in it gives NaN.
 

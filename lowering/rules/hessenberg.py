@@ -2,7 +2,7 @@
 
 from lowering.linalg import householder
 from lowering.linalg.batching import on_batches
-from lowering.registry import decomposition
+from lowering.registry import Trait, decomposition
 
-decomposition("hessenberg")(on_batches(householder.hessenberg))
-decomposition("tridiagonal")(on_batches(householder.tridiagonal))
+decomposition("hessenberg", traits=Trait.LONG)(on_batches(householder.hessenberg))
+decomposition("tridiagonal", traits=Trait.LONG)(on_batches(householder.tridiagonal))

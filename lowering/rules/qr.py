@@ -7,7 +7,7 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.linalg import householder, scaling
 from lowering.linalg.batching import on_batches
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
 
 _moderate = on_batches(scaling.moderate)
@@ -24,7 +24,7 @@ def geqp3(a, jpvt, **_):
     return _geqp3(a, jpvt)
 
 
-@rule("qr")
+@rule("qr", traits=Trait.LONG)
 def qr(ctx, x, *, pivoting, full_matrices, **_):
     """The diagonal of R has the signs that it has in LAPACK."""
     if pivoting:

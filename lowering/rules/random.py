@@ -44,12 +44,12 @@ for _fun in (
     jax_compat.random_fold_in,
     jax_compat.random_bits,
 ):
-    rule(_fun.__name__, held=True)(
+    rule(_fun.__name__, held=True, traits=Trait.LONG)(
         lambda ctx, *operands, fun=_fun, **params: lower_on_words(ctx, fun, *operands, **params)
     )
 
 
-@rule("threefry2x32", traits=Trait.ELEMENTWISE)
+@rule("threefry2x32", traits=Trait.ELEMENTWISE | Trait.LONG)
 def threefry2x32(ctx, *operands):
     size = math.prod(ctx.out_avals[0].shape)
     is_large = not avals.is_at_most(size, flattening.SMALL)
@@ -99,7 +99,7 @@ def _mix(x, y, distance):
     return x, (high + low) ^ x  # They have no bit in common.
 
 
-@decomposition("threefry4x32")
+@decomposition("threefry4x32", traits=Trait.LONG)
 def threefry4x32(*operands):
     key, x = operands[:4], list(operands[4:])
     schedule = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ np.uint32(0x1BD11BDA)]
@@ -151,7 +151,7 @@ def _rounds_by_loop(one_round, *words):
     return lax.fori_loop(0, _PHILOX_ROUNDS, lambda _, words: one_round(*words), words)
 
 
-@decomposition("philox2x32")
+@decomposition("philox2x32", traits=Trait.LONG)
 def philox2x32(*words):
     return _rounds(_philox2x32_round, *words)[1:]
 
@@ -162,7 +162,7 @@ def philox2x32_by_loop(*words):
     return _rounds_by_loop(_philox2x32_round, *words)[1:]
 
 
-@decomposition("philox4x32")
+@decomposition("philox4x32", traits=Trait.LONG)
 def philox4x32(*words):
     return _rounds(_philox4x32_round, *words)[2:]
 
@@ -173,7 +173,7 @@ def philox4x32_by_loop(*words):
     return _rounds_by_loop(_philox4x32_round, *words)[2:]
 
 
-@rule("rng_bit_generator", traits=Trait.PER_DEVICE)
+@rule("rng_bit_generator", traits=Trait.PER_DEVICE | Trait.LONG)
 def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
     """The bits that XLA makes on the CPU, where Philox is the default."""
     state = key if key.dtype == tf.uint64 else tf.bitcast(tf.reshape(key, [2, 2]), tf.uint64)

@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from lowering.linalg import jacobi
 from lowering.linalg.batching import on_batches
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 _svd = on_batches(jacobi.svd)
 
 
-@rule("svd")
+@rule("svd", traits=Trait.LONG)
 def svd(ctx, x, *, full_matrices, compute_uv, **_):
     """A NaN or an infinity gives NaN.
 
