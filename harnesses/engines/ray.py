@@ -27,6 +27,8 @@ _ROOT = pathlib.Path(harnesses.__file__).parents[1]
 # A batch gets no further task once it takes this many seconds, or has this many tasks.
 _BATCH_SECONDS = 2.0
 _BATCH = 16
+# A worker gets its next batch when it has fewer tasks than these for each of its processes.
+_AHEAD = 8
 # An actor has at most as many processes: few, so that a node soon has cores for it.
 _PROCESSES = 4
 # Seconds beyond the timeout of a task after which a worker that sends nothing counts as lost.
@@ -196,7 +198,7 @@ class _Run:
     def _deal(self) -> None:
         """Gives batches to workers, so that each process has a task to go on with."""
         for given in self._working.values():
-            while self._waiting and len(given.tasks) < 2 * given.processes:
+            while self._waiting and len(given.tasks) < _AHEAD * given.processes:
                 tasks = take_batch(self._waiting, sum(self._sizes), self._job.expected)
                 given.since = given.since if given.tasks else time.monotonic()
                 given.tasks += tasks
