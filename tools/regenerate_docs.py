@@ -28,7 +28,7 @@ import jax
 import jinja2
 
 from harnesses import arguments, evidence, times
-from harnesses.cell import EXACT, Outcome, Verdict
+from harnesses.cell import EXACT, SWEPT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
@@ -41,6 +41,7 @@ from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
+from lowering.targets import CONSUMERS
 from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
@@ -283,8 +284,11 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
             return {**swept, new.versions.jax: new}
         before = swept.get(jax.__version__)
         if before is not None and (added := _added(before)):
-            selection = Selection(primitives=added, targets=EXACT, per_harness="all")
-            new = _of_added(path, database, before, selection)
+            selections = [
+                Selection(primitives=added, targets=targets, per_harness="all")
+                for targets in (EXACT, SWEPT)
+            ]
+            new = _of_added(path, database, before, selections)
             return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
 
@@ -306,20 +310,29 @@ def _of_added(
     path: pathlib.Path,
     database: Database,
     before: Evidence,
-    selection: Selection,
+    selections: Sequence[Selection],
     dtypes: Collection[str] | None = None,
 ) -> Evidence:
-    """Evidence joined with that of a sweep of the primitives that it lacks.
+    """Evidence joined with that of a sweep, by one of the selections, of what it lacks.
 
     Raises:
       ValueError: if there is no such sweep by these versions, or if it is not green.
     """
-    finished = database.finished(selection.as_data())
-    found = [sweep for sweep, ran in finished if ran == before.versions]
+    found = [
+        sweep
+        for selection in selections
+        for sweep, ran in database.finished(selection.as_data())
+        if ran == before.versions
+    ]
     if not found:
-        names = ", ".join(selection.primitives)
+        names = ", ".join(selections[0].primitives)
         raise MissingSweepError(f"{_missing(path)}; the evidence lacks only {names}")
-    rows = [row for row in database.rows(found[0]) if row.verdict != Verdict.NO_VARIANT]
+    targets = EXACT if dtypes is None else CONSUMERS
+    rows = [
+        row
+        for row in database.rows(found[0])
+        if row.verdict != Verdict.NO_VARIANT and row.target in targets
+    ]
     _check_green(path, rows)
     of_consumers = dtypes is not None
     new = evidence.condense(before.versions, rows, before.primitives, of_consumers)
@@ -355,7 +368,7 @@ def import_sweep_of_consumers(
         if before is not None and (added := _added(before, before.dtypes)):
             dtypes = CORE_DTYPES if before.dtypes <= set(CORE_DTYPES) else CONSUMER_DTYPES
             selection = Selection.of_consumers(dtypes, added)
-            new = _of_added(path, database, before, selection, before.dtypes)
+            new = _of_added(path, database, before, [selection], before.dtypes)
             return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
 
