@@ -32,6 +32,8 @@ def argmax_xla(ctx, x, **params):
 
 @rule("argmax", "argmin", target=PORTABLE, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER))
 def argmax_natural(ctx, x, *, axes, index_dtype, **_):
+    if len(ctx.in_avals[0].shape) > _MAX_RANK:
+        return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     output = np.int32 if np.dtype(index_dtype).itemsize <= 4 else np.int64
     index = emit(op, x, integers(axes[0]), output_type=dtypes.to_tf(output))

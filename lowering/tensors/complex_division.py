@@ -18,20 +18,22 @@ from lowering.tensors import movement
 
 def divide(ctx: Context, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """`x / y` of complex tensors, which broadcast."""
-    if ctx.mode is Mode.COMPILED or ctx.target.is_natural:
+    if ctx.mode is Mode.COMPILED:
         return _textbook(x, y)
+    # A natural graph has one form, however it is run.
+    divide = _corrected_if_nan if ctx.target.is_natural else _divide
     shape = ctx.out_aval.shape
     if len(shape) <= movement.MAX_RANK:
-        return _call(x, y)
+        return _call(divide, x, y)
     # The function knows no shapes, which selections among so many axes need.
     size = [math.prod(shape)]
     full = [movement.broadcast(ctx, z, shape) if z.shape.rank else z for z in (x, y)]
     flat = [movement.reshape(ctx, z, size) if z.shape.rank else z for z in full]
-    return movement.reshape(ctx, _call(*flat), shape)
+    return movement.reshape(ctx, _call(divide, *flat), shape)
 
 
-def _call(x, y):
-    quotient = functions.call(_divide, x, y)
+def _call(divide, x, y):
+    quotient = functions.call(divide, x, y)
     quotient.set_shape(tf.broadcast_static_shape(x.shape, y.shape))
     return quotient
 

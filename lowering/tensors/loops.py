@@ -173,7 +173,10 @@ class Scan:
         if not self.length:
             return self.empty()
         elements = [
-            list(x) if isinstance(x, np.ndarray) else tf.unstack(x, self.length) for x in self.xs
+            [x[i, ...] for i in range(self.length)]
+            if isinstance(x, np.ndarray)
+            else tf.unstack(x, self.length)
+            for x in self.xs
         ]
         steps = zip(*elements, strict=True) if elements else [()] * self.length
         carry, outputs = self.carried.values, []

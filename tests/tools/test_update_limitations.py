@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harnesses import cell as cells
 from harnesses import proposals
-from harnesses.cell import Cell, Outcome, Verdict
+from harnesses.cell import SWEPT, Cell, Outcome, Verdict
 from harnesses.harness import Harness
 from limitations import Limitation, Looser
 from limitations.limitation import all_limitations
@@ -131,7 +131,7 @@ def swept(monkeypatch):
 
 def test_stale_limitations_are_narrowed_or_removed(checkout, swept):
     """That of cholesky in the file is taken for others, of the same number."""
-    old = {"error": "lowering error: refused", "targets": {"tf", "xla"}}
+    old = {"error": "lowering error: refused", "targets": set(SWEPT)}
     limitations = [Limitation("Old.", **old, modes={"compiled", "graph"})]
     rows = swept(
         "cholesky",
