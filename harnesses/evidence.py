@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from harnesses.cell import EXACT, Outcome, Verdict
+from harnesses.cell import SWEPT, Outcome, Verdict
 from harnesses.database import Row, Versions
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN
@@ -218,14 +218,14 @@ def _fingerprint(
 ) -> str:
     names = sorted(set(harnesses))
     swept = {dtype for _, dtype in names}
-    targets = set(CONSUMERS if of_consumers else EXACT)
+    targets = set(CONSUMERS if of_consumers else SWEPT)
     data: list[Any] = [names]
     for primitive, limitations in sorted(all_limitations().items()):
         for limitation in () if primitive in without else limitations:
             fields = dataclasses.asdict(limitation)
             if limitation.dtypes is not None:
                 fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))
-            if not targets & set(limitation.targets or EXACT) or fields["dtypes"] == []:
+            if not targets & set(limitation.targets or SWEPT) or fields["dtypes"] == []:
                 continue
             fields["where"] = fields["where"] is not None
             data.append([primitive, fields])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from harnesses.cell import EXACT, Outcome
+from harnesses.cell import SWEPT, Outcome
 from harnesses.evidence import Evidence
 from tools.families import family
 from tools.history import Record
@@ -185,11 +185,11 @@ def errors(evidence: Iterable[Evidence]) -> str | None:
         x = label + length * (power + 1) / (top + 1)
         picture.line([(x, 56), (x, bottom)], "grid")
         picture.text(x, bottom + 16, f"{10.0**power:,g}", "quiet", "middle")
-    _legend(picture, [f"on {target}" for target in EXACT], 46)
+    _legend(picture, [f"on {target}" for target in SWEPT], 46)
     for row, dtype in enumerate(sorted(worst)):
         y = 62 + step * row
         picture.text(label - 8, y + 20, dtype, anchor="end")
-        for number, target in enumerate(EXACT):
+        for number, target in enumerate(SWEPT):
             ulps = worst[dtype].get(target, 0.0)
             share = (math.log10(max(ulps, 0.1)) + 1) / (top + 1)
             width, under = max(length * share, 1), y + 16 * number

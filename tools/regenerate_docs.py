@@ -28,7 +28,7 @@ import jax
 import jinja2
 
 from harnesses import arguments, evidence, times
-from harnesses.cell import EXACT, SWEPT, Outcome, Verdict
+from harnesses.cell import SWEPT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
@@ -41,7 +41,6 @@ from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
-from lowering.targets import CONSUMERS
 from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
@@ -197,7 +196,7 @@ def render(
 
 def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) -> dict[str, str]:
     """The pictures of what there is evidence of, by file name; see `render`."""
-    columns = [pictures.Column(target, list(swept.values()), target) for target in EXACT]
+    columns = [pictures.Column(target, list(swept.values()), target) for target in SWEPT]
     columns += [
         pictures.Column(name, list(of_consumers.values()), target)
         for target, name in CONSUMER_NAMES.items()
@@ -269,7 +268,6 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
         found = [
             sweep
             for selection in (
-                Selection(targets=EXACT, per_harness="all"),
                 Selection(per_harness="all"),
                 Selection(with_consumers=True),
                 Selection(),
@@ -278,17 +276,14 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
             if ran == versions()
         ]
         for sweep in found[:1]:
-            rows = [row for row in database.rows(sweep) if row.target in EXACT]
+            rows = [row for row in database.rows(sweep) if row.target in SWEPT]
             _check_green(path, rows)
             new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
             return {**swept, new.versions.jax: new}
         before = swept.get(jax.__version__)
         if before is not None and (added := _added(before)):
-            selections = [
-                Selection(primitives=added, targets=targets, per_harness="all")
-                for targets in (EXACT, SWEPT)
-            ]
-            new = _of_added(path, database, before, selections)
+            selection = Selection(primitives=added, per_harness="all")
+            new = _of_added(path, database, before, selection)
             return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
 
@@ -310,29 +305,20 @@ def _of_added(
     path: pathlib.Path,
     database: Database,
     before: Evidence,
-    selections: Sequence[Selection],
+    selection: Selection,
     dtypes: Collection[str] | None = None,
 ) -> Evidence:
-    """Evidence joined with that of a sweep, by one of the selections, of what it lacks.
+    """Evidence joined with that of a sweep of the primitives that it lacks.
 
     Raises:
       ValueError: if there is no such sweep by these versions, or if it is not green.
     """
-    found = [
-        sweep
-        for selection in selections
-        for sweep, ran in database.finished(selection.as_data())
-        if ran == before.versions
-    ]
+    finished = database.finished(selection.as_data())
+    found = [sweep for sweep, ran in finished if ran == before.versions]
     if not found:
-        names = ", ".join(selections[0].primitives)
+        names = ", ".join(selection.primitives)
         raise MissingSweepError(f"{_missing(path)}; the evidence lacks only {names}")
-    targets = EXACT if dtypes is None else CONSUMERS
-    rows = [
-        row
-        for row in database.rows(found[0])
-        if row.verdict != Verdict.NO_VARIANT and row.target in targets
-    ]
+    rows = [row for row in database.rows(found[0]) if row.verdict != Verdict.NO_VARIANT]
     _check_green(path, rows)
     of_consumers = dtypes is not None
     new = evidence.condense(before.versions, rows, before.primitives, of_consumers)
@@ -368,7 +354,7 @@ def import_sweep_of_consumers(
         if before is not None and (added := _added(before, before.dtypes)):
             dtypes = CORE_DTYPES if before.dtypes <= set(CORE_DTYPES) else CONSUMER_DTYPES
             selection = Selection.of_consumers(dtypes, added)
-            new = _of_added(path, database, before, [selection], before.dtypes)
+            new = _of_added(path, database, before, selection, before.dtypes)
             return {**swept, new.versions.jax: new}
     raise MissingSweepError(_missing(path))
 

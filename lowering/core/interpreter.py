@@ -76,9 +76,7 @@ class Interpreter(Lowering):
 
     def run(self, jaxpr: Jaxpr, *operands: Value) -> list[Value]:
         """Lowers a jaxpr in place; returns its results."""
-        jaxpr = pipeline.optimized(
-            jaxpr, modes.current(), self._program.outlined, self.target.is_natural
-        )
+        jaxpr = pipeline.optimized(jaxpr, modes.current(), self._program.outlined, self.target)
         env: dict[jex_core.Var, Value] = {}
         # Some bodies are open jaxprs; those have no constants.
         env.update(zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True))

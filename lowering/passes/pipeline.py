@@ -24,7 +24,7 @@ from lowering.passes.references import without_references
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.tidying import tidy
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
-from lowering.targets import Mode
+from lowering.targets import TF, Mode, Target
 
 
 def whole_program(jaxpr: jex_core.ClosedJaxpr) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
@@ -41,9 +41,7 @@ def whole_program(jaxpr: jex_core.ClosedJaxpr) -> tuple[jex_core.ClosedJaxpr, fr
     return jaxpr, outlined(jaxpr)
 
 
-def optimized(
-    jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], is_natural: bool = False
-) -> Jaxpr:
+def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:
     """What is done to each jaxpr before its equations are lowered: a program, a body, a branch.
 
     It is done once, and remembered for as long as the jaxpr lives.
@@ -54,14 +52,14 @@ def optimized(
       mode: how TensorFlow executes the ops that the jaxpr becomes.
       functions: the identities of the jaxprs of which calls stay calls, to be functions of the
         graph.
-      is_natural: whether NaN and the signs of zeros may be what they are in other programs.
+      target: what the jaxpr is lowered for.
 
     Returns:
       A jaxpr with the same results, of the same primitives and of those that passes introduce.
     """
     # Jaxprs of this package outlive programs, and have nothing to do with the functions of these.
     functions = functions & _called(jaxpr) if functions else functions
-    return _optimized(jaxpr, mode, functions, is_natural)
+    return _optimized(jaxpr, mode, functions, target)
 
 
 def forget() -> None:
@@ -76,20 +74,20 @@ def _called(jaxpr: Jaxpr) -> frozenset[int]:
 
 
 @PerJaxpr
-def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], is_natural: bool) -> Jaxpr:
+def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target) -> Jaxpr:
     in_graph = mode is not Mode.EAGER
     if in_graph:
         jaxpr = flatten_calls(jaxpr)
     jaxpr = inline_calls(jaxpr, functions if in_graph else frozenset())
     jaxpr = hoist_invariants(jaxpr)
-    jaxpr = unroll_short_scans(jaxpr, is_natural)
+    jaxpr = unroll_short_scans(jaxpr, target)
     jaxpr = contract_ahead(jaxpr, mode)
-    jaxpr = widen_steps(jaxpr, mode, is_natural)
+    jaxpr = widen_steps(jaxpr, mode, target)
     jaxpr = convert_literals(jaxpr)
-    if is_natural:
+    if target.is_natural:
         jaxpr = fuse(jaxpr, NATURAL_PATTERNS, NATURAL_SEARCHES)
     jaxpr = fuse(jaxpr, PATTERNS, SEARCHES)
-    if is_natural:
+    if target.is_natural:
         jaxpr = tidy(jaxpr)
         jaxpr = keep_axes(jaxpr)
         jaxpr = with_index_ops(jaxpr)

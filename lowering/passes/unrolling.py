@@ -11,7 +11,7 @@ import jax.extend.core as jex_core
 from lowering.passes.jaxprs import Jaxpr, is_long
 from lowering.passes.rewriting import replace_equations
 from lowering.registry import Trait, has_trait
-from lowering.targets import Mode
+from lowering.targets import Mode, Target
 
 # A scan whose steps have no more equations than this, all together, is unrolled.
 _UNROLLED_EQUATIONS = 64
@@ -24,9 +24,9 @@ _STEP_ELEMENTS = 8
 _LONG = 32
 
 
-def unroll_short_scans(jaxpr: Jaxpr, is_natural: bool) -> Jaxpr:
+def unroll_short_scans(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Unrolls scans over few elements, with few equations for each."""
-    count = _counts(is_natural)
+    count = _counts(target)
 
     def unroll(_, eqn):
         length = eqn.params["length"]
@@ -35,12 +35,12 @@ def unroll_short_scans(jaxpr: Jaxpr, is_natural: bool) -> Jaxpr:
     return replace_equations(jaxpr, {"scan": unroll})
 
 
-def widen_steps(jaxpr: Jaxpr, mode: Mode, is_natural: bool) -> Jaxpr:
+def widen_steps(jaxpr: Jaxpr, mode: Mode, target: Target) -> Jaxpr:
     """Lets a step of a scan take several elements where little is done for each.
 
     A scan for which the user has asked for a number of elements keeps it.
     """
-    count_of = _counts(is_natural)
+    count_of = _counts(target)
 
     def widen(_, eqn):
         body, length = eqn.params["jaxpr"], eqn.params["length"]
@@ -53,9 +53,9 @@ def widen_steps(jaxpr: Jaxpr, mode: Mode, is_natural: bool) -> Jaxpr:
     return jaxpr if mode is Mode.COMPILED else replace_equations(jaxpr, {"scan": widen})
 
 
-def _counts(is_natural: bool) -> Callable[[jex_core.JaxprEqn], int]:
+def _counts(target: Target) -> Callable[[jex_core.JaxprEqn], int]:
     """For how many an equation counts."""
-    if not is_natural:
+    if target.has_tensorflow_kernels:
         return lambda eqn: 1
     return lambda eqn: _LONG if has_trait(eqn.primitive.name, Trait.LONG) else 1
 

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
-from lowering.targets import Mode
+from lowering.targets import PORTABLE, TF, TFJS, Mode
 from tests.passes.programs import equation, traced
 
 
@@ -29,23 +29,23 @@ def unroll_of(jaxpr):
 
 @pytest.mark.parametrize(("length", "expected"), [(0, 0), (1, 1), (30, 30), (100, 1)])
 def test_short_scans_are_unrolled(length, expected):
-    assert unroll_of(unroll_short_scans(scan(length), is_natural=False)) == expected
+    assert unroll_of(unroll_short_scans(scan(length), TF)) == expected
 
 
 def test_scans_that_do_much_are_not_unrolled():
-    assert unroll_of(unroll_short_scans(scan(10, repeats=10), is_natural=False)) == 1
+    assert unroll_of(unroll_short_scans(scan(10, repeats=10), TF)) == 1
 
 
 @pytest.mark.parametrize(
-    ("length", "is_natural", "expected"), [(40, False, 40), (40, True, 1), (2, True, 2)]
+    ("length", "target", "expected"), [(40, PORTABLE, 40), (40, TFJS, 1), (2, TFJS, 2)]
 )
-def test_equations_that_become_many_ops_count_for_as_many(length, is_natural, expected):
+def test_equations_that_become_many_ops_count_for_as_many(length, target, expected):
     def draws(key):
         return lax.scan(lambda k, _: (k, jax.random.bits(k)), key, None, length)
 
     jaxpr = traced(draws, jax.random.key(0))
-    assert unroll_of(unroll_short_scans(jaxpr, is_natural)) == expected
-    assert unroll_of(widen_steps(jaxpr, Mode.GRAPH, is_natural)) == (1 if is_natural else 8)
+    assert unroll_of(unroll_short_scans(jaxpr, target)) == expected
+    assert unroll_of(widen_steps(jaxpr, Mode.GRAPH, target)) == (1 if target is TFJS else 8)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_equations_that_become_many_ops_count_for_as_many(length, is_natural, ex
     [(Mode.GRAPH, 800, 8), (Mode.GRAPH, 801, 3), (Mode.GRAPH, 797, 1), (Mode.COMPILED, 800, 1)],
 )
 def test_a_step_takes_several_elements(mode, length, expected):
-    assert unroll_of(widen_steps(scan(length), mode, is_natural=False)) == expected
+    assert unroll_of(widen_steps(scan(length), mode, TF)) == expected
 
 
 def test_the_user_has_the_last_word():
-    assert unroll_of(widen_steps(scan(800, unroll=2), Mode.GRAPH, is_natural=False)) == 2
+    assert unroll_of(widen_steps(scan(800, unroll=2), Mode.GRAPH, TF)) == 2
