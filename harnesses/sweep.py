@@ -24,6 +24,7 @@ from harnesses.harness import Harness, all_harnesses
 from harnesses.selection import Selection, matches
 from harnesses.shards import Shard, take
 from harnesses.times import Times
+from harnesses.turn import TURN
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering.targets import TARGETS
@@ -139,7 +140,7 @@ def sweep(
         sweep_id, turn = database.begin(
             versions(), selection.as_data(), sources, fresh, str(shard or "")
         )
-        selected = selection.cells(harnesses, f"{sources} {turn}")
+        selected = selection.cells(harnesses, f"{TURN} {turn}")
         database.count(sweep_id, sum(map(len, selected.values())))
         if shard is not None:
             selected = take(shard, selected, harnesses, times)

@@ -41,7 +41,7 @@ def columns(index: Index) -> list[Index]:
     last dimension is broadcast or reduced.
     """
     if isinstance(index, np.ndarray):
-        return list(np.moveaxis(index, -1, 0))
+        return [index[..., i] for i in range(index.shape[-1])]
     if index.shape[-1] == 1:
         return [tf.raw_ops.Squeeze(input=index, axis=[-1])]
     return tf.raw_ops.Unpack(value=index, num=index.shape[-1], axis=-1)
@@ -98,6 +98,8 @@ def are_same(parts: Sequence[Index], clamped: Sequence[Index]) -> Index:
 def _equal(index: Index, clamped: Index) -> Index:
     if _are_known(index, clamped):
         return np.asarray(index == clamped)
+    if isinstance(index, np.ndarray):
+        index = signed(index)
     index, clamped = index_tensor(index), index_tensor(clamped)
     if index.dtype in (tf.uint32, tf.uint64):
         clamped = cast(clamped, index.dtype)
@@ -108,7 +110,7 @@ def _equal(index: Index, clamped: Index) -> Index:
 
 def _both(x: Index, y: Index) -> Index:
     if _are_known(x, y):
-        return x & y
+        return np.asarray(x & y)
     for known, other in ((x, y), (y, x)):
         if isinstance(known, np.ndarray) and known.all():
             return other
@@ -128,7 +130,7 @@ def linear(ctx: Context, parts: Sequence[Index], shape: Shape, axes: Sequence[in
 
 def _multiply(ctx: Context, index: Index, stride: Dim) -> Index:
     if isinstance(stride, int) and isinstance(index, np.ndarray):
-        return index * stride
+        return np.asarray(index * stride)
     if isinstance(stride, int) and stride == 1:
         return index
     index = index_tensor(index)
@@ -175,7 +177,7 @@ def window(ctx: Context, shape: Shape, sizes: Shape) -> Index:
 def add(x: Index, y: Index) -> Index:
     """The sum of two arrays of positions, which broadcast as in NumPy."""
     if _are_known(x, y):
-        return x + y
+        return np.asarray(x + y)
     for known, other in ((x, y), (y, x)):
         if isinstance(known, np.ndarray) and not known.any() and known.size == 1:
             return other
