@@ -22,7 +22,7 @@ from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
 from lowering.export import runtimes
 from lowering.export.entry import flat_entry, restored
-from lowering.targets import CONSUMERS, TARGETS, TF, XLA
+from lowering.targets import CONSUMERS, PORTABLE, TARGETS, TF, XLA
 from results.outcome import Outcome, Verdict
 
 # How TensorFlow executes a graph; and the mode in which a consumer's own runtime runs it.
@@ -30,7 +30,7 @@ MODES = ("eager", "graph", "compiled")
 RUNTIME = "runtime"
 ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
-SWEPT = (TF.name, XLA.name)
+SWEPT = (TF.name, XLA.name, PORTABLE.name)
 DEVICES = ("cpu", "gpu", "tpu")
 # Consumers have no more than 32 bits, so they are given what JAX computes in these.
 _MADE_FOR_CONSUMERS = "32 bits"

@@ -17,7 +17,7 @@ from harnesses.database import Row, Versions
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN
 from limitations import Limitation, all_limitations
-from lowering.targets import CONSUMERS, TARGETS
+from lowering.targets import TARGETS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +47,11 @@ class Evidence:
     limited: Mapping[str, Mapping[str, int]]
     variants: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ulps: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The targets that were swept."""
+        return frozenset(column.split()[0] for column in self.columns)
 
     @property
     def dtypes(self) -> frozenset[str]:
@@ -83,19 +88,13 @@ class Evidence:
         )
 
 
-def condense(
-    versions: Versions,
-    rows: Sequence[Row],
-    primitives: Iterable[str],
-    of_consumers: bool = False,
-) -> Evidence:
+def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str]) -> Evidence:
     """The evidence of a sweep of everything.
 
     Args:
       versions: the versions that the sweep ran with.
       rows: its results.
       primitives: the primitives that this JAX lowers for the CPU.
-      of_consumers: whether it is of the runtimes of consumers.
     """
     variants = collections.Counter(
         row.variant for row in rows if row.variant != PLAIN and row.verdict != Verdict.NO_VARIANT
@@ -119,7 +118,9 @@ def condense(
             of_primitive[row.limitation] = of_primitive.get(row.limitation, 0) + 1
     return Evidence(
         versions=versions,
-        fingerprint=_fingerprint(((row.harness, row.dtype) for row in rows), of_consumers),
+        fingerprint=_fingerprint(
+            ((row.harness, row.dtype) for row in rows), {row.target for row in rows}
+        ),
         primitives=sorted(primitives),
         harnesses={primitive: len(harnesses) for primitive, harnesses in names.items()},
         columns=columns,
@@ -172,17 +173,17 @@ def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
 
 
 def fingerprint(
-    harnesses: Iterable[Harness], of_consumers: bool = False, without: Collection[str] = ()
+    harnesses: Iterable[Harness], targets: Collection[str], without: Collection[str] = ()
 ) -> str:
     """The fingerprint of harnesses, and of what limits their dtypes.
 
     Args:
       harnesses: the harnesses.
-      of_consumers: whether limitations of consumers count, or all others.
+      targets: the targets whose limitations count.
       without: the primitives whose harnesses and limitations do not count.
     """
     names = ((h.name, h.dtype_name) for h in harnesses if h.primitive not in without)
-    return _fingerprint(names, of_consumers, without)
+    return _fingerprint(names, targets, without)
 
 
 def is_natural(limitation: Limitation) -> bool:
@@ -214,18 +215,17 @@ def _column(row: Row) -> str:
 
 
 def _fingerprint(
-    harnesses: Iterable[tuple[str, str]], of_consumers: bool, without: Collection[str] = ()
+    harnesses: Iterable[tuple[str, str]], targets: Collection[str], without: Collection[str] = ()
 ) -> str:
     names = sorted(set(harnesses))
     swept = {dtype for _, dtype in names}
-    targets = set(CONSUMERS if of_consumers else SWEPT)
     data: list[Any] = [names]
     for primitive, limitations in sorted(all_limitations().items()):
         for limitation in () if primitive in without else limitations:
             fields = dataclasses.asdict(limitation)
             if limitation.dtypes is not None:
                 fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))
-            if not targets & set(limitation.targets or SWEPT) or fields["dtypes"] == []:
+            if not set(targets) & set(limitation.targets or SWEPT) or fields["dtypes"] == []:
                 continue
             fields["where"] = fields["where"] is not None
             data.append([primitive, fields])

@@ -58,7 +58,7 @@ class Trait(enum.Flag):
     PER_DEVICE = enum.auto()
     # A decomposition in primitives that `jax.vmap` knows, of a primitive that it does not know.
     NOT_MAPPED = enum.auto()
-    # Becomes hundreds of ops where TensorFlow has no kernel for it, or functions are no calls.
+    # Becomes a hundred ops or more where TensorFlow has no kernel, or functions are no calls.
     LONG = enum.auto()
 
 

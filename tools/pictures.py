@@ -176,7 +176,8 @@ def errors(evidence: Iterable[Evidence]) -> str | None:
                 found[target] = max(found.get(target, 0.0), ulps)
     if not worst:
         return None
-    label, length, step = 130, 460, 40
+    targets = [target for target in SWEPT if any(target in by for by in worst.values())]
+    label, length, step = 130, 460, 8 + 16 * len(targets)
     title = "Worst error of cells that are equal, by dtype, in units of the last place"
     picture = Picture(label + length + 90, 96 + step * len(worst), title)
     top = math.ceil(math.log10(max(10.0, *(u for by in worst.values() for u in by.values()))))
@@ -185,11 +186,11 @@ def errors(evidence: Iterable[Evidence]) -> str | None:
         x = label + length * (power + 1) / (top + 1)
         picture.line([(x, 56), (x, bottom)], "grid")
         picture.text(x, bottom + 16, f"{10.0**power:,g}", "quiet", "middle")
-    _legend(picture, [f"on {target}" for target in SWEPT], 46)
+    _legend(picture, [f"on {target}" for target in targets], 46)
     for row, dtype in enumerate(sorted(worst)):
         y = 62 + step * row
-        picture.text(label - 8, y + 20, dtype, anchor="end")
-        for number, target in enumerate(SWEPT):
+        picture.text(label - 8, y + 4 + 8 * len(targets), dtype, anchor="end")
+        for number, target in enumerate(targets):
             ulps = worst[dtype].get(target, 0.0)
             share = (math.log10(max(ulps, 0.1)) + 1) / (top + 1)
             width, under = max(length * share, 1), y + 16 * number

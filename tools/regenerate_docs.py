@@ -165,6 +165,7 @@ def render(
     rows = coverage(swept)
     models_evaluated = results.read(MODELS)
     drawn = draw(swept, of_consumers)
+    all_evidence = [*swept.values(), *of_consumers.values()]
     values: dict[str, Any] = {
         "pictures": drawn,
         "pages": {kind: name for kind, name in PAGES.items() if (G3DOC / name).exists()},
@@ -176,13 +177,13 @@ def render(
         "coverage": rows,
         "variants": [variant for variant in VARIANTS if variant != PLAIN],
         "with_status": _group(rows),
-        "limitations": _limitations(swept, of_consumers=False),
+        "limitations": _limitations(all_evidence, natural=False),
         "of_consumers": list(of_consumers.values()),
         "consumers": CONSUMER_NAMES,
         "core_dtypes": CORE_DTYPES,
         "swept_dtypes": lambda e: {d for of_primitive in e.cells.values() for d in of_primitive},
         "by_primitive": by_primitive(of_consumers.values()),
-        "limitations_of_consumers": _limitations(of_consumers, of_consumers=True),
+        "limitations_of_consumers": _limitations(all_evidence, natural=True),
         "count": lambda primitives, column: sum(
             e.count(primitive, column=column) for e in swept.values() for primitive in primitives
         ),
@@ -196,7 +197,8 @@ def render(
 
 def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) -> dict[str, str]:
     """The pictures of what there is evidence of, by file name; see `render`."""
-    columns = [pictures.Column(target, list(swept.values()), target) for target in SWEPT]
+    targets = [target for target in SWEPT if any(target in e.targets for e in swept.values())]
+    columns = [pictures.Column(target, list(swept.values()), target) for target in targets]
     columns += [
         pictures.Column(name, list(of_consumers.values()), target)
         for target, name in CONSUMER_NAMES.items()
@@ -227,18 +229,17 @@ def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
     return groups
 
 
-def _limitations(
-    swept: Mapping[str, Evidence], of_consumers: bool
-) -> list[tuple[str, Limitation, int]]:
+def _limitations(swept: Iterable[Evidence], natural: bool) -> list[tuple[str, Limitation, int]]:
     """Each limitation with its primitive and the number of cells that it covers.
 
-    They are those of the runtimes of consumers, or all others.
+    They are those of natural targets, among which are the consumers, or all others.
     """
+    swept = list(swept)
     return [
-        (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept.values()))
+        (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept))
         for p, limitations in sorted(all_limitations().items())
         for limitation in limitations
-        if evidence.is_natural(limitation) == of_consumers
+        if evidence.is_natural(limitation) == natural
     ]
 
 
@@ -297,7 +298,7 @@ def _added(before: Evidence, dtypes: Collection[str] | None = None) -> list[str]
     """
     harnesses = _harnesses(dtypes)
     added = sorted({h.primitive for h in harnesses} - before.cells.keys())
-    rest = evidence.fingerprint(harnesses, dtypes is not None, without=added)
+    rest = evidence.fingerprint(harnesses, before.targets, without=added)
     return added if (before.versions, before.fingerprint) == (versions(), rest) else []
 
 
@@ -318,11 +319,15 @@ def _of_added(
     if not found:
         names = ", ".join(selection.primitives)
         raise MissingSweepError(f"{_missing(path)}; the evidence lacks only {names}")
-    rows = [row for row in database.rows(found[0]) if row.verdict != Verdict.NO_VARIANT]
+    rows = [
+        row
+        for row in database.rows(found[0])
+        if row.verdict != Verdict.NO_VARIANT and row.target in before.targets
+    ]
     _check_green(path, rows)
-    of_consumers = dtypes is not None
-    new = evidence.condense(before.versions, rows, before.primitives, of_consumers)
-    return evidence.joined(before, new, evidence.fingerprint(_harnesses(dtypes), of_consumers))
+    new = evidence.condense(before.versions, rows, before.primitives)
+    current = evidence.fingerprint(_harnesses(dtypes), before.targets)
+    return evidence.joined(before, new, current)
 
 
 def import_sweep_of_consumers(
@@ -344,11 +349,11 @@ def import_sweep_of_consumers(
             rows = database.rows(sweep)
             _check_green(path, rows)
             ran = [row for row in rows if row.verdict != Verdict.NO_VARIANT]
-            new = evidence.condense(versions(), ran, jax_compat.cpu_primitives(), True)
+            new = evidence.condense(versions(), ran, jax_compat.cpu_primitives())
             before = swept.get(new.versions.jax)
             if before is not None and _is_of_other_dtypes(before, new):
-                both = _current_fingerprint(before.dtypes | new.dtypes)
-                new = evidence.joined(before, new, both)
+                both = _harnesses(before.dtypes | new.dtypes)
+                new = evidence.joined(before, new, evidence.fingerprint(both, new.targets))
             return {**swept, new.versions.jax: new}
         before = swept.get(jax.__version__)
         if before is not None and (added := _added(before, before.dtypes)):
@@ -364,13 +369,13 @@ def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
     return (
         before.versions == new.versions
         and not before.dtypes & new.dtypes
-        and before.fingerprint == _current_fingerprint(before.dtypes)
+        and _is_current(before, before.dtypes)
     )
 
 
-def _current_fingerprint(dtypes: Collection[str]) -> str:
-    """The fingerprint of the harnesses of some dtypes, by the runtimes of consumers."""
-    return evidence.fingerprint(_harnesses(dtypes), of_consumers=True)
+def _is_current(swept: Evidence, dtypes: Collection[str] | None = None) -> bool:
+    """Whether evidence is of the harnesses, of some dtypes or all, and limitations as they are."""
+    return swept.fingerprint == evidence.fingerprint(_harnesses(dtypes), swept.targets)
 
 
 def _harnesses(dtypes: Collection[str] | None = None) -> list[Harness]:
@@ -420,16 +425,14 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
     ]
     if README.read_text() != readme():
         problems.append("README.md is out of date: run `make docs`")
-    current = evidence.fingerprint(_harnesses())
-    if jax.__version__ in swept and swept[jax.__version__].fingerprint != current:
+    of_jax = swept.get(jax.__version__)
+    if of_jax is not None and not _is_current(of_jax):
         problems.append(
             f"harnesses or limitations have changed since they were swept with JAX "
             f"{jax.__version__}: run `make sweep` and `make docs ARGS='--database sweep.sqlite'`"
         )
     of_consumers = evidence.read(OF_CONSUMERS).get(jax.__version__)
-    if of_consumers is not None and of_consumers.fingerprint != _current_fingerprint(
-        of_consumers.dtypes
-    ):
+    if of_consumers is not None and not _is_current(of_consumers, of_consumers.dtypes):
         problems.append(
             "harnesses or limitations of consumers have changed since they were swept with JAX "
             f"{jax.__version__}: run `make sweep ARGS=--consumers` and `make docs "

@@ -188,7 +188,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "primitive": "name of a JAX primitive",
         "dtype": "name of a dtype",
         "mode": f"of {', '.join(ALL_MODES)}",
-        "target": f"of {', '.join(TARGETS)}; {' and '.join(SWEPT)} by default",
+        "target": f"of {', '.join(TARGETS)}; {', '.join(SWEPT)} by default",
         "device": f"of {', '.join(DEVICES)}; cpu by default",
         "variant": f"of {', '.join(VARIANTS)}",
     }

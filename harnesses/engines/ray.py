@@ -31,7 +31,9 @@ _BATCH = 16
 _AHEAD = 8
 # An actor has at most as many processes: few, so that a node soon has cores for it.
 _PROCESSES = 4
-# Seconds beyond the timeout of a task after which a worker that sends nothing counts as lost.
+# A worker that sends nothing counts as lost after the time in which so many cells hang, as a task
+# may do, then a cell of it, and that cell again if its process dies; and so many seconds.
+_HANGING = 3
 _PATIENCE = 60.0
 
 Item = TypeVar("Item")
@@ -64,7 +66,7 @@ class _Worker:
     def __init__(
         self, catalogue: Catalogue, runs: pathlib.Path | None, timeout: float, processes: int
     ):
-        # It imports everything, as this process does.
+        # The fork server imports everything meanwhile.
         local.processes()
         self._waiting: collections.deque[Task] = collections.deque()
         self._processes = processes
@@ -172,9 +174,9 @@ class _Run:
                     self._welcome(answer)
                 else:
                     yield from self._receive(answer)
+            limit = _HANGING * self._job.timeout + _PATIENCE
             for answers, given in list(self._working.items()):
-                if given.tasks and time.monotonic() - given.since > self._job.timeout + _PATIENCE:
-                    self._ray.kill(given.actor)
+                if given.tasks and time.monotonic() - given.since > limit:
                     self._lose(self._working.pop(answers))
 
     def _start(self, processes: int) -> None:
@@ -224,6 +226,8 @@ class _Run:
         self._losses += 1
         if self._losses >= worker.ATTEMPTS * len(self._sizes):
             raise RuntimeError("workers die before they run anything") from error
+        # If it still lives, it has cores that the next one needs.
+        self._ray.kill(given.actor)
         self._waiting.extendleft(reversed(given.tasks))
         self._start(given.processes)
 

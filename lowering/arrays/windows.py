@@ -57,6 +57,16 @@ class Window:
         """The number of windows on an axis of size `dim`."""
         return jax_compat.stride_dim(self.padded(dim), self.extent, self.stride)
 
+    def always_has_elements(self, dim: Any) -> bool:
+        """Whether all windows on an axis of size `dim` are known to have more than padding."""
+        if avals.is_static((dim, self.low, self.high)):
+            return bool(self.has_elements(dim).all())
+        has_gaps = (self.base_dilation, self.dilation) != (1, 1)
+        return not has_gaps and all(
+            avals.is_at_least(big, small)
+            for big, small in ((dim, 1), (self.size, self.low + 1), (self.size, self.high + 1))
+        )
+
     def has_elements(self, dim: int) -> np.ndarray:
         """Which of the windows on an axis of size `dim` have more than padding, as booleans."""
         starts = np.arange(self.count(dim)) * self.stride - self.low

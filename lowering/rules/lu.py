@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from lowering.linalg import lu as lu_
 from lowering.linalg.batching import on_batches
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 
 # Pivots as LAPACK's; a singular matrix gives a zero on the diagonal of U.
-lu = decomposition("lu")(on_batches(lu_.lu))
+lu = decomposition("lu", traits=Trait.LONG)(on_batches(lu_.lu))
 _pivots = on_batches(lu_.pivots, rank=1)
 decomposition("lu_pivots_to_permutation")(on_batches(lu_.permutation, rank=1))
 

@@ -154,18 +154,23 @@ def _natural(ctx, op, x, fill, otherwise, window):
         return emit(op, x, ksize=sizes, strides=strides, padding=padding)
     kernel = functools.partial(_pool, op)
     pooled = pool(ctx, x, shape, axes, constant(fill, x.dtype), kernel)
-    return _filled(pooled, shape, axes, fill) if op == "MaxPool" else pooled
+    return _filled(ctx, pooled, shape, axes, fill) if op == "MaxPool" else pooled
 
 
-def _filled(pooled, shape, axes, fill):
+def _filled(ctx, pooled, shape, axes, fill):
     """Maxima with `fill` for windows of padding alone, where kernels give a finite number."""
-    if not avals.is_static(shape):
+    if all(window.always_has_elements(dim) for window, dim in zip(axes, shape, strict=True)):
         return pooled
-    masks = [window.has_elements(dim) for window, dim in zip(axes, shape, strict=True)]
-    if all(mask.all() for mask in masks):
-        return pooled
-    mask = functools.reduce(np.logical_and.outer, masks)
-    return emit("SelectV2", constant(mask), pooled, constant(fill, pooled.dtype))
+    if avals.is_static([*shape, *(pad for window in axes for pad in (window.low, window.high))]):
+        masks = [window.has_elements(dim) for window, dim in zip(axes, shape, strict=True)]
+        mask = constant(functools.reduce(np.logical_and.outer, masks))
+    else:
+        sizes = [1 if w == Window(1) else dim for w, dim in zip(axes, shape, strict=True)]
+        ones = movement.broadcast(ctx, constant(1, pooled.dtype), sizes)
+        zero = constant(0, pooled.dtype)
+        max_pool = functools.partial(_pool, "MaxPool")
+        mask = emit("Greater", pool(ctx, ones, sizes, axes, zero, max_pool), zero)
+    return emit("SelectV2", mask, pooled, constant(fill, pooled.dtype))
 
 
 def _padding_of_images(shape, axes):

@@ -34,7 +34,7 @@ def softmax_natural(ctx, x):
 
 
 def _rows(ctx, x):
-    """TensorFlow's op of few axes, which are rows of others if there are more."""
+    """TensorFlow's op; an array of more axes than it takes is reshaped to rows."""
     shape = ctx.out_aval.shape
     if len(shape) <= _MAX_RANK:
         return emit("Softmax", x)

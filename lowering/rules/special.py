@@ -35,12 +35,13 @@ def _precisely(ctx, *operands, fun):
 
 # TensorFlow's kernels stop after fewer steps, and JAX's versions differ at infinity.
 for _name, _fun in jax_compat.SPECIAL_FUNCTIONS.items():
-    decomposition(_name)(floats.at_least_float32(_fun))
+    decomposition(_name, traits=Trait.LONG)(floats.at_least_float32(_fun))
     if _name.startswith("igamma"):
         rule(_name, dtypes=(np.float32, np.float64))(functools.partial(_precisely, fun=_fun))
 
 for _fun in (zeta.zeta, zeta.polygamma):
-    decomposition(_fun.__name__, traits=Trait.ELEMENTWISE)(floats.at_least_float32(_fun))
+    _traits = Trait.ELEMENTWISE | Trait.LONG
+    decomposition(_fun.__name__, traits=_traits)(floats.at_least_float32(_fun))
 
 
 @rule("lgamma", traits=Trait.ELEMENTWISE)
@@ -74,10 +75,13 @@ def _digamma(x):
     return jnp.where(x == 0, np.array(jax_compat.DIGAMMA_AT_ZERO, x.dtype), value)
 
 
-decomposition("lgamma", target=CONSUMER)(floats.at_least_float32(gamma.lgamma))
-decomposition("digamma", target=CONSUMER)(floats.at_least_float32(_digamma))
-decomposition("bessel_i0e", target=CONSUMER)(floats.at_least_float32(bessel.i0e))
-decomposition("bessel_i1e", target=CONSUMER)(floats.at_least_float32(bessel.i1e))
+for _name, _fun in (
+    ("lgamma", gamma.lgamma),
+    ("digamma", _digamma),
+    ("bessel_i0e", bessel.i0e),
+    ("bessel_i1e", bessel.i1e),
+):
+    decomposition(_name, target=CONSUMER, traits=Trait.LONG)(floats.at_least_float32(_fun))
 
 
 @rule("bessel_i1e", traits=Trait.ELEMENTWISE)
@@ -130,7 +134,7 @@ _ERF_INV_64 = """
 """
 
 
-@decomposition("erf_inv", traits=Trait.ELEMENTWISE)
+@decomposition("erf_inv", traits=Trait.ELEMENTWISE | Trait.LONG)
 def erf_inv(x):
     """A polynomial in the logarithm of 1 - x^2, by region.
 

@@ -6,14 +6,14 @@ import tensorflow as tf
 
 from lowering.linalg import tridiagonal
 from lowering.linalg.batching import on_batches
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless
 
 _solve = on_batches(tridiagonal.solve, rank=1)
 
 
-@rule("tridiagonal_solve")
+@rule("tridiagonal_solve", traits=Trait.LONG)
 def tridiagonal_solve(ctx, dl, d, du, b, *, perturb_singular):
     """A singular system gives NaN. TensorFlow's op has no XLA kernel that pivots."""
 

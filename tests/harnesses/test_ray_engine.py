@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from harnesses.engines.ray import processes_of_actors
 from tests.helpers import ROOT
 
 pytest.importorskip("ray")
@@ -122,6 +123,37 @@ def test_a_killed_worker_costs_no_cell(tmp_path):
     assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
     # What had been recorded has not been run again.
     assert before.items() <= {key: tuple(row) for key, row in cells(database).items()}.items()
+
+
+def test_a_worker_is_silent_while_cells_hang_one_after_the_other(tmp_path):
+    """A task hangs, then a cell of it alone: nothing comes for twice the timeout of a task."""
+    database = tmp_path / "sweep.sqlite"
+    script = (
+        "import sys; from harnesses.engines import ray; ray._PATIENCE = 10;"
+        "from tests.harnesses.misbehaving import catalogue; from tools import sweep;"
+        "sys.exit(sweep.main(sys.argv[1:], catalogue=catalogue))"
+    )
+    filters = "--primitive=bad_hang", "--mode=eager", "--target=tf", "--target=xla"
+    args = *filters, "--variants=none", "--timeout=12", "--ray", "--workers=1"
+    command = [sys.executable, "-c", script, "--database", str(database), *args]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=240)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "2 cells: 0 equal, 0 limited, 2 unexpected, 0 stale"
+
+
+@pytest.mark.parametrize(
+    ("cores", "limit", "expected"),
+    [
+        ([2], 2, [2]),
+        ([2], 1, [1]),
+        ([6, 3], 100, [4, 2, 3]),
+        ([6, 3], 5, [4, 1]),
+        ([0, 1], 3, [1]),
+        ([], 3, []),
+    ],
+)
+def test_processes_of_actors(cores, limit, expected):
+    assert processes_of_actors(cores, limit) == expected
 
 
 def test_a_killed_driver_loses_nothing_that_was_recorded(tmp_path):

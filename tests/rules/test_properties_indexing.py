@@ -11,7 +11,7 @@ from jax import lax
 from lowering import convert
 
 settings = hypothesis.settings(max_examples=15, deadline=None, derandomize=True)
-targets = pytest.mark.parametrize("target", ["tf", "xla"])
+targets = pytest.mark.parametrize("target", ["tf", "xla", "portable"])
 
 MODES = st.sampled_from(
     [

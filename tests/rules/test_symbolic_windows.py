@@ -191,7 +191,7 @@ def _convolutions():
 CASES = table(_windows, _padding, _convolutions)
 
 
-@pytest.mark.parametrize(("target", "compiled"), WAYS)
+@pytest.mark.parametrize(("target", "compiled"), [*WAYS, ("portable", False)])
 @pytest.mark.parametrize("name", CASES)
 def test_symbolic_windows(name, target, compiled):
     check(CASES[name], target, compiled)
