@@ -31,6 +31,8 @@ Axes = Callable[[Sequence[Any]], Sequence[str | None]]
 
 # Derivatives are sums of products, which XLA and TensorFlow round differently.
 DERIVATIVES = compare.close_to_largest(ulps=256)
+# Functions of several steps, on natural targets, whose kernels round each of them otherwise.
+SEVERAL_STEPS = compare.close_to_largest(ulps=64)
 # Where functions have poles or products overflow, derivatives depend on the order of operations.
 FINITE_DERIVATIVES = compare.close_to_largest(ulps=256, only_finite=True)
 
@@ -46,6 +48,8 @@ class Harness:
       args: NumPy arrays (or scalars, or PRNG keys), or functions of an `np.random.Generator` that
         make them.
       comparer: how results are compared; see `compare`.
+      natural: how they are compared on natural targets, where sums and products have any order, and
+        functions of several steps are rounded otherwise; by default as on the others.
       derivatives: how derivatives are compared; None if they cannot be, as they differ where the
         result is not unique.
       dtype: the dtype that limitations and documents group this harness under; that of the first
@@ -60,6 +64,7 @@ class Harness:
     fun: Callable[..., Any]
     args: tuple[Argument, ...] = ()
     comparer: compare.Comparer = compare.exact
+    natural: compare.Comparer | None = dataclasses.field(default=None, kw_only=True)
     dtype: Any = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     derivatives: compare.Comparer | None = DERIVATIVES

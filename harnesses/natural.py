@@ -27,10 +27,9 @@ def natural(harness: Harness) -> Harness:
     each other.
     """
     fields = {field.name: getattr(harness, field.name) for field in dataclasses.fields(harness)}
+    comparer = _compared(harness.natural or harness.comparer)
     derivatives = harness.derivatives and _compared(harness.derivatives)
-    return _Natural(
-        **{**fields, "comparer": _compared(harness.comparer), "derivatives": derivatives}
-    )
+    return _Natural(**{**fields, "comparer": comparer, "derivatives": derivatives})
 
 
 def _usual(x: Any) -> Any:

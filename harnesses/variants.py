@@ -141,20 +141,24 @@ def _under(harness: Harness, settings: Mapping[str, Any]) -> Trial:
         return comparison if comparison.equal else narrower(expected, actual, args)
 
     args = harness.make_args()
-    if settings.get("jax_enable_x64", True) or not any(map(_has_doubles, args)):
+    if settings.get("jax_enable_x64", True) or not _has_doubles(harness, args):
         return Trial(harness.fun, [args], harness.comparer, settings=settings)
     normal = list(map(_without_float32_subnormals, args))
     return Trial(harness.fun, [normal], compare_narrower, settings=settings)
 
 
-def _has_doubles(x: Any) -> bool:
-    """Whether an argument is an array of numbers of float64, or complex ones of such parts."""
-    return is_array(x) and x.dtype in (np.float64, np.complex128)
+def _has_doubles(harness: Harness, args: Sequence[Any]) -> bool:
+    """Whether arguments or results are of float64, or complex numbers of such parts."""
+    results = jax.tree.leaves(jax.eval_shape(harness.fun, *args))
+    return any(getattr(x, "dtype", None) in _DOUBLES for x in (*args, *results))
+
+
+_DOUBLES = (np.float64, np.complex128)
 
 
 def _without_float32_subnormals(x: Any) -> Any:
     """An argument whose float64 numbers are zero where they are subnormal in float32."""
-    if not _has_doubles(x):
+    if not is_array(x) or x.dtype not in _DOUBLES:
         return x
     parts = np.ascontiguousarray(x).view(np.float64)
     flushed = np.where(np.abs(parts) < np.finfo(np.float32).tiny, np.copysign(0, parts), parts)

@@ -1,5 +1,6 @@
 """Limitations of the runtimes of consumers, which several primitives share."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -64,6 +65,7 @@ LARGE_COMPLEX_ANGLES_OF_TFJS = _large_angles_of_tfjs(
     ", and loses digits next to poles",
     Looser.MODERATE_WITH_FEWER_DIGITS,
 )
+ROOTS = huge_numbers("takes roots above 2^126 by half as much too large", ("float32", "bfloat16"))
 FLUSHED = Limitation(
     "XLA takes subnormal numbers for zeros in between, where the runtimes keep them: for arguments "
     "next to the least normal number JAX's result is that of zero. For large arguments TensorFlow "
@@ -74,6 +76,7 @@ FLUSHED = Limitation(
     targets=ALL,
     where=lambda case, params: case.startswith("domain_") and "shapes" not in case,
 )
+FLUSHED_BY_LITERT = dataclasses.replace(FLUSHED, targets=(*ONNX, *TFJS))
 NO_CALLBACKS = Limitation(
     "The runtimes of consumers have no Python to call back into.",
     error="lowering error: .*its runtime cannot call back",

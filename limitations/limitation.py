@@ -25,6 +25,8 @@ class Looser(enum.StrEnum):
     MODERATE_WITH_FEWER_DIGITS = "moderate_with_fewer_digits"
     # As moderate, for arguments between 2^-10 and 2^10 in size.
     NEAR_ONE = "near_one"
+    # As moderate, where JAX's results are below 2^100 in size.
+    MODERATE_RESULTS = "moderate_results"
     # Where JAX's results are infinite, the others may be the largest finite numbers of their sign.
     FINITE_FOR_INFINITE = "finite_for_infinite"
 

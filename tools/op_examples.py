@@ -217,7 +217,7 @@ def _of_floats() -> list[list[Example]]:
     ratios = np.array([-2.5, 7, 1e10, 1e-3, 5e9], np.float32)
     left, right = np.array([[np.inf, -np.inf, 1], [np.inf, np.inf, np.inf]], np.float32)
     small, huge = [1e-30, -1e-7, 1e-4, 0.5], [3e38]
-    near_zero = {"Log1p": small + huge, "Sign": small + huge, "Sin": small}
+    near_zero = {"Log1p": small + huge, "Sign": small + huge, "Sin": small, "Erf": small}
     unary = "Relu Relu6 LeakyRelu Elu Softplus LogSoftmax Square Inv Erf Erfc Rint"
     return [
         *([_example(op, numbers)] for op in unary.split()),

@@ -11,7 +11,7 @@ from jax import lax
 from harnesses.arguments import ALL, INEXACT, name, random
 from harnesses.axes import axes, every_axis, symbolic
 from harnesses.compare import close, close_to_largest
-from harnesses.harness import DERIVATIVES, Harness, harnesses
+from harnesses.harness import DERIVATIVES, SEVERAL_STEPS, Harness, harnesses
 from lowering import call_tf, convert
 
 
@@ -44,7 +44,9 @@ def signatures():
     number = call_tf(lambda: tf.range(3))
     yield Harness("call_tf", "no_arguments", lambda x: x + number()[0], (random((4,), np.int32),))
     product = call_tf(lambda x: tf.nn.relu(x @ _variable()))
-    yield Harness("call_tf", "variable", product, (x,), close(), symbolic=axes(0))
+    yield Harness(
+        "call_tf", "variable", product, (x,), close(), natural=SEVERAL_STEPS, symbolic=axes(0)
+    )
     ordered = call_tf(tf.negative, ordered=True)
     yield Harness("call_tf", "ordered", ordered, (x,), symbolic=every_axis)
 
@@ -86,7 +88,8 @@ def programs():
     yield Harness("call_tf", "second_gradient", second, (x,), DERIVATIVES)
     twice = jax.grad(lambda x: jnp.sum(call_tf(tf.multiply)(x, x)))
     yield Harness("call_tf", "repeated_operand", twice, (x,), close())
-    yield Harness("call_tf", "jvp", lambda x: jax.jvp(cosine, (x,), (x,)), (x,), close())
+    jvp = lambda x: jax.jvp(cosine, (x,), (x,))  # noqa: E731
+    yield Harness("call_tf", "jvp", jvp, (x,), close(), natural=SEVERAL_STEPS)
 
 
 @harnesses

@@ -12,7 +12,7 @@ from jax.experimental import pallas
 from harnesses.arguments import ALL, INEXACT, full_range, name, random
 from harnesses.axes import axes, every_axis, symbolic
 from harnesses.compare import close
-from harnesses.harness import Harness, harnesses
+from harnesses.harness import SEVERAL_STEPS, Harness, harnesses
 from lowering import jax_compat
 
 
@@ -104,7 +104,9 @@ def custom_vjp_call():
         )
     x = random((4,), np.float32)
     value_and_grad = jax.value_and_grad(lambda x: (f(x, 2.0) ** 2).sum())
-    yield Harness("custom_vjp_call", "value_and_grad", value_and_grad, (x,), close())
+    yield Harness(
+        "custom_vjp_call", "value_and_grad", value_and_grad, (x,), close(), natural=SEVERAL_STEPS
+    )
 
 
 @harnesses
@@ -118,7 +120,7 @@ def remat2():
         yield Harness("remat2", name(dtype), jax.checkpoint(f), args, close())
     x = random((4,), np.float32)
     grad = jax.grad(lambda x: jax.checkpoint(f)(x).sum())
-    yield Harness("remat2", "grad", grad, (x,), close())
+    yield Harness("remat2", "grad", grad, (x,), close(), natural=SEVERAL_STEPS)
     policy = jax.checkpoint_policies.dots_saveable
     saveable = jax.checkpoint(lambda x: jnp.sin(x @ x) * x, policy=policy)
     grad = jax.grad(lambda x: saveable(x).sum())
@@ -126,7 +128,8 @@ def remat2():
     scanned = jax.grad(
         lambda x: lax.scan(jax.checkpoint(lambda c, y: (jnp.sin(c * y), c)), x[0], x)[1].sum()
     )
-    yield Harness("remat2", "in_scan_grad", scanned, (random((5,), np.float32),), close(atol=1e-6))
+    args = (random((5,), np.float32),)
+    yield Harness("remat2", "in_scan_grad", scanned, args, close(atol=1e-6), natural=SEVERAL_STEPS)
     static = jax.checkpoint(lambda x, n: x * n, static_argnums=(1,))
     yield Harness("remat2", "static", lambda x: static(x, 3), (x,))
 

@@ -10,7 +10,7 @@ from jax import lax
 
 from harnesses.arguments import ALL, BOOL, FLOAT, INEXACT, INTEGER, name, random
 from harnesses.axes import axes, axes_of, every_axis
-from harnesses.compare import close, exact
+from harnesses.compare import close, close_to_largest, exact
 from harnesses.harness import DERIVATIVES, Harness, harnesses
 
 CLIP, DROP, PROMISE = (
@@ -115,6 +115,7 @@ def _scatter(primitive, case, form, mode, dtype=np.float32, indices=None, unique
             random(updates, dtype),
         ),
         _comparer(primitive, dtype),
+        natural=_natural(primitive),
         params={"mode": mode.name.lower()},
         **kwargs,
     )
@@ -139,6 +140,12 @@ def _axes(form, constant=False):
 def _comparer(primitive, dtype):
     # XLA uses fused multiply-add in a complex product; TensorFlow does not.
     return close() if primitive == "scatter-mul" and np.dtype(dtype).kind == "c" else exact
+
+
+def _natural(primitive):
+    """How sums and products are compared whose order is open."""
+    is_arithmetic = primitive in ("scatter-add", "scatter-sub", "scatter-mul")
+    return close_to_largest(ulps=32) if is_arithmetic else None
 
 
 @harnesses
@@ -216,6 +223,7 @@ def scatter_known_indices():
                 f"{form}_constant_{mode.name.lower()}",
                 lambda x, y, fun=fun, indices=indices: fun(x, indices, y),
                 (random(shape, np.float32), random(updates, np.float32)),
+                natural=_natural(primitive),
                 symbolic=_axes(form, constant=True),
             )
 

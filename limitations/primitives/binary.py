@@ -1,10 +1,29 @@
 """Limitations of arithmetic primitives of two operands."""
 
-from limitations.consumers import ALL, RUNTIME, TFJS
+import dataclasses
+
+from limitations.consumers import ALL, ONNX, RUNTIME, TFJS, TFLITE
 from limitations.limitation import Limitation, Looser
+
+_UNDERFLOW = Limitation(
+    "A power that underflows is zero, whose sign is left open, or a subnormal number where "
+    "XLA has zero; its inverse is infinity of either sign, or finite.",
+    looser=Looser.NEAR_ONE,
+    dtypes=("bfloat16",),
+    modes=RUNTIME,
+    targets=ALL,
+)
 
 LIMITATIONS = {
     "pow": [
+        Limitation(
+            "LiteRT gives the largest finite number where a third power overflows.",
+            looser=Looser.MODERATE,
+            dtypes=("float32",),
+            modes=RUNTIME,
+            targets=TFLITE,
+            where=lambda case, params: case.startswith("domain_known"),
+        ),
         Limitation(
             "TF.js's cpu backend casts int32 to float32 without rounding, so that a large exponent "
             "stays odd.",
@@ -13,16 +32,23 @@ LIMITATIONS = {
             modes=RUNTIME,
             targets=TFJS,
             where=lambda case, params: case.endswith("_int32"),
-        )
+        ),
     ],
     "integer_pow": [
+        _UNDERFLOW,
+        dataclasses.replace(
+            _UNDERFLOW,
+            dtypes=("float32",),
+            targets=(*ONNX, *TFJS),
+            where=lambda case, params: case.startswith("domain_"),
+        ),
         Limitation(
-            "A power that underflows is zero, whose sign is left open, or a subnormal number where "
-            "XLA has zero; its inverse is infinity of either sign, or finite.",
-            looser=Looser.NEAR_ONE,
-            dtypes=("bfloat16",),
+            "Where runtimes compute in float32 and round once, the largest powers are finite.",
+            looser=Looser.MODERATE_RESULTS,
+            dtypes=("float16",),
             modes=RUNTIME,
-            targets=ALL,
-        )
+            targets=(*ONNX, *TFJS),
+            where=lambda case, params: case.startswith("domain_"),
+        ),
     ],
 }

@@ -1,5 +1,7 @@
 """Limitations of elementwise primitives of one operand."""
 
+import dataclasses
+
 from limitations.consumers import (
     LARGE_ANGLES,
     LARGE_ANGLES_OF_TFJS,
@@ -7,14 +9,22 @@ from limitations.consumers import (
     LARGE_COMPLEX_ANGLES_OF_TFJS,
     LARGE_COMPLEX_LOGARITHMS,
     LARGE_LOGARITHMS,
+    ONNX,
+    ROOTS,
+    RUNTIME,
+    has_domain,
     huge_numbers,
 )
-from limitations.limitation import Looser
+from limitations.limitation import Limitation, Looser
 
-_ROOTS = huge_numbers("takes roots above 2^126 by half as much too large", ("float32", "bfloat16"))
+_EXPONENTIALS = huge_numbers(
+    "loses digits of large exponentials, and gives infinity for the largest ones",
+    ("float32",),
+    looser=Looser.MODERATE_RESULTS,
+)
 
 LIMITATIONS = {
-    "sqrt": [_ROOTS],
+    "sqrt": [ROOTS],
     "rsqrt": [
         huge_numbers(
             "takes roots above 2^126 by half as much too large, and gives NaN for the inverse of "
@@ -32,10 +42,14 @@ LIMITATIONS = {
         LARGE_COMPLEX_ANGLES_OF_TFJS,
     ],
     **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
-    **dict.fromkeys(("exp", "exp2", "cosh"), (LARGE_COMPLEX_ANGLES,)),
-    **dict.fromkeys(
-        ("expm1", "sinh", "tanh"), (LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS)
-    ),
+    **dict.fromkeys(("exp", "exp2", "cosh"), (LARGE_COMPLEX_ANGLES, _EXPONENTIALS)),
+    "tanh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS],
+    "sinh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS, _EXPONENTIALS],
+    "expm1": [
+        LARGE_COMPLEX_ANGLES,
+        LARGE_COMPLEX_ANGLES_OF_TFJS,
+        dataclasses.replace(_EXPONENTIALS, where=lambda case, params: case.startswith("domain_")),
+    ],
     "logistic": [
         huge_numbers(
             "gives NaN for the logistic function beyond 2^90",
@@ -50,5 +64,13 @@ LIMITATIONS = {
         ),
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,
+        Limitation(
+            "onnxruntime's logistic function is off by 6e-8, and so gives zero for small ones.",
+            looser=Looser.MODERATE,
+            dtypes=("float32",),
+            modes=RUNTIME,
+            targets=ONNX,
+            where=has_domain,
+        ),
     ],
 }

@@ -44,8 +44,12 @@ def gelu_consumer(ctx, x):
 
 
 @rule("gelu", target=TFLITE)
-def gelu_tflite(ctx, x):
-    """The converter makes one op of the group, so that it needs no Erf."""
+@rule("gelu", target=TFJS)
+def gelu_by_op(ctx, x):
+    """The converter to TF Lite makes one op of the group, so that it needs no Erf.
+
+    TF.js has an Erf with few digits of small numbers, which the sum with 1 does not need.
+    """
     with kernels.fused():
         erf = tf.raw_ops.Erf(x=emit("Mul", x, constant(np.sqrt(0.5), x.dtype)))
     total = emit("AddV2", constant(1, x.dtype), erf)

@@ -240,13 +240,35 @@ def _erfc(x):
 
 @substitute("Erf")
 def _erf(x):
-    """The polynomial of small arguments, and one minus the complement of large ones."""
+    """A rational function. At the end of its interval, and beyond, the result rounds to 1."""
+    x = _within(x, _ERF_END)
     square = emit("Mul", x, x)
-    small = emit("Mul", x, _horner(_ERF, square))
-    size = emit("Abs", x)
-    large = emit("Mul", emit("Sign", x), emit("Sub", constant(1, x.dtype), emit("Erfc", size)))
-    return emit("SelectV2", emit("Less", size, constant(1, x.dtype)), small, large)
+    numerator, denominator = (_horner(p, square) for p in (_ERF_NUMERATOR, _ERF_DENOMINATOR))
+    return _within(emit("RealDiv", emit("Mul", x, numerator), denominator), 1)
 
+
+def _within(x, limit):
+    return emit("ClipByValue", x, constant(-limit, x.dtype), constant(limit, x.dtype))
+
+
+# erf(x) / x on [0, 4] in x^2, by least squares of the relative error, which is below 2.5e-8.
+_ERF_END = 4.0
+_ERF_NUMERATOR = (
+    1.986783329375405e-06,
+    0.0002845668323748296,
+    0.003883367458699494,
+    0.05310181587709083,
+    0.19354555627445652,
+    1.1283791392993587,
+)
+_ERF_DENOMINATOR = (
+    3.742023486824773e-05,
+    0.0011855776637082437,
+    0.015207296422586893,
+    0.11535020895581548,
+    0.5048578386291882,
+    1.0,
+)
 
 # erf(x) / x on [0, 1], and exp(x^2) x erfc(x) on [1, 2] and above, in x^2 and x^-2.
 _ERF = (
