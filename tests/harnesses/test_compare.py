@@ -53,6 +53,22 @@ def test_finite_for_infinite(actual, is_equal):
     assert compare.finite_for_infinite([expected], [np.float16(actual)], []).equal == is_equal
 
 
+@pytest.mark.parametrize(
+    ("arg", "expected", "actual", "is_equal"),
+    [
+        (88.0, 2e38, np.inf, True),
+        (60.0, 1e26, 1.00001e26, True),
+        (60.0, 1e26, 1.0001e26, False),
+        (1e20, 1.0, 5.0, True),
+        (-1.0, 0.36, np.inf, False),
+    ],
+)
+def test_moderate_results(arg, expected, actual, is_equal):
+    comparer = compare.LOOSER[Looser.MODERATE_RESULTS]
+    arrays = ([np.float32([number])] for number in (expected, actual, arg))
+    assert comparer(*arrays).equal == is_equal
+
+
 def test_signed_tells_zeros_apart():
     comparer = compare.signed(compare.close(ulps=8))
     x = np.float32([0.0, -0.0, 1.0])

@@ -77,6 +77,26 @@ def test_a_runtime_that_computes_something_else(consumer):
         assert result.outcome == Outcome.DIFFERENT
 
 
+@pytest.mark.parametrize("consumer", ["tflite", "onnx", "tfjs"])
+def test_small_numbers_count_beside_large_ones(consumer):
+    harness = Harness(
+        "wrong_cos",
+        "case",
+        lambda x: jnp.where(x > 1, 1e9, wrong_cos.bind(x)),
+        (X,),
+        comparer=compare.close(),
+    )
+    for result in run(harness, targets=[consumer]):
+        assert result.outcome == Outcome.DIFFERENT
+
+
+def test_a_comparison_for_natural_targets_alone():
+    twice = compare.close(rtol=1.0)
+    harness = Harness("wrong_cos", "case", wrong_cos.bind, (X,), compare.close(), natural=twice)
+    for target, outcome in (("tf", Outcome.DIFFERENT), ("onnx", Outcome.EQUAL)):
+        assert {result.outcome for result in run(harness, targets=[target])} == {outcome}
+
+
 def test_what_a_runtime_lacks_is_a_lowering_error():
     def factorize(x):
         return lax.fft(x, lax.FftType.FFT, (3,))

@@ -93,6 +93,15 @@ def test_settings_hold_while_a_cell_is_run():
     assert result.verdict == Verdict.EQUAL, result
 
 
+@pytest.mark.parametrize(("dtype", "outcome"), [(np.float32, "different"), (np.float64, "equal")])
+def test_only_numbers_that_become_narrower_are_compared_with_the_largest(dtype, outcome):
+    def beside_a_large_number(x):
+        return jnp.where(x > 1, 1e9, wrong_sin.bind(x)).astype(dtype)
+
+    (result,) = results(close("wrong_sin", beside_a_large_number, X.astype(dtype)), "32 bits")
+    assert result.outcome == outcome
+
+
 @pytest.fixture(scope="module")
 def catalogue():
     with jax.enable_x64(True):

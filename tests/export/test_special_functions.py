@@ -1,0 +1,39 @@
+"""Functions that consumers lack, or have with few digits, are right in their runtimes."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+import lowering
+from lowering.export import runtimes
+from lowering.export.entry import flat_entry
+
+X = np.array(
+    [1e-30, -1e-9, 1e-7, -1e-4, 0.1, 0.5, -0.9, 1, 1.5, 2, -3, 3.9, 4, 5, 1e10], np.float32
+)
+
+
+@pytest.mark.parametrize("consumer", ["tflite", "onnx", "tfjs"])
+@pytest.mark.parametrize("fun", [lax.erf, lax.erfc], ids=["erf", "erfc"])
+def test_digits(consumer, fun):
+    converted = lowering.convert(fun, target=consumer, with_gradient=False)
+    entry = flat_entry(converted, [X], for_consumer=True)
+    expected = [getattr(math, fun.__name__)(float(x)) for x in X]
+    for (actual,) in runtimes.run(consumer, entry).values():
+        np.testing.assert_allclose(actual, expected, rtol=8e-7, atol=2e-38)
+        assert np.all(np.abs(actual) <= 2)
+        if fun is lax.erf:
+            assert np.all(np.abs(actual) <= 1)
+
+
+def test_a_gelu_of_tfjs_has_the_op_that_tfjs_has():
+    def gelu(x):
+        return jax.nn.gelu(x, approximate=False)
+
+    entry = flat_entry(lowering.convert(gelu, target="tfjs", with_gradient=False), [X])
+    ops = [node.op for node in entry.concrete.graph.as_graph_def().node]
+    assert ops.count("Erf") == 1
+    assert "RealDiv" not in ops
