@@ -217,11 +217,14 @@ def _of_floats() -> list[list[Example]]:
     ratios = np.array([-2.5, 7, 1e10, 1e-3, 5e9], np.float32)
     left, right = np.array([[np.inf, -np.inf, 1], [np.inf, np.inf, np.inf]], np.float32)
     small, huge = [1e-30, -1e-7, 1e-4, 0.5], [3e38]
-    near_zero = {"Log1p": small + huge, "Sign": small + huge, "Sin": small, "Erf": small}
+    with_digits = {
+        **{"Log1p": small + huge, "Sign": small + huge, "Sin": small, "Erf": small},
+        **{"Expm1": [-1e-5, 1e-4, 0.5], "Softplus": [-30, -5, 3, 100]},
+    }
     unary = "Relu Relu6 LeakyRelu Elu Softplus LogSoftmax Square Inv Erf Erfc Rint"
     return [
         *([_example(op, numbers)] for op in unary.split()),
-        *([_example(op, np.array(x, np.float32), atol=0)] for op, x in near_zero.items()),
+        *([_example(op, np.array(x, np.float32), atol=0)] for op, x in with_digits.items()),
         *_of_two(numbers, numbers[::-1] + 0.5, "FloorMod SquaredDifference"),
         *_of_two(ratios, ratios[::-1] + 3, "FloorDiv TruncateMod"),
         *_of_two(np.abs(ratios), ratios[::-1] + 3, "FloorMod"),

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from limitations.consumers import ALL, ONNX, RUNTIME, TFJS, TFLITE
+from limitations.consumers import ALL, ONNX, ROOTS, RUNTIME, TFJS, TFLITE
 from limitations.limitation import Limitation, Looser
 
 _UNDERFLOW = Limitation(
@@ -16,6 +16,11 @@ _UNDERFLOW = Limitation(
 
 LIMITATIONS = {
     "pow": [
+        dataclasses.replace(
+            ROOTS,
+            dtypes=("bfloat16",),
+            where=lambda case, params: case.startswith("domain_known"),
+        ),
         Limitation(
             "LiteRT gives the largest finite number where a third power overflows.",
             looser=Looser.MODERATE,

@@ -1,6 +1,8 @@
 """Limitations of elementwise primitives of one operand."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from limitations.consumers import (
     LARGE_ANGLES,
@@ -17,19 +19,30 @@ from limitations.consumers import (
 )
 from limitations.limitation import Limitation, Looser
 
+
+def _is_domain(case: str, params: Mapping[str, Any]) -> bool:
+    return case.startswith("domain_")
+
+
 _EXPONENTIALS = huge_numbers(
     "loses digits of large exponentials, and gives infinity for the largest ones",
     ("float32",),
     looser=Looser.MODERATE_RESULTS,
 )
+# Numbers whose exponentials are the largest.
+_LARGEST_EXPONENTIALS = dataclasses.replace(_EXPONENTIALS, where=_is_domain)
+_LARGEST_OF_BFLOAT16 = dataclasses.replace(_LARGEST_EXPONENTIALS, dtypes=("bfloat16",))
 
 LIMITATIONS = {
-    "sqrt": [ROOTS],
+    "sqrt": [
+        ROOTS,
+        huge_numbers("takes roots that are not the nearest numbers", ("float16",), _is_domain),
+    ],
     "rsqrt": [
         huge_numbers(
             "takes roots above 2^126 by half as much too large, and gives NaN for the inverse of "
             "the root of zero",
-            ("float16", "bfloat16", "float32"),
+            ("float16", "bfloat16", "float32", "complex64"),
         )
     ],
     **dict.fromkeys(("log", "log2"), (LARGE_LOGARITHMS,)),
@@ -42,24 +55,34 @@ LIMITATIONS = {
         LARGE_COMPLEX_ANGLES_OF_TFJS,
     ],
     **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
-    **dict.fromkeys(("exp", "exp2", "cosh"), (LARGE_COMPLEX_ANGLES, _EXPONENTIALS)),
+    **dict.fromkeys(
+        ("exp", "exp2"),
+        (
+            LARGE_COMPLEX_ANGLES,
+            LARGE_COMPLEX_ANGLES_OF_TFJS,
+            _EXPONENTIALS,
+            _LARGEST_OF_BFLOAT16,
+        ),
+    ),
+    "cosh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS, _EXPONENTIALS],
     "tanh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS],
     "sinh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS, _EXPONENTIALS],
     "expm1": [
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,
-        dataclasses.replace(_EXPONENTIALS, where=lambda case, params: case.startswith("domain_")),
+        _LARGEST_EXPONENTIALS,
+        _LARGEST_OF_BFLOAT16,
     ],
     "logistic": [
         huge_numbers(
             "gives NaN for the logistic function beyond 2^90",
             ("float32", "bfloat16"),
-            lambda case, params: case.startswith("domain_"),
+            _is_domain,
         ),
         huge_numbers(
             "loses the digits of angles, and with them those of the logistic function at its poles",
             ("complex64",),
-            lambda case, params: case.startswith("domain_"),
+            _is_domain,
             looser=Looser.NEAR_ONE,
         ),
         LARGE_COMPLEX_ANGLES,
@@ -67,7 +90,7 @@ LIMITATIONS = {
         Limitation(
             "onnxruntime's logistic function is off by 6e-8, and so gives zero for small ones.",
             looser=Looser.MODERATE,
-            dtypes=("float32",),
+            dtypes=("float32", "bfloat16"),
             modes=RUNTIME,
             targets=ONNX,
             where=has_domain,

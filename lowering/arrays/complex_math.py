@@ -24,15 +24,29 @@ def bilinear(product, z, w, dtype=None):
 
 
 def divide(z, w):
-    """Returns the quotient; the parts of the divisor are scaled, so that no square overflows."""
+    """Returns the quotient; the parts of the divisor are scaled, so that no square overflows.
+
+    Infinite dividends and divisors of zero count by their direction, as in ISO C, G.5.1.
+    """
     a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
-    scale = lax.max(lax.abs(c), lax.abs(d))
-    is_usual = (scale > 0) & (scale < jnp.inf)
-    scale = jnp.where(is_usual, scale, jnp.ones((), scale.dtype))
+    one, zero, infinity = (jnp.array(number, a.dtype) for number in (1, 0, jnp.inf))
+    dividend, scale = lax.max(lax.abs(a), lax.abs(b)), lax.max(lax.abs(c), lax.abs(d))
+    by_zero, is_finite = scale == 0, scale < jnp.inf
+    of_infinity = (dividend == jnp.inf) & is_finite & ~by_zero
+    a, b = (
+        jnp.where(of_infinity, jnp.where(lax.abs(part) == jnp.inf, lax.sign(part), zero), part)
+        for part in (a, b)
+    )
+    scale = jnp.where(is_finite & ~by_zero, scale, one)
     c, d = c / scale, d / scale
-    size = (c * c + d * d) * scale
-    quotient = lax.complex((a * c + b * d) / size, (b * c - a * d) / size)
-    vanishes = _is_infinite(w) & (lax.max(lax.abs(a), lax.abs(b)) < jnp.inf)
+    size = jnp.where(by_zero, one, (c * c + d * d) * scale)
+    factor = jnp.where(of_infinity | by_zero, infinity, one)
+    real, imag = (
+        jnp.where(by_zero, part, of_both) * factor / size
+        for part, of_both in ((a, a * c + b * d), (b, b * c - a * d))
+    )
+    quotient = lax.complex(real, imag)
+    vanishes = _is_infinite(w) & (dividend < jnp.inf)
     return jnp.where(vanishes, jnp.zeros((), quotient.dtype), quotient)
 
 

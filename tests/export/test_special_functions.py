@@ -29,6 +29,31 @@ def test_digits(consumer, fun):
             assert np.all(np.abs(actual) <= 1)
 
 
+# Tiny numbers, some in between, and such whose exponentials overflow or vanish.
+NUMBERS = [1e-20, 1e-8, 1e-5, 1e-3, 0.1, 0.7, 5.0, 30.0, 100.0]
+FUNCTIONS = {
+    **{name: getattr(lax, name) for name in ("sin", "tanh", "expm1", "asinh", "atan", "erf")},
+    **{name: getattr(jax.nn, name) for name in ("softplus", "log_sigmoid", "selu")},
+    "log1p": lambda x: lax.log1p(lax.abs(x)),
+    "inside": lambda x: [f(x * 0.009) for f in (lax.tan, lax.sinh, lax.asin, lax.atanh)],
+    "quotient": lambda x: lax.expm1(x) / x,
+}
+
+
+@pytest.mark.parametrize("consumer", ["tflite", "onnx", "tfjs"])
+def test_tiny_and_large_numbers(consumer):
+    x = np.array([*NUMBERS, *(-n for n in NUMBERS)], np.float32)
+
+    def fun(x):
+        return {name: fun(x) for name, fun in FUNCTIONS.items()}
+
+    entry = flat_entry(lowering.convert(fun, target=consumer, with_gradient=False), [x])
+    expected = jax.tree.leaves(jax.jit(fun)(x))
+    for results in runtimes.run(consumer, entry).values():
+        for actual, wanted in zip(results, expected, strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=2e-38)
+
+
 def test_a_gelu_of_tfjs_has_the_op_that_tfjs_has():
     def gelu(x):
         return jax.nn.gelu(x, approximate=False)

@@ -1,5 +1,6 @@
 """Substitutes of elementwise functions of floating-point numbers."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,17 @@ def _clip_by_value(x, low, high):
     return emit("Minimum", emit("Maximum", x, low), high)
 
 
-# Below this a sine is its angle, up to rounding.
-_SMALL_ANGLE = 2.0**-12
+# Below this four terms of the series are a sine, up to rounding.
+_SMALL_ANGLE = 0.5
+_SIN = (-1 / 5040, 1 / 120, -1 / 6, 1.0)
 
 
 @substitute("Sin")
 def _sin(x):
-    """By an op that gives zero for the smallest angles."""
+    """By an op that has few digits of small angles, and gives zero for the smallest."""
     is_small = emit("Less", emit("Abs", x), constant(_SMALL_ANGLE, x.dtype))
-    return emit("SelectV2", is_small, x, emit("Sin", x))
+    series = emit("Mul", x, _horner(_SIN, emit("Mul", x, x)))
+    return emit("SelectV2", is_small, series, emit("Sin", x))
 
 
 @substitute("Rint")
@@ -31,14 +34,23 @@ def _rint(x):
     return emit("Round", x)
 
 
+# Below this eight terms of the series are exp(x) - 1, up to rounding.
+_SMALL_EXPONENT = 0.5
+_EXPM1 = tuple(1 / math.factorial(n) for n in range(8, 0, -1))
+
+
 @substitute("Expm1")
 def _expm1(x):
-    """By the tangent of half the argument, which loses no digits of small arguments."""
-    half = emit("Mul", x, constant(0.5, x.dtype))
-    small = emit("Mul", emit("Tanh", half), emit("AddV2", emit("Exp", x), constant(1, x.dtype)))
-    large = emit("Sub", emit("Exp", x), constant(1, x.dtype))
-    is_small = emit("Less", emit("Abs", x), constant(1, x.dtype))
-    return emit("SelectV2", is_small, small, large)
+    is_small = emit("Less", emit("Abs", x), constant(_SMALL_EXPONENT, x.dtype))
+    series = emit("Mul", x, _horner(_EXPM1, x))
+    return emit("SelectV2", is_small, series, emit("Sub", emit("Exp", x), constant(1, x.dtype)))
+
+
+@substitute("Softplus")
+def _softplus(x):
+    """As log(1 + exp(-|x|)), which neither overflows nor loses digits, above a rectifier."""
+    rest = emit("Log1p", emit("Exp", emit("Neg", emit("Abs", x))))
+    return emit("AddV2", emit("Relu", x), rest)
 
 
 @substitute("Log1p")
