@@ -25,7 +25,7 @@ from harnesses.variants import PLAIN, VARIANTS
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
 # The number of programs of a process, which keeps all that XLA has compiled in memory.
-_PER_PROCESS = 100
+_PER_PROCESS = 50
 
 # A bound of the rounding errors of up to 40 equations, in units of a dtype's epsilon.
 _ULPS = 300
