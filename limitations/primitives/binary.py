@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from limitations.consumers import ALL, ONNX, ROOTS, RUNTIME, TFJS, TFLITE
+from limitations.consumers import ALL, ONNX, RUNTIME, TFJS
 from limitations.limitation import Limitation, Looser
 
 _UNDERFLOW = Limitation(
@@ -16,19 +16,6 @@ _UNDERFLOW = Limitation(
 
 LIMITATIONS = {
     "pow": [
-        dataclasses.replace(
-            ROOTS,
-            dtypes=("bfloat16",),
-            where=lambda case, params: case.startswith("domain_known"),
-        ),
-        Limitation(
-            "LiteRT gives the largest finite number where a third power overflows.",
-            looser=Looser.MODERATE,
-            dtypes=("float32",),
-            modes=RUNTIME,
-            targets=TFLITE,
-            where=lambda case, params: case.startswith("domain_known"),
-        ),
         Limitation(
             "TF.js's cpu backend casts int32 to float32 without rounding, so that a large exponent "
             "stays odd.",

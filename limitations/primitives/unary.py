@@ -29,9 +29,7 @@ _EXPONENTIALS = huge_numbers(
     ("float32",),
     looser=Looser.MODERATE_RESULTS,
 )
-# Numbers whose exponentials are the largest.
-_LARGEST_EXPONENTIALS = dataclasses.replace(_EXPONENTIALS, where=_is_domain)
-_LARGEST_OF_BFLOAT16 = dataclasses.replace(_LARGEST_EXPONENTIALS, dtypes=("bfloat16",))
+_LARGEST_OF_BFLOAT16 = dataclasses.replace(_EXPONENTIALS, dtypes=("bfloat16",), where=_is_domain)
 
 LIMITATIONS = {
     "sqrt": [
@@ -55,24 +53,16 @@ LIMITATIONS = {
         LARGE_COMPLEX_ANGLES_OF_TFJS,
     ],
     **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
-    **dict.fromkeys(
-        ("exp", "exp2"),
-        (
-            LARGE_COMPLEX_ANGLES,
-            LARGE_COMPLEX_ANGLES_OF_TFJS,
-            _EXPONENTIALS,
-            _LARGEST_OF_BFLOAT16,
-        ),
-    ),
-    "cosh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS, _EXPONENTIALS],
-    "tanh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS],
-    "sinh": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS, _EXPONENTIALS],
-    "expm1": [
+    "exp": [
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,
-        _LARGEST_EXPONENTIALS,
+        _EXPONENTIALS,
         _LARGEST_OF_BFLOAT16,
     ],
+    "exp2": [LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS, _LARGEST_OF_BFLOAT16],
+    **dict.fromkeys(
+        ("cosh", "expm1", "sinh", "tanh"), (LARGE_COMPLEX_ANGLES, LARGE_COMPLEX_ANGLES_OF_TFJS)
+    ),
     "logistic": [
         huge_numbers(
             "gives NaN for the logistic function beyond 2^90",

@@ -45,7 +45,8 @@ def i1e(x: jax.Array) -> jax.Array:
 
 def _scaled(size, small, large):
     above = jnp.maximum(size, 8)
-    of_large = _series(large, 16 / above - 1) / lax.sqrt(above)
+    # Some kernels give other roots of the largest numbers than of their quarters.
+    of_large = 0.5 * _series(large, 16 / above - 1) / lax.sqrt(0.25 * above)
     return jnp.where(size <= 8, _series(small, jnp.minimum(size, 8) / 4 - 1), of_large)
 
 

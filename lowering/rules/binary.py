@@ -1,5 +1,7 @@
 """Arithmetic primitives of two operands."""
 
+import functools
+
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -341,6 +343,27 @@ def pow_(ctx, x, y):
 def pow_low_precision(x, y):
     wide = lax.pow(x.astype(np.float32), y.astype(x.dtype).astype(np.float32))
     return wide.astype(x.dtype)
+
+
+@rule("pow", target=TFLITE, dtypes=(np.float32,), keep_constants=True)
+def pow_tflite(ctx, x, y):
+    """The converter makes finite numbers of third powers that overflow.
+
+    XNNPACK's roots of the largest numbers are wrong, those of their quarters are not.
+    """
+    powers = {
+        3: functools.partial(integer_pow_tflite, y=3),
+        0.5: _root_by_quarters,
+        -0.5: lambda x: jnp.ones((), x.dtype) / _root_by_quarters(x),
+    }
+    for exponent, power in powers.items():
+        if _is_known(ctx, y, exponent):
+            return ctx.lower(power, x, avals=ctx.in_avals[:1])
+    return pow_(ctx, x, y)
+
+
+def _root_by_quarters(x):
+    return jnp.where(x > 1, 2 * _root(0.25 * x), _root(x))
 
 
 @rule("pow", target=TFJS, dtypes=(np.float32,), keep_constants=True)

@@ -75,9 +75,16 @@ def _digamma(x):
     return jnp.where(x == 0, np.array(jax_compat.DIGAMMA_AT_ZERO, x.dtype), value)
 
 
+def _digamma_of_any_log(x):
+    """Some kernels of Log give infinity for the largest numbers, whose digamma is the logarithm."""
+    is_large = x > 2.0**100
+    of_large = lax.log(0.25 * x) + np.array(np.log(4), x.dtype)
+    return jnp.where(is_large, of_large, _digamma(jnp.where(is_large, jnp.ones((), x.dtype), x)))
+
+
 for _name, _fun in (
     ("lgamma", gamma.lgamma),
-    ("digamma", _digamma),
+    ("digamma", _digamma_of_any_log),
     ("bessel_i0e", bessel.i0e),
     ("bessel_i1e", bessel.i1e),
 ):

@@ -113,6 +113,15 @@ def exp2(x, **_):
     return lax.exp(x * jnp.asarray(np.log(2), x.dtype))
 
 
+@decomposition("exp2", target=TFLITE, dtypes=(np.float32,))
+def exp2_tflite(x, **_):
+    """By a power of a number near e, as XNNPACK's exponential loses digits of large results."""
+    base = np.float32(np.e)
+    x = x * jnp.asarray(np.log(2), x.dtype)
+    rest = jnp.clip(x, -128, 128) * jnp.asarray(1 - np.log(np.float64(base)), x.dtype)
+    return lax.pow(jnp.full((), base), x) * (1 + rest)
+
+
 @decomposition("log2")
 def log2(x, **_):
     result = lax.log(x)
