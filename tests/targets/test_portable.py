@@ -66,6 +66,34 @@ def test_any_rank(name, rank):
         np.testing.assert_allclose(graph_of(fun, x), jax.jit(fun)(x), rtol=2e-6, atol=1e-6)
 
 
+MONOTONIC = {
+    "relu": jax.nn.relu,
+    "relu6": jax.nn.relu6,
+    "floor": jnp.floor,
+    "ceil": jnp.ceil,
+    "round": jnp.round,
+    "sign": jnp.sign,
+    "sigmoid": lambda x: jax.nn.sigmoid(100 * x),
+    "tanh": lambda x: jnp.tanh(100 * x),
+    "exp": lambda x: jnp.exp(-1000 * abs(x)),
+    "negative": lambda x: -jax.nn.relu(x),
+    "float16": lambda x: jax.nn.relu(x).astype(np.float16),
+    "reshaped": lambda x: jax.nn.relu(x).reshape(3, 4),
+}
+
+
+@pytest.mark.parametrize("find", [jnp.argmax, jnp.argmin])
+@pytest.mark.parametrize("name", MONOTONIC)
+def test_the_first_of_equal_results_of_a_monotonic_function(name, find):
+    """TensorFlow's optimizer finds the extremum of the arguments instead."""
+    x = np.array([[-0.9, -0.3, -0.5, 0.0], [0.2, 0.4, 0.3, 0.1], [7, 9, 8, 9]], np.float32)
+
+    def fun(x):
+        return find(MONOTONIC[name](x), axis=1)
+
+    np.testing.assert_array_equal(graph_of(fun, x), jax.jit(fun)(x))
+
+
 def test_quotients_of_complex_infinities():
     parts = [0.0, 1.0, -2.5, np.inf, -np.inf]
     numbers = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
