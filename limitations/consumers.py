@@ -19,6 +19,11 @@ def has_domain(case: str, params: Mapping[str, Any] | None = None) -> bool:
     return "shape" not in case
 
 
+def is_domain(case: str, params: Mapping[str, Any] | None = None) -> bool:
+    """Whether a case has numbers from all of a function's domain."""
+    return case.startswith("domain_")
+
+
 def huge_numbers(
     what: str,
     dtypes: Collection[str] = WITH_HUGE_NUMBERS,
@@ -76,6 +81,7 @@ FLUSHED = Limitation(
     targets=ALL,
     where=lambda case, params: case.startswith("domain_") and "shapes" not in case,
 )
+# LiteRT flushes them, too.
 FLUSHED_BY_LITERT = dataclasses.replace(FLUSHED, targets=(*ONNX, *TFJS))
 NO_CALLBACKS = Limitation(
     "The runtimes of consumers have no Python to call back into.",

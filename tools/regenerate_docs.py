@@ -229,12 +229,11 @@ def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
     return groups
 
 
-def _limitations(swept: Iterable[Evidence], natural: bool) -> list[tuple[str, Limitation, int]]:
+def _limitations(swept: Sequence[Evidence], natural: bool) -> list[tuple[str, Limitation, int]]:
     """Each limitation with its primitive and the number of cells that it covers.
 
     They are those of natural targets, among which are the consumers, or all others.
     """
-    swept = list(swept)
     return [
         (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept))
         for p, limitations in sorted(all_limitations().items())

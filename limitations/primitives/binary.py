@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from limitations.consumers import ALL, ONNX, RUNTIME, TFJS
+from limitations.consumers import ALL, ONNX, RUNTIME, TFJS, is_domain
 from limitations.limitation import Limitation, Looser
 
 _UNDERFLOW = Limitation(
@@ -32,7 +32,7 @@ LIMITATIONS = {
             _UNDERFLOW,
             dtypes=("float32",),
             targets=(*ONNX, *TFJS),
-            where=lambda case, params: case.startswith("domain_"),
+            where=is_domain,
         ),
         Limitation(
             "Where runtimes compute in float32 and round once, the largest powers are finite.",
@@ -40,7 +40,7 @@ LIMITATIONS = {
             dtypes=("float16",),
             modes=RUNTIME,
             targets=(*ONNX, *TFJS),
-            where=lambda case, params: case.startswith("domain_"),
+            where=is_domain,
         ),
     ],
 }

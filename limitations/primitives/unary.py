@@ -1,8 +1,6 @@
 """Limitations of elementwise primitives of one operand."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from limitations.consumers import (
     LARGE_ANGLES,
@@ -16,25 +14,21 @@ from limitations.consumers import (
     RUNTIME,
     has_domain,
     huge_numbers,
+    is_domain,
 )
 from limitations.limitation import Limitation, Looser
-
-
-def _is_domain(case: str, params: Mapping[str, Any]) -> bool:
-    return case.startswith("domain_")
-
 
 _EXPONENTIALS = huge_numbers(
     "loses digits of large exponentials, and gives infinity for the largest ones",
     ("float32",),
     looser=Looser.MODERATE_RESULTS,
 )
-_LARGEST_OF_BFLOAT16 = dataclasses.replace(_EXPONENTIALS, dtypes=("bfloat16",), where=_is_domain)
+_LARGEST_OF_BFLOAT16 = dataclasses.replace(_EXPONENTIALS, dtypes=("bfloat16",), where=is_domain)
 
 LIMITATIONS = {
     "sqrt": [
         ROOTS,
-        huge_numbers("takes roots that are not the nearest numbers", ("float16",), _is_domain),
+        huge_numbers("takes roots that are not the nearest numbers", ("float16",), is_domain),
     ],
     "rsqrt": [
         huge_numbers(
@@ -67,12 +61,12 @@ LIMITATIONS = {
         huge_numbers(
             "gives NaN for the logistic function beyond 2^90",
             ("float32", "bfloat16"),
-            _is_domain,
+            is_domain,
         ),
         huge_numbers(
             "loses the digits of angles, and with them those of the logistic function at its poles",
             ("complex64",),
-            _is_domain,
+            is_domain,
             looser=Looser.NEAR_ONE,
         ),
         LARGE_COMPLEX_ANGLES,

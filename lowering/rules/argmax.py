@@ -23,7 +23,7 @@ _MONOTONIC = frozenset(
 @rule("argmax", "argmin")
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""
-    if x.dtype.is_floating or len(ctx.in_avals[0].shape) > _MAX_RANK:
+    if x.dtype.is_floating or len(ctx.in_avals[0].shape) > _MAX_RANK or _is_of_monotonic(x):
         return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     index = emit(op, x, integers(axes[0]), output_type=tf.int64)

@@ -11,6 +11,7 @@ from lowering import avals
 from lowering.arrays import complex_inverse, complex_math
 from lowering.formats import halves, pairs, words
 from lowering.ops import cast, constant, dtypes, emit
+from lowering.ops.substitutes.functions import exponential
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
@@ -113,13 +114,10 @@ def exp2(x, **_):
     return lax.exp(x * jnp.asarray(np.log(2), x.dtype))
 
 
-@decomposition("exp2", target=TFLITE, dtypes=(np.float32,))
-def exp2_tflite(x, **_):
-    """By a power of a number near e, as XNNPACK's exponential loses digits of large results."""
-    base = np.float32(np.e)
-    x = x * jnp.asarray(np.log(2), x.dtype)
-    rest = jnp.clip(x, -128, 128) * jnp.asarray(1 - np.log(np.float64(base)), x.dtype)
-    return lax.pow(jnp.full((), base), x) * (1 + rest)
+@rule("exp2", target=TFLITE, dtypes=(np.float32,))
+def exp2_tflite(ctx, x, **_):
+    """XNNPACK's exponential loses digits of large results."""
+    return exponential(emit("Mul", x, constant(np.log(2), x.dtype)))
 
 
 @decomposition("log2")

@@ -44,9 +44,9 @@ FUNCTIONS = {
 }
 
 
-def graph_of(fun, *args, compiled=False):
-    """What the function gives as a graph of the portable target."""
-    converted = lowering.convert(fun, target="portable", with_gradient=False)
+def graph_of(fun, *args, compiled=False, target="portable"):
+    """What the function gives as a graph of a target."""
+    converted = lowering.convert(fun, target=target, with_gradient=False)
     function = tf.function(converted, autograph=False, jit_compile=compiled)
     return tf.nest.map_structure(lambda x: x.numpy(), function(*map(tf.constant, args)))
 
@@ -92,6 +92,18 @@ def test_the_first_of_equal_results_of_a_monotonic_function(name, find):
         return find(MONOTONIC[name](x), axis=1)
 
     np.testing.assert_array_equal(graph_of(fun, x), jax.jit(fun)(x))
+
+
+@pytest.mark.parametrize("target", ["tf", "portable"])
+@pytest.mark.parametrize("find", [jnp.argmax, jnp.argmin])
+@pytest.mark.parametrize("fun", [jnp.sign, jax.nn.relu, jnp.negative])
+def test_the_first_of_equal_integers(fun, find, target):
+    x = np.array([[-9, -3, -5, 0], [2, 4, 3, 1]], np.int32)
+
+    def index(x):
+        return find(fun(x), axis=1)
+
+    np.testing.assert_array_equal(graph_of(index, x, target=target), jax.jit(index)(x))
 
 
 def test_quotients_of_complex_infinities():

@@ -43,10 +43,10 @@ _EXPM1 = tuple(1 / math.factorial(n) for n in range(8, 0, -1))
 def _expm1(x):
     is_small = emit("Less", emit("Abs", x), constant(_SMALL_EXPONENT, x.dtype))
     series = emit("Mul", x, _horner(_EXPM1, x))
-    return emit("SelectV2", is_small, series, emit("Sub", _exp(x), constant(1, x.dtype)))
+    return emit("SelectV2", is_small, series, emit("Sub", exponential(x), constant(1, x.dtype)))
 
 
-def _exp(x):
+def exponential(x):
     """By a power of a number near e, as some kernels of Exp lose digits of large results."""
     base = np.float32(np.e)
     # Beyond this, results are infinite or zero.
@@ -149,13 +149,13 @@ def _sinh(x):
     one = constant(1, x.dtype)
     size = emit("Mul", half, emit("AddV2", e, emit("RealDiv", e, emit("AddV2", e, one))))
     is_large = emit("Greater", e, constant(1e30, x.dtype))
-    large = _exp(emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
+    large = exponential(emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
     return emit("Mul", emit("Sign", x), emit("SelectV2", is_large, large, size))
 
 
 @substitute("Cosh")
 def _cosh(x):
-    half = _exp(emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
+    half = exponential(emit("Sub", emit("Abs", x), constant(np.log(2), x.dtype)))
     return emit("AddV2", half, emit("RealDiv", constant(0.25, x.dtype), half))
 
 
