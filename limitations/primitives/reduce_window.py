@@ -25,4 +25,6 @@ _LEAST_OF_ONNX = dataclasses.replace(
     where=lambda case, params: case == "pairs_float32",
 )
 
-LIMITATIONS = dict.fromkeys(("reduce_window_max", "reduce_window_min"), (_LEAST, _LEAST_OF_ONNX))
+LIMITATIONS = {
+    **dict.fromkeys(("reduce_window_max", "reduce_window_min"), (_LEAST, _LEAST_OF_ONNX)),
+}
