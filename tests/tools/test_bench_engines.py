@@ -13,7 +13,8 @@ CELLS = HARNESSES * len(SWEPT)  # In graph mode.
 
 
 def catalogue():
-    harnesses = [Harness("sin", str(i), np.sin, (np.zeros(3, np.float32),)) for i in range(HARNESSES)]
+    args = (np.zeros(3, np.float32),)
+    harnesses = [Harness("sin", str(i), np.sin, args) for i in range(HARNESSES)]
     return {harness.name: harness for harness in harnesses}
 
 
