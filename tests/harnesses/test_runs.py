@@ -44,11 +44,11 @@ def test_versions_of_jax_share_the_runs_of_consumers(consumer, tmp_path, monkeyp
         for result in cell.run(harness, cells, RunsInDirectory(tmp_path / "runs")):
             assert result.verdict == Verdict.EQUAL, result
 
-    swept(jnp.negative, np.complex64)
+    swept(lambda x: -x, np.complex64)
     swept(lambda x: -x, np.complex64)
     assert len(made) == 1
-    swept(jnp.negative, np.float16)
-    swept(jnp.conj, np.complex64)
+    swept(lambda x: -x, np.float16)
+    swept(lambda x: x.conj(), np.complex64)
     assert len(made) == 3
 
 
