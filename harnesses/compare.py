@@ -244,9 +244,13 @@ def _compare_within(
 ) -> Comparison:
     for i, (e, a) in enumerate(zip(expected, actual, strict=True)):
         counts = [np.broadcast_to(_is_within(sizes, x), e.shape) for x in args]
-        counts = np.logical_and.reduce(counts) & ~np.isnan(e) & ~(np.abs(e) > largest)
-        accepted = max(relative, 4 * float(ml_dtypes.finfo(e.dtype).eps))
-        error = np.where(counts, _errors(e, a, accepted, absolute), 0.0)
+        is_large = np.abs(e).astype(np.float64) > largest
+        counts = np.logical_and.reduce(counts) & ~np.isnan(e) & ~is_large
+        info = ml_dtypes.finfo(e.dtype)
+        # Those of float16 are larger than the absolute tolerance.
+        subnormal = float(info.smallest_normal)
+        accepted = max(relative, 4 * float(info.eps)), max(absolute, subnormal)
+        error = np.where(counts, _errors(e, a, *accepted), 0.0)
         if error.max(initial=0.0) > 1:
             at = np.unravel_index(np.argmax(error), error.shape)
             return Comparison(False, float(error[at]), _describe(i, at, e, a))

@@ -69,6 +69,13 @@ def test_moderate_results(arg, expected, actual, is_equal):
     assert comparer(*arrays).equal == is_equal
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.complex64])
+def test_infinite_results_are_not_moderate(dtype):
+    comparer = compare.LOOSER[Looser.MODERATE_RESULTS]
+    arrays = [np.array([np.inf, 2], dtype)], [np.array([3, 2], dtype)], [np.array([1, 2], dtype)]
+    assert comparer(*arrays).equal
+
+
 def test_signed_tells_zeros_apart():
     comparer = compare.signed(compare.close(ulps=8))
     x = np.float32([0.0, -0.0, 1.0])

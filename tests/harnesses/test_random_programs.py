@@ -1,4 +1,4 @@
-"""Random programs compute what JAX computes, in every mode and on every exact target.
+"""Random programs compute what JAX computes, in every mode on the exact targets, and on portable.
 
 Half of the programs are run as they are. The others are mapped, differentiated, the body of a scan,
 of symbolic size, or run under settings of JAX.
@@ -27,7 +27,7 @@ COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
 # The number of programs of a process, which keeps all that XLA has compiled in memory.
 _PER_PROCESS = 50
 
-_TARGETS = ("tf", "xla")
+_EXACT = ("tf", "xla")
 
 # A bound of the rounding errors of up to 40 equations, in units of a dtype's epsilon.
 _ULPS = 300
@@ -87,7 +87,11 @@ def _check(instructions, seed, kind):
     if kind == _SCAN:
         harness = _scanned(harness)
     variant = PLAIN if kind == _SCAN else kind
-    for result in cell.run(harness, cell.cells_of(harness, targets=_TARGETS, variant=variant)):
+    cells = cell.cells_of(harness, targets=_EXACT, variant=variant)
+    # Each mode by turns, as most rules are those of the exact targets.
+    natural = cell.cells_of(harness, targets=["portable"], variant=variant)
+    cells.append(natural[seed % len(natural)])
+    for result in cell.run(harness, cells):
         assert result.verdict in (Verdict.EQUAL, Verdict.NO_VARIANT), (kind, result)
 
 
