@@ -44,7 +44,7 @@ def huge_numbers(
 COMPLEX = ("complex64",)
 _LOGARITHMS = "gives infinity for the logarithms of the largest numbers"
 _ANGLES = "loses the digits of angles beyond 2^21, and gives NaN for huge ones"
-LARGE_LOGARITHMS = huge_numbers(_LOGARITHMS)
+LOGARITHMS = huge_numbers(f"loses digits of logarithms next to zero, and {_LOGARITHMS}")
 LARGE_ANGLES = huge_numbers(_ANGLES)
 
 

@@ -8,7 +8,7 @@ from limitations.consumers import (
     LARGE_COMPLEX_ANGLES,
     LARGE_COMPLEX_ANGLES_OF_TFJS,
     LARGE_COMPLEX_LOGARITHMS,
-    LARGE_LOGARITHMS,
+    LOGARITHMS,
     ONNX,
     ROOTS,
     RUNTIME,
@@ -37,7 +37,7 @@ LIMITATIONS = {
             ("float16", "bfloat16", "float32", "complex64"),
         )
     ],
-    **dict.fromkeys(("log", "log2"), (LARGE_LOGARITHMS,)),
+    "log": [LOGARITHMS],
     **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES, LARGE_ANGLES_OF_TFJS)),
     "tan": [
         huge_numbers(
@@ -46,7 +46,9 @@ LIMITATIONS = {
         ),
         LARGE_COMPLEX_ANGLES_OF_TFJS,
     ],
-    **dict.fromkeys(("asin", "acos", "asinh", "acosh", "log1p"), (LARGE_COMPLEX_LOGARITHMS,)),
+    **dict.fromkeys(
+        ("asin", "acos", "asinh", "acosh", "log1p", "log2"), (LARGE_COMPLEX_LOGARITHMS,)
+    ),
     "exp": [
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,

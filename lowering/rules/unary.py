@@ -11,7 +11,7 @@ from lowering import avals
 from lowering.arrays import complex_inverse, complex_math
 from lowering.formats import halves, pairs, words
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.ops.substitutes.functions import exponential
+from lowering.ops.substitutes.functions import exponential, logarithm
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
@@ -127,6 +127,12 @@ def log2(x, **_):
     if jnp.iscomplexobj(x):
         return lax.complex(lax.real(result) * factor, lax.imag(result) * factor)
     return result * factor
+
+
+@rule("log2", target=TFLITE, dtypes=(np.float32, *dtypes.LOW_PRECISION))
+def log2_tflite(ctx, x, **_):
+    """XNNPACK's logarithm loses digits near one, and is infinite for the largest numbers."""
+    return emit("Mul", logarithm(x), constant(1 / np.log(2), x.dtype))
 
 
 @decomposition("cbrt", traits=Trait.ELEMENTWISE)

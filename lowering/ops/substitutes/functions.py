@@ -65,23 +65,34 @@ def _softplus(x):
 
 @substitute("Log1p")
 def _log1p(x):
-    """A series in x / (2 + x) near zero, where the sum 1 + x loses digits, and so do some kernels.
+    half, one = (constant(number, x.dtype) for number in (0.5, 1))
+    is_large = emit("Greater", x, constant(1e9, x.dtype))
+    large = _log_of_double(emit("Mul", x, half))
+    small = emit("Log", emit("AddV2", one, x))
+    return _with_digits_near_one(x, emit("SelectV2", is_large, large, small))
+
+
+def logarithm(x):
+    """Of all digits, where kernels of Log lose some near one and are infinite for the largest."""
+    half, one = (constant(number, x.dtype) for number in (0.5, 1))
+    is_large = emit("Greater", x, constant(1e9, x.dtype))
+    large = _log_of_double(emit("Mul", x, half))
+    return _with_digits_near_one(
+        emit("Sub", x, one), emit("SelectV2", is_large, large, emit("Log", x))
+    )
+
+
+def _with_digits_near_one(x, far):
+    """log(1 + x): `far`, and near x = 0, where the sum loses digits, a series in x / (2 + x).
 
     The coefficients are those of Sun Microsystems, fdlibm, `s_log1p.c`, 1993, for float32.
     """
-    one, two, half = (constant(number, x.dtype) for number in (1, 2, 0.5))
+    two, half = (constant(number, x.dtype) for number in (2, 0.5))
     s = emit("RealDiv", x, emit("AddV2", two, x))
     half_square = emit("Mul", half, emit("Mul", x, x))
     z = emit("Mul", s, s)
     rest = emit("AddV2", half_square, emit("Mul", z, _horner(_LOG1P, z)))
     near = emit("Sub", x, emit("Sub", half_square, emit("Mul", s, rest)))
-    is_large = emit("Greater", x, constant(1e9, x.dtype))
-    far = emit(
-        "SelectV2",
-        is_large,
-        _log_of_double(emit("Mul", x, half)),
-        emit("Log", emit("AddV2", one, x)),
-    )
     middle = emit("Sub", x, constant(0.06, x.dtype))
     is_near = emit("Less", emit("Abs", middle), constant(0.35, x.dtype))
     return emit("SelectV2", is_near, near, far)
