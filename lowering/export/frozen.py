@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import convert_to_constants
+from tensorflow.python.framework import convert_to_constants, op_def_registry
 
 from lowering.export import signatures
 
@@ -78,6 +78,40 @@ def give_results_nodes(function: Any) -> None:
         node.input.append(function.ret[arg.name])
         node.attr["T"].type = arg.type
         function.ret[arg.name] = f"{node.name}:output:0"
+
+
+def number_outputs(function: Any) -> None:
+    """Lets references to the results of an op have their numbers among all results of the op.
+
+    In a function TensorFlow counts anew for each name of results: the indices of TopKV2 are
+    `indices:0`. TF.js reads the number alone, for which that is the first result.
+    """
+    nodes = {node.name: node for node in function.node_def}
+
+    def numbered(reference: str) -> str:
+        name, *rest = reference.split(":")
+        if name not in nodes or len(rest) != 2:
+            return reference
+        result, number = rest
+        return f"{name}:{result}:{_first_number(nodes[name], result) + int(number)}"
+
+    for node in function.node_def:
+        node.input[:] = map(numbered, node.input)
+    for key, reference in list(function.ret.items()):
+        function.ret[key] = numbered(reference)
+
+
+def _first_number(node: Any, result: str) -> int:
+    """How many results of an op come before those of a name."""
+    op_def = op_def_registry.get(node.op)
+    count = 0
+    # Ops that only TF.js has, such as fused ones, have one result.
+    for arg in op_def.output_arg if op_def else ():
+        if arg.name == result:
+            break
+        types = len(node.attr[arg.type_list_attr].list.type) if arg.type_list_attr else 1
+        count += node.attr[arg.number_attr].i if arg.number_attr else types
+    return count
 
 
 def unshare_functions(graph_def: Any) -> None:

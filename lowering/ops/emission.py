@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels, memo, modes, ranks
+from lowering.ops import dtypes, kernels, memo, modes, ranks, swapped
 from lowering.targets import Mode
 
 
@@ -54,6 +54,8 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return _without_kernel(op, operands, attrs)
     if op in ranks.LIMITED and ranks.are_too_many(op, operands):
         return ranks.by_merged_axes(functools.partial(_run, op, **attrs), operands)
+    if swapped.may_swap(op, operands):
+        return swapped.with_other_rank(op, *operands)
     return _run(op, *operands, **attrs)
 
 

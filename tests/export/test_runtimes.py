@@ -49,6 +49,16 @@ PROGRAMS = {
         ),
         SPD,
     ),
+    "the second result of an op, in a loop": (
+        lambda x: lax.map(lambda y: (lax.top_k(y, 2)[1], jnp.argsort(-y, descending=True)), x),
+        SPD,
+    ),
+    "the second result of an op, in a branch": (
+        lambda x: lax.cond(
+            x[0, 0] > 0, lambda y: lax.top_k(y, 2)[1], lambda y: lax.top_k(-y, 2)[1], x
+        ),
+        SPD,
+    ),
     "halves": (lambda x: (x.astype("bfloat16") / 3, (x * 7).astype("bfloat16")[1:-1]), X),
     "swapped values": (
         lambda x: lax.while_loop(lambda s: s[2] < 3, lambda s: (s[1], s[0], s[2] + 1), (x, -x, 0)),

@@ -21,7 +21,7 @@ from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
 from lowering.export import signatures
-from lowering.export.frozen import Frozen, frozen, give_results_nodes
+from lowering.export.frozen import Frozen, frozen, give_results_nodes, number_outputs
 from lowering.export.paths import new_path
 from lowering.export.tfjs import fusion
 from lowering.targets import TFJS, tables
@@ -123,6 +123,7 @@ def write_files(
     for function in graph_def.library.function:
         give_results_nodes(function)
         fusion.fuse(function.node_def, function.ret.values())
+        number_outputs(function)
     weights = list(_take_weights(graph_def))
     directory.mkdir(parents=True, exist_ok=True)
     entries, data = _encoded(weights, quantize)

@@ -1,0 +1,55 @@
+"""Differences and quotients whose operands TensorFlow's converter to TF Lite would swap.
+
+It moves a transpose past an op whose other operand is constant (`PushTransposeThroughEwisePass`),
+and makes the constant the second operand of the new op, though it was the first one. It does so
+only with a scalar, or with as many axes as the transposed operand has. The transpose may stand
+before other ops, past which it is moved, or come from the converter itself.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from lowering.ops import kernels
+from lowering.ops.constants import constant
+from lowering.targets import TFLITE
+
+_ORDERED = frozenset({"Sub", "RealDiv", "Div"})
+# What is constant in a frozen graph without being so in the one that is made now.
+_FROZEN = frozenset({"ReadVariableOp", "ResourceGather"})
+
+
+def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
+    """Whether the converter may swap the operands of an op."""
+    if op not in _ORDERED or not kernels.are_for(TFLITE):
+        return False
+    first, second = operands
+    rank = second.shape.rank or 0
+    # A transpose of fewer axes moves nothing.
+    return rank > 1 and first.shape.rank in (0, rank) and _is_constant(first)
+
+
+def with_other_rank(op: str, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """An op on a constant with a number of axes with which the converter leaves it in its place."""
+    run = getattr(tf.raw_ops, op)
+    value = tf.get_static_value(first)
+    longer = tf.expand_dims(first, 0) if value is None else constant(value[None], first.dtype)
+    result = run(x=longer, y=second)
+    return result if first.shape.rank == 0 else tf.squeeze(result, [0])
+
+
+def _is_constant(x: tf.Tensor) -> bool:
+    """Whether a tensor is constant once variables are frozen, or may be."""
+    if not hasattr(x, "op"):
+        return True
+    captured = {id(placeholder) for _, placeholder in getattr(x.graph, "captures", ())}
+    waiting, seen = [x], set()
+    while waiting:
+        tensor = waiting.pop()
+        if id(tensor) in captured or tensor.op.type in _FROZEN or id(tensor.op) in seen:
+            continue
+        seen.add(id(tensor.op))
+        if tensor.op.type == "Placeholder" or tensor.op.op_def.is_stateful:
+            return False
+        waiting += tensor.op.inputs
+    return True
