@@ -50,7 +50,11 @@ PROGRAMS = {
         SPD,
     ),
     "the second result of an op, in a loop": (
-        lambda x: lax.map(lambda y: (lax.top_k(y, 2)[1], jnp.argsort(-y, descending=True)), x),
+        lambda x: lax.while_loop(
+            lambda s: s[0] < 3,
+            lambda s: (s[0] + 1, -s[1], lax.top_k(s[1], 2)[1]),
+            (0, x, jnp.zeros((3, 2), "int32")),
+        ),
         SPD,
     ),
     "the second result of an op, in a branch": (

@@ -1,4 +1,6 @@
-"""Random programs compute what JAX computes, in every mode on the exact targets, and on portable.
+"""Random programs compute what JAX computes, in every mode on the exact targets.
+
+Each runs on portable in one mode, too, and those without a variant by the runtime of one consumer.
 
 Half of the programs are run as they are. The others are mapped, differentiated, the body of a scan,
 of symbolic size, or run under settings of JAX.
@@ -21,6 +23,7 @@ from harnesses import cell, compare, programs
 from harnesses.cell import Verdict
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN, VARIANTS
+from lowering.targets import CONSUMERS
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
@@ -88,11 +91,16 @@ def _check(instructions, seed, kind):
         harness = _scanned(harness)
     variant = PLAIN if kind == _SCAN else kind
     cells = cell.cells_of(harness, targets=_EXACT, variant=variant)
-    # Each mode by turns, as most rules are those of the exact targets.
-    natural = cell.cells_of(harness, targets=["portable"], variant=variant)
-    cells.append(natural[seed % len(natural)])
+    # By turns, as most rules are those of the exact targets.
+    cells += _one(seed, cell.cells_of(harness, targets=["portable"], variant=variant))
+    cells += _one(seed, cell.cells_of(harness, ["runtime"], CONSUMERS, variant=variant))
     for result in cell.run(harness, cells):
         assert result.verdict in (Verdict.EQUAL, Verdict.NO_VARIANT), (kind, result)
+
+
+def _one(seed, cells):
+    """One of the cells, or none if there are none."""
+    return [cells[seed % len(cells)]] if cells else []
 
 
 def _scanned(harness):
