@@ -318,11 +318,7 @@ def _of_added(
     if not found:
         names = ", ".join(selection.primitives)
         raise MissingSweepError(f"{_missing(path)}; the evidence lacks only {names}")
-    rows = [
-        row
-        for row in database.rows(found[0])
-        if row.verdict != Verdict.NO_VARIANT and row.target in before.targets
-    ]
+    rows = [row for row in database.rows(found[0]) if row.target in before.targets]
     _check_green(path, rows)
     new = evidence.condense(before.versions, rows, before.primitives)
     current = evidence.fingerprint(_harnesses(dtypes), before.targets)
@@ -347,8 +343,7 @@ def import_sweep_of_consumers(
         for sweep in found[:1]:
             rows = database.rows(sweep)
             _check_green(path, rows)
-            ran = [row for row in rows if row.verdict != Verdict.NO_VARIANT]
-            new = evidence.condense(versions(), ran, jax_compat.cpu_primitives())
+            new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
             before = swept.get(new.versions.jax)
             if before is not None and _is_of_other_dtypes(before, new):
                 both = _harnesses(before.dtypes | new.dtypes)

@@ -1,5 +1,6 @@
 """Documents are generated from harnesses, limitations and evidence, and checked for changes."""
 
+import contextlib
 import dataclasses
 import pathlib
 import shutil
@@ -215,6 +216,19 @@ def test_consumers_are_swept_in_parts(g3doc, harnesses, limitations):
     (swept,) = evidence.read(g3doc / "consumers.json").values()
     assert swept.dtypes == {"float32"}
     assert regenerate_docs.main(["--check"]) == 0
+
+
+def test_harnesses_that_jax_cannot_run_as_consumers_do_are_swept(g3doc, harnesses, limitations):
+    core = of_consumers("float32", CORE_DTYPES, g3doc / "core.sqlite")
+    with contextlib.closing(Database(core)) as swept:
+        ((sweep, _),) = swept.finished(Selection.of_consumers(CORE_DTYPES).as_data())
+        more = [dataclasses.replace(row, harness="cos_float32") for row in swept.rows(sweep)]
+        swept.record(sweep, [dataclasses.replace(row, verdict="no variant") for row in more])
+    harnesses["cos_float32"] = type(harnesses["sin_float32"])("cos_float32")
+    assert regenerate_docs.main(["--database", core]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    (found,) = evidence.read(g3doc / "consumers.json").values()
+    assert found.total() == 2
 
 
 def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, capsys):
