@@ -104,14 +104,18 @@ def number_outputs(function: Any) -> None:
 def _first_number(node: Any, result: str) -> int:
     """How many results of an op come before those of a name."""
     op_def = op_def_registry.get(node.op)
-    count = 0
-    # Ops that only TF.js has, such as fused ones, have one result.
-    for arg in op_def.output_arg if op_def else ():
-        if arg.name == result:
-            break
-        types = len(node.attr[arg.type_list_attr].list.type) if arg.type_list_attr else 1
-        count += node.attr[arg.number_attr].i if arg.number_attr else types
-    return count
+    args = list(op_def.output_arg) if op_def else []
+    names = [arg.name for arg in args]
+    # A fused op has one result, under the name of the last op that is in it.
+    before = args[: names.index(result)] if result in names else []
+    return sum(_count(node, arg) for arg in before)
+
+
+def _count(node: Any, arg: Any) -> int:
+    """How many results of an op have the name of one argument of its definition."""
+    if arg.number_attr:
+        return node.attr[arg.number_attr].i
+    return len(node.attr[arg.type_list_attr].list.type) if arg.type_list_attr else 1
 
 
 def unshare_functions(graph_def: Any) -> None:
