@@ -23,7 +23,7 @@ def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
     """Whether the converter may swap the operands of an op."""
     if op not in _ORDERED or not kernels.are_for(TFLITE):
         return False
-    first, second = operands
+    first, second = map(tf.convert_to_tensor, operands)
     rank = second.shape.rank or 0
     # A transpose of fewer axes moves nothing.
     return rank > 1 and first.shape.rank in (0, rank) and _is_constant(first)
@@ -31,7 +31,7 @@ def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
 
 def with_other_rank(op: str, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """An op on a constant with a number of axes with which the converter leaves it in its place."""
-    run = getattr(tf.raw_ops, op)
+    run, first = getattr(tf.raw_ops, op), tf.convert_to_tensor(first)
     value = tf.get_static_value(first)
     longer = tf.expand_dims(first, 0) if value is None else constant(value[None], first.dtype)
     result = run(x=longer, y=second)
