@@ -331,11 +331,9 @@ def _run_runtime(
     entry = flat_entry(fun, list(map(_canonical, arrays)), for_consumer=True)
     graph_def = entry.concrete.graph.as_graph_def()
     key = key_of(graph_def, entry.samples, cell.target, runtimes.fingerprint())
-    found = None if entry.concrete.captured_inputs else runs.get(key)
-    if found is None:
-        found = list(runtimes.run(cell.target, entry).values())
-        if not entry.concrete.captured_inputs:
-            runs.keep(key, found)
+    found = _run_once(
+        runs, key, entry.concrete, lambda: list(runtimes.run(cell.target, entry).values())
+    )
     return [
         [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
         for results in found
@@ -355,11 +353,22 @@ def _run_graph(
         _check_plain(graph_def)
     # A graph has numbers for its callbacks, which mean the same only in graphs of one harness.
     key = key_of(graph_def, itertools.chain(*arrays), harness.name, cell.mode, cell.device)
-    results = None if concrete.captured_inputs else runs.get(key)
+    return _run_once(
+        runs, key, concrete, lambda: [_numpy(concrete(*map(tf.constant, run))) for run in arrays]
+    )
+
+
+def _run_once(runs: Runs, key: str, concrete: Any, run: Callable[[], Any]) -> Any:
+    """What `run` gives for a function; it is not run if results are cached under the key.
+
+    The key says nothing about captured inputs, so a function that has any always runs.
+    """
+    if concrete.captured_inputs:
+        return run()
+    results = runs.get(key)
     if results is None:
-        results = [_numpy(concrete(*map(tf.constant, run))) for run in arrays]
-        if not concrete.captured_inputs:
-            runs.keep(key, results)
+        results = run()
+        runs.keep(key, results)
     return results
 
 

@@ -247,9 +247,9 @@ def _compare_within(
         is_large = np.abs(e).astype(np.float64) > largest
         counts = np.logical_and.reduce(counts) & ~np.isnan(e) & ~is_large
         info = ml_dtypes.finfo(e.dtype)
-        # Those of float16 are larger than the absolute tolerance.
-        subnormal = float(info.smallest_normal)
-        accepted = max(relative, 4 * float(info.eps)), max(absolute, subnormal)
+        # A subnormal result may be zero; in float16 these are larger than the absolute tolerance.
+        smallest = max(absolute, float(info.smallest_normal))
+        accepted = max(relative, 4 * float(info.eps)), smallest
         error = np.where(counts, _errors(e, a, *accepted), 0.0)
         if error.max(initial=0.0) > 1:
             at = np.unravel_index(np.argmax(error), error.shape)

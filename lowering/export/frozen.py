@@ -1,7 +1,7 @@
 """Frozen graphs: variables are constants, and the names of nodes are unique in all functions."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -59,11 +59,17 @@ def _make_names_unique(function: Any) -> None:
 
     for node in function.node_def:
         node.name = renamed[node.name]
+    replace_references(function, new)
+    for key, reference in list(function.control_ret.items()):
+        function.control_ret[key] = new(reference)
+
+
+def replace_references(function: Any, new: Callable[[str], str]) -> None:
+    """Replaces each reference to a result, in the inputs of nodes and the results of a function."""
+    for node in function.node_def:
         node.input[:] = map(new, node.input)
     for key, reference in list(function.ret.items()):
         function.ret[key] = new(reference)
-    for key, reference in list(function.control_ret.items()):
-        function.control_ret[key] = new(reference)
 
 
 def give_results_nodes(function: Any) -> None:
@@ -95,10 +101,7 @@ def number_outputs(function: Any) -> None:
         result, number = rest
         return f"{name}:{result}:{_first_number(nodes[name], result) + int(number)}"
 
-    for node in function.node_def:
-        node.input[:] = map(numbered, node.input)
-    for key, reference in list(function.ret.items()):
-        function.ret[key] = numbered(reference)
+    replace_references(function, numbered)
 
 
 def _first_number(node: Any, result: str) -> int:

@@ -59,9 +59,8 @@ def fingerprint() -> str:
             version = "none"
         hashed.update(f"{package} {version}\0".encode())
     folder = pathlib.Path(__file__).parent
-    for source in sorted(p for suffix in _SOURCES for p in folder.rglob(suffix)):
-        if "node_modules" not in source.parts:
-            hashed.update(source.read_bytes())
+    for source in sorted(path for suffix in _SOURCES for path in folder.rglob(suffix)):
+        hashed.update(source.read_bytes())
     return hashed.hexdigest()
 
 

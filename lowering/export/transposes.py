@@ -11,6 +11,8 @@ from typing import Any
 
 from tensorflow.core.protobuf import saved_model_pb2
 
+from lowering.export.frozen import replace_references
+
 # What `tf.while_loop` becomes.
 _LOOPS = ("While", "StatelessWhile")
 
@@ -34,10 +36,7 @@ def _keep(function: Any) -> None:
     """Puts `StopGradient` before and after the transposes of a function."""
     transposes = [node for node in function.node_def if node.op == "Transpose"]
     kept = {f"{node.name}:y:0": f"{node.name}/kept:output:0" for node in transposes}
-    for node in function.node_def:
-        node.input[:] = [kept.get(reference, reference) for reference in node.input]
-    for key, reference in list(function.ret.items()):
-        function.ret[key] = kept.get(reference, reference)
+    replace_references(function, lambda reference: kept.get(reference, reference))
     for node in transposes:
         _add_barrier(function, node, f"{node.name}/operand", node.input[0])
         node.input[0] = f"{node.name}/operand:output:0"

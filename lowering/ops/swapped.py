@@ -15,15 +15,15 @@ from lowering.ops.constants import constant
 from lowering.targets import TFLITE
 
 _ORDERED = frozenset({"Sub", "RealDiv", "Div"})
-# What is constant in a frozen graph without being so in the one that is made now.
-_FROZEN = frozenset({"ReadVariableOp", "ResourceGather"})
+# Ops with a state that freezing a graph makes constant.
+_READS = frozenset({"ReadVariableOp", "ResourceGather"})
 
 
 def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
     """Whether the converter may swap the operands of an op."""
     if op not in _ORDERED or not kernels.are_for(TFLITE):
         return False
-    first, second = map(tf.convert_to_tensor, operands)
+    first, second = operands
     rank = second.shape.rank or 0
     # A transpose of fewer axes moves nothing.
     return rank > 1 and first.shape.rank in (0, rank) and _is_constant(first)
@@ -31,25 +31,25 @@ def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
 
 def with_other_rank(op: str, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     """An op on a constant with a number of axes with which the converter leaves it in its place."""
-    run, first = getattr(tf.raw_ops, op), tf.convert_to_tensor(first)
     value = tf.get_static_value(first)
     longer = tf.expand_dims(first, 0) if value is None else constant(value[None], first.dtype)
-    result = run(x=longer, y=second)
+    result = getattr(tf.raw_ops, op)(x=longer, y=second)
     return result if first.shape.rank == 0 else tf.squeeze(result, [0])
 
 
 def _is_constant(x: tf.Tensor) -> bool:
     """Whether a tensor is constant once variables are frozen, or may be."""
-    if not hasattr(x, "op"):
+    if not hasattr(x, "op"):  # It is of no graph.
         return True
     captured = {id(placeholder) for _, placeholder in getattr(x.graph, "captures", ())}
     waiting, seen = [x], set()
     while waiting:
         tensor = waiting.pop()
-        if id(tensor) in captured or tensor.op.type in _FROZEN or id(tensor.op) in seen:
+        op = tensor.op
+        if id(tensor) in captured or id(op) in seen:
             continue
-        seen.add(id(tensor.op))
-        if tensor.op.type == "Placeholder" or tensor.op.op_def.is_stateful:
+        seen.add(id(op))
+        if op.type == "Placeholder" or (op.op_def.is_stateful and op.type not in _READS):
             return False
-        waiting += tensor.op.inputs
+        waiting += op.inputs
     return True

@@ -76,6 +76,14 @@ def test_infinite_results_are_not_moderate(dtype):
     assert comparer(*arrays).equal
 
 
+def test_subnormal_results_may_be_zero():
+    comparer = compare.LOOSER[Looser.MODERATE_RESULTS]
+    zero, subnormal, normal = (np.float16([x]) for x in (0, 1.5e-5, 1e-3))
+    arg = np.float16([9.2])
+    assert comparer([zero], [subnormal], [arg]).equal
+    assert not comparer([zero], [normal], [arg]).equal
+
+
 def test_signed_tells_zeros_apart():
     comparer = compare.signed(compare.close(ulps=8))
     x = np.float32([0.0, -0.0, 1.0])

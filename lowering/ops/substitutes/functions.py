@@ -65,21 +65,19 @@ def _softplus(x):
 
 @substitute("Log1p")
 def _log1p(x):
-    half, one = (constant(number, x.dtype) for number in (0.5, 1))
-    is_large = emit("Greater", x, constant(1e9, x.dtype))
-    large = _log_of_double(emit("Mul", x, half))
-    small = emit("Log", emit("AddV2", one, x))
-    return _with_digits_near_one(x, emit("SelectV2", is_large, large, small))
+    return _with_digits_near_one(x, _finite_log(emit("AddV2", constant(1, x.dtype), x)))
 
 
 def logarithm(x):
-    """Of all digits, where kernels of Log lose some near one and are infinite for the largest."""
-    half, one = (constant(number, x.dtype) for number in (0.5, 1))
+    """The logarithm with all digits, as some kernels of Log lose those of numbers near one."""
+    return _with_digits_near_one(emit("Sub", x, constant(1, x.dtype)), _finite_log(x))
+
+
+def _finite_log(x):
+    """The logarithm, as some kernels of Log give infinity for the largest numbers."""
     is_large = emit("Greater", x, constant(1e9, x.dtype))
-    large = _log_of_double(emit("Mul", x, half))
-    return _with_digits_near_one(
-        emit("Sub", x, one), emit("SelectV2", is_large, large, emit("Log", x))
-    )
+    large = _log_of_double(emit("Mul", x, constant(0.5, x.dtype)))
+    return emit("SelectV2", is_large, large, emit("Log", x))
 
 
 def _with_digits_near_one(x, far):
