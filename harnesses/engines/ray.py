@@ -66,14 +66,15 @@ class _Worker:
     def __init__(
         self, catalogue: Catalogue, runs: pathlib.Path | None, timeout: float, processes: int
     ):
-        # The fork server imports everything meanwhile.
-        local.processes()
         self._waiting: collections.deque[Task] = collections.deque()
         self._processes = processes
         self._job = Job(catalogue, catalogue(), runs, lambda task: 0.0, timeout, threading.Event())
 
     def is_ready(self) -> bool:
-        """Answers when everything has been imported."""
+        """Answers when the process that all others are forks of has imported everything."""
+        process = local.processes().Process(target=os.getpid)
+        process.start()
+        process.join()
         return True
 
     def give(self, tasks: list[Task]) -> None:
@@ -260,6 +261,9 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
 
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Workers that Ray starts on this machine have the priority of other processes: with that which
+    # Ray gives them, they do not even start beside processes that use all cores.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         import ray
     except ImportError as error:
