@@ -7,7 +7,9 @@ that a program has these ops once.
 TensorFlow has vectorized kernels of additions, multiplications, exclusive or and conversions, but
 not of shifts. So a shift to the left is a multiplication. In large tensors a shift to the right is
 one, too: by a negative power of two, in float64, which holds every uint32. In small tensors this
-would not pay, as there the number of ops counts; nor would it in XLA, whose shifts are fast.
+would not pay, as there the number of ops counts; nor would it in XLA, whose shifts are fast. A
+natural graph of large tensors, which has one of them for both, is for TensorFlow's kernels, unless
+it is made to be compiled.
 """
 
 import functools
@@ -17,6 +19,7 @@ import tensorflow as tf
 
 from lowering.context import Context
 from lowering.ops import constant, functions
+from lowering.targets import Mode
 
 # Rotation distances, from Table 4 of the paper.
 DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
@@ -35,9 +38,12 @@ def threefry2x32(ctx: Context, *operands: tf.Tensor, is_large: bool) -> list[tf.
     `is_large` says whether the work in a kernel outweighs the cost of starting it.
     """
     by_shifts = functools.partial(functions.call, _by_shifts)
+    by_floats = functools.partial(functions.call, _by_floats)
     if not is_large:
         return by_shifts(*operands)
-    return ctx.by_mode(functools.partial(functions.call, _by_floats), by_shifts, *operands)
+    if ctx.target.is_natural and ctx.mode is Mode.GRAPH:
+        return by_floats(*operands)
+    return ctx.by_mode(by_floats, by_shifts, *operands)
 
 
 def _by_shifts(key0, key1, x0, x1):
