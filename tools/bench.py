@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -261,20 +261,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     args = parser.parse_args(argv)
 
-    rows = []
+    print(f"jax {jax.__version__}, tensorflow {tf.__version__}, {args.clock} time", flush=True)
     for name in args.model:
         is_random = name == "random_normal"
         programs = [random_program()] if is_random else [model_program(name, n) for n in args.batch]
         for program in programs:
-            if args.without is None:
-                rows += report(program, args.target, args.repeats, CLOCKS[args.clock])
-                continue
-            for target in args.target:
-                choices = args.without or tuple(WITHOUT)
-                rows += report_gains(program, choices, target, args.repeats, CLOCKS[args.clock])
-    print(f"jax {jax.__version__}, tensorflow {tf.__version__}, {args.clock} time")
-    for name, figure, value in rows:
-        print(f"{name:24}{figure:34}{value}")
+            for row in _report(program, args):
+                print("{:24}{:34}{}".format(*row), flush=True)
+
+
+def _report(program: Program, args: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Rows of program, figure and value, as the command line asks for them."""
+    clock = CLOCKS[args.clock]
+    if args.without is None:
+        yield from report(program, args.target, args.repeats, clock)
+        return
+    for target in args.target:
+        choices = args.without or tuple(WITHOUT)
+        yield from report_gains(program, choices, target, args.repeats, clock)
 
 
 if __name__ == "__main__":
