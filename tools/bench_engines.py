@@ -3,9 +3,9 @@
     python -m tools.bench_engines --workers 2 --primitive 'reduce_*' --mode graph
 
 Each engine runs the same cells into a new file, in turns, as often as --rounds says; the median
-counts. Efficiency is that of the time from the first result on. Before it, processes start and
-import everything, and Ray itself starts, which a sweep pays once, however long it is. With --least
-the exit code is 1 if Ray has less than this share of the speed.
+counts. Efficiency is that of the time from the first result to the last. Before it, processes
+start and import everything, and Ray itself starts; after it, they end. A sweep pays that once,
+however long it is. With --least the exit code is 1 if Ray has less than this share of the speed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
 
     Attributes:
       whole: from its start to its end.
-      running: from its first result to its end.
+      running: from its first result to its last.
       cells: how many cells it ran.
     """
 
@@ -48,7 +48,7 @@ def measure(selection: Selection, engine: Engine, catalogue: Catalogue = all_har
     Raises:
       SelectionError: if a filter selects nothing.
     """
-    first: list[float] = []
+    came: list[float] = []
     with tempfile.TemporaryDirectory() as directory:
         start = time.perf_counter()
         report = sweep(
@@ -56,10 +56,10 @@ def measure(selection: Selection, engine: Engine, catalogue: Catalogue = all_har
             pathlib.Path(directory, "sweep.sqlite"),
             catalogue=catalogue,
             engine=engine,
-            on_results=lambda rows: first.append(time.perf_counter()),
+            on_results=lambda rows: came.append(time.perf_counter()),
         )
         end = time.perf_counter()
-    return Measured(end - start, end - first[0], len(report.rows))
+    return Measured(end - start, came[-1] - came[0], len(report.rows))
 
 
 def compare(
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     for name, of_engine in measured.items():
         print(
             f"{name:6} {of_engine.cells:.0f} cells in {of_engine.whole:.1f} s, "
-            f"{of_engine.running:.1f} s of them from the first result on"
+            f"{of_engine.running:.1f} s of them from the first result to the last"
         )
     share = efficiency(measured["local"], measured["ray"])
     print(f"efficiency of Ray with {args.workers} workers: {share:.2f}")

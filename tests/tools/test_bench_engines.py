@@ -1,4 +1,4 @@
-"""Engines are compared on the same cells, by the time from the first result on."""
+"""Engines are compared on the same cells, by the time from the first result to the last."""
 
 import numpy as np
 
