@@ -72,7 +72,8 @@ class _Worker:
 
     def is_ready(self) -> bool:
         """Answers when the process that all others are forks of has imported everything."""
-        process = local.processes().Process(target=os.getpid)
+        context: Any = local.processes()  # Its type says nothing of processes.
+        process = context.Process(target=os.getpid)
         process.start()
         process.join()
         return True

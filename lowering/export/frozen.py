@@ -18,7 +18,7 @@ class Frozen:
       graph: the graph.
       graph_def: its definition, in which no two functions have a node of the same name.
       inputs: the placeholders, by the name of the input.
-      outputs: the results, by name.
+      outputs: the results, by name, in the order of what the function returns.
     """
 
     graph: Any
@@ -40,7 +40,7 @@ def frozen(concrete: Any) -> Frozen:
         function.graph,
         graph_def,
         {x.op.name: x for x in function.inputs if x.dtype != tf.resource},
-        dict(zip(signatures.output_names(concrete), results, strict=True)),
+        signatures.named(concrete, results),
     )
 
 

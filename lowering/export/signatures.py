@@ -1,7 +1,7 @@
 """Functions that are lowered already, as the signatures of a model."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -79,6 +79,30 @@ def output_names(concrete: Any) -> list[str]:
     return unique(names)
 
 
+def named(concrete: Any, results: Iterable[Any]) -> dict[str, Any]:
+    """The results of a concrete function by name, in the order of what it returns.
+
+    Args:
+      concrete: the concrete function.
+      results: in the order of `tf.nest.flatten`, which sorts the keys of dictionaries.
+    """
+    names = output_names(concrete)
+    by_name = dict(zip(names, results, strict=True))
+    structure, left = concrete.structured_outputs, iter(names)
+    leaves = [None if x is None else next(left) for x in tf.nest.flatten(structure)]
+    return {name: by_name[name] for name in _leaves(tf.nest.pack_sequence_as(structure, leaves))}
+
+
+def _leaves(structure: Any) -> Iterator[str]:
+    """The names in a structure, in its own order."""
+    if isinstance(structure, str):
+        yield structure
+    elif structure is not None:
+        parts = structure.values() if isinstance(structure, Mapping) else structure
+        for part in parts:
+            yield from _leaves(part)
+
+
 def unique(names: Sequence[str]) -> list[str]:
     """Names that differ in more than their case, as TensorFlow asks for.
 
@@ -106,10 +130,10 @@ def flat(concrete: Any) -> Any:
     structure = concrete.structured_outputs
     if isinstance(structure, dict) and all(isinstance(x, tf.Tensor) for x in structure.values()):
         return concrete
-    placeholders, names = inputs(concrete), output_names(concrete)
+    placeholders = inputs(concrete)
 
     def call(*tensors: Any) -> dict[str, tf.Tensor]:
-        return dict(zip(names, results(concrete, tensors), strict=True))
+        return named(concrete, results(concrete, tensors))
 
     specs = [tf.TensorSpec(x.shape, x.dtype, x.op.name) for x in placeholders]
     return tf.function(call, autograph=False).get_concrete_function(*specs)
@@ -154,8 +178,8 @@ def merged(functions: Mapping[str, Any]) -> Any:
         found = {}
         for name, concrete in functions.items():
             own = [next(given) for _ in placeholders[name]]
-            named = zip(output_names(concrete), results(concrete, own), strict=True)
-            found.update({f"{name}/{output}": x for output, x in named})
+            of_function = named(concrete, results(concrete, own))
+            found.update({f"{name}/{output}": x for output, x in of_function.items()})
         return found
 
     specs = [

@@ -224,3 +224,33 @@ def test_nothing_is_overwritten(module, lowered, tmp_path):
 )
 def test_unique_names(names, expected):
     assert signatures.unique(names) == expected
+
+
+def test_outputs_are_in_the_order_of_what_the_function_returns():
+    """`tf.nest` sorts the keys of dictionaries: "y10" comes before "y2" there."""
+    outputs = {f"y{i}": (tf.constant(i), {"b": tf.constant(0), "a": None}) for i in range(11)}
+    concrete = tf.function(lambda: outputs, autograph=False).get_concrete_function()
+    flat = signatures.flat(concrete)
+    expected = [f"y{i}_{part}" for i in range(11) for part in ("0", "1_b")]
+    assert list(signatures.named(concrete, concrete.outputs)) == expected
+    assert list(signatures.named(flat, flat.outputs)) == expected
+    merged = signatures.merged({"one": flat, "another": concrete})
+    names = [f"{name}/{output}" for name in ("one", "another") for output in expected]
+    assert list(signatures.named(merged, merged.outputs)) == names
+    found = merged()
+    assert [int(found[f"one/y{i}_0"]) for i in range(11)] == list(range(11))
+
+
+def test_files_have_outputs_in_their_order(tmp_path):
+    package = pytest.importorskip("onnx")
+    names = [f"y{i}" for i in range(11)]
+
+    def fun(x):
+        return [x + i for i in range(11)]
+
+    args = (np.zeros(3, np.float32),)
+    model = package.load_from_string(export.to_onnx(fun, args, output_names=names))
+    assert [x.name for x in model.graph.output] == names
+    export.to_tfjs(fun, args, tmp_path / "model", output_names=names, verify=False)
+    topology = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert list(topology["signature"]["outputs"]) == names
