@@ -54,13 +54,14 @@ class Tables:
 def summary(evaluated: Mapping[str, Evaluated]) -> str:
     """A table in Markdown: how many of the shapes that JAX can trace each converter takes.
 
-    It has what was run with the newest version of JAX.
+    Each cell counts as it was with the newest version of JAX that ran it.
     """
     lines = [
         f"| converter | {' | '.join(f'{size} models' for size in SIZES)} |",
         f"|---|{'---|' * len(SIZES)}",
     ]
-    rows = list(evaluated.values())[-1].rows.values() if evaluated else ()
+    newest = {key: row for version in evaluated.values() for key, row in version.rows.items()}
+    rows = newest.values()
     for name, converter in CONVERTERS.items():
         cells = []
         for size in SIZES:

@@ -227,9 +227,15 @@ def test_tables():
 
 
 def test_summary():
-    """It counts what was run with the newest version, and tells what the runtime itself lacks."""
-    table = summary({VERSIONS.jax: Evaluated(VERSIONS, keyed(ROWS))})
+    """A cell counts as with the newest version that ran it; what the runtime lacks is told."""
+    older = Row(BATCH, "tflite", ok=False, message="no"), Row(PIXELS, "onnx", ok=True)
+    table = summary(
+        {
+            VERSIONS.jax: Evaluated(VERSIONS, keyed([*older, *ROWS[:1]])),
+            NEWER.jax: Evaluated(NEWER, keyed(ROWS)),
+        }
+    )
     assert "| TF Lite | 2 of 2 | – |" in table
     assert "| LiteRT (Chromium) | 0 of 1, 1 NO (runtime) | – |" in table
-    assert "| ONNX | 0 of 1 | – |" in table
+    assert "| ONNX | 1 of 2 | – |" in table
     assert "jax2onnx" not in table
