@@ -27,7 +27,7 @@ CONSUMER_DTYPES = (*CORE_DTYPES, *OTHER_DTYPES)
 
 
 class SelectionError(ValueError):
-    """A filter selects nothing."""
+    """A filter selects nothing, or too little to be measured."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,7 +46,7 @@ def measure(selection: Selection, engine: Engine, catalogue: Catalogue = all_har
     """Runs the cells of a selection by an engine.
 
     Raises:
-      SelectionError: if a filter selects nothing.
+      SelectionError: if a filter selects nothing, or only what gives a single result.
     """
     came: list[float] = []
     with tempfile.TemporaryDirectory() as directory:
@@ -59,6 +59,8 @@ def measure(selection: Selection, engine: Engine, catalogue: Catalogue = all_har
             on_results=lambda rows: came.append(time.perf_counter()),
         )
         end = time.perf_counter()
+    if len(came) < 2:
+        raise SelectionError("there is no time between results, as there is only one; select more")
     return Measured(end - start, came[-1] - came[0], len(report.rows))
 
 

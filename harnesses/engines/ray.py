@@ -71,7 +71,7 @@ class _Worker:
         self._job = Job(catalogue, catalogue(), runs, lambda task: 0.0, timeout, threading.Event())
 
     def is_ready(self) -> bool:
-        """Answers when the process that all others are forks of has imported everything."""
+        """Answers when the fork server has imported everything, as it makes no process before."""
         context: Any = local.processes()  # Its type says nothing of processes.
         process = context.Process(target=os.getpid)
         process.start()
@@ -262,8 +262,8 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
 
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Workers that Ray starts on this machine have the priority of other processes: with that which
-    # Ray gives them, they do not even start beside processes that use all cores.
+    # Ray gives the workers of a node that it starts a niceness of 15. With that, they do not even
+    # start while other processes use all cores.
     os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         import ray

@@ -45,13 +45,7 @@ def separated(concrete: Any, groups: _Shared) -> Any:
     placeholders = signatures.inputs(concrete)
 
     def call(*tensors: Any) -> dict[str, tf.Tensor]:
-        results = dict(
-            zip(
-                signatures.output_names(concrete),
-                signatures.results(concrete, tensors),
-                strict=True,
-            )
-        )
+        results = signatures.named(concrete, signatures.results(concrete, tensors))
         for group, is_input in groups:
             _separate(results, group, is_input)
         return results

@@ -94,13 +94,12 @@ def named(concrete: Any, results: Iterable[Any]) -> dict[str, Any]:
 
 
 def _leaves(structure: Any) -> Iterator[str]:
-    """The names in a structure, in its own order."""
-    if isinstance(structure, str):
-        yield structure
-    elif structure is not None:
-        parts = structure.values() if isinstance(structure, Mapping) else structure
-        for part in parts:
+    """The names in a structure, with the keys of dictionaries in their own order."""
+    if isinstance(structure, Mapping | list | tuple):
+        for part in structure.values() if isinstance(structure, Mapping) else structure:
             yield from _leaves(part)
+    else:
+        yield from filter(None, tf.nest.flatten(structure))
 
 
 def unique(names: Sequence[str]) -> list[str]:

@@ -241,6 +241,13 @@ def test_outputs_are_in_the_order_of_what_the_function_returns():
     assert [int(found[f"one/y{i}_0"]) for i in range(11)] == list(range(11))
 
 
+def test_outputs_in_an_attrs_class_have_their_order():
+    attrs = pytest.importorskip("attrs")
+    made = attrs.make_class("Pair", ["second", "first"])(tf.constant(2), tf.constant(1))
+    concrete = tf.function(lambda: {"x": made}, autograph=False).get_concrete_function()
+    assert list(signatures.named(concrete, concrete.outputs)) == ["x_second", "x_first"]
+
+
 def test_files_have_outputs_in_their_order(tmp_path):
     package = pytest.importorskip("onnx")
     names = [f"y{i}" for i in range(11)]

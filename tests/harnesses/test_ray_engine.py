@@ -113,6 +113,8 @@ def test_a_killed_worker_costs_no_cell(tmp_path):
     wait_until(lambda: len(cells(database)) >= 3)
     (actor,) = [n for n, name in descendants(process.pid).items() if "_Worker" in name]
     (_, *running) = sorted(descendants(actor))
+    # Workers of less priority would not run beside other work.
+    assert {os.getpriority(os.PRIO_PROCESS, n) for n in (actor, *running)} == {os.nice(0)}
     os.kill(running[-1], signal.SIGKILL)
     wait_until(lambda: len(cells(database)) >= 6)
     before = {key: tuple(row) for key, row in cells(database).items()}

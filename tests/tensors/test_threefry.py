@@ -24,11 +24,22 @@ def test_threefry_is_one_function(compiled):
     assert sum("_by_floats" in name for name in names) == (0 if compiled else 2)
 
 
-def test_sizes_around_the_limit_of_kernels():
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_natural_graph_has_what_is_fast_in_its_mode(compiled):
+    def fun(words):
+        return jax.random.bits(jax.random.wrap_key_data(words), (100, 200))
+
+    library = graph_of(fun, WORDS, compiled=compiled, target="portable").as_graph_def().library
+    ops = {node.op for function in library.function for node in function.node_def}
+    assert ("RightShift" in ops, "Case" in ops) == (compiled, False)
+
+
+@pytest.mark.parametrize("target", ["tf", "portable"])
+def test_sizes_around_the_limit_of_kernels(target):
     for size in (4095, 4096, 4097):
         fun = lambda words, size=size: jax.random.bits(  # noqa: E731
             jax.random.wrap_key_data(words), (size,)
         )
-        converted = lowering.convert(fun, target="tf")
+        converted = lowering.convert(fun, target=target)
         np.testing.assert_array_equal(tf.function(converted, autograph=False)(WORDS), fun(WORDS))
         np.testing.assert_array_equal(converted(WORDS), fun(WORDS))

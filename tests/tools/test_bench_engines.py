@@ -35,5 +35,8 @@ def test_the_command(monkeypatch, capfd):
     assert bench_engines.main([*argv, "--least=0.9"], catalogue) == 1
     output = capfd.readouterr().out
     assert f"ray    {CELLS} cells in" in output and "efficiency of Ray with 3 workers: 0." in output
+    first = dict(list(catalogue().items())[:1])
+    assert bench_engines.main(argv, lambda: first) == 2
+    assert "there is only one; select more" in capfd.readouterr().err
     assert bench_engines.main(["--primitive=sun"], catalogue) == 2
     assert "no harness has the primitive 'sun'" in capfd.readouterr().err
