@@ -33,6 +33,7 @@ from lowering.targets import TARGETS
 WITHOUT: dict[str, tuple[Any, str, Any]] = {
     "transposes_by_einsum": (tuning, "transposes_by_einsum", lambda *_: False),
     "multiplies_by_eigen": (tuning, "multiplies_by_eigen", lambda *_: False),
+    "rectifies_by_select": (tuning, "rectifies_by_select", lambda *_: False),
     "contract_ahead": (pipeline, "contract_ahead", lambda jaxpr, mode: jaxpr),
     "hoist_invariants": (pipeline, "hoist_invariants", lambda jaxpr: jaxpr),
     "unroll_short_scans": (pipeline, "unroll_short_scans", lambda jaxpr: jaxpr),
@@ -118,7 +119,10 @@ def count_nodes(program: Program, target: str) -> int:
 def time_in_turns(
     runs: Sequence[Callable[[], Any]], repeats: int, clock: Callable[[], float]
 ) -> np.ndarray:
-    """Returns the seconds per call of each function in each turn, [repeats, functions]."""
+    """Returns the seconds per call of each function in each turn, [repeats, functions].
+
+    Every other turn is in reverse order, as a function is slower after some than after others.
+    """
     calls = []
     for run in runs:
         run()
@@ -127,14 +131,16 @@ def time_in_turns(
         calls.append(max(1, round(_TURN_SECONDS / (clock() - start))))
 
     seconds = np.empty((repeats, len(runs)))
+    order = list(enumerate(runs))
     for turn in range(repeats):
-        for i, run in enumerate(runs):
+        for i, run in order:
             for _ in range(1 + calls[i] // 4):
                 run()
             start = clock()
             for _ in range(calls[i]):
                 run()
             seconds[turn, i] = (clock() - start) / calls[i]
+        order.reverse()
     return seconds
 
 

@@ -50,3 +50,12 @@ def multiplies_by_eigen(target: Target, x: tf.Tensor, y: tf.Tensor, adj_y: bool)
     if not _permits(target) or x.dtype != tf.float32 or None in sizes:
         return False
     return math.prod(sizes) <= _EIGEN_MULTIPLICATIONS
+
+
+def rectifies_by_select(target: Target) -> bool:
+    """Whether a select by a comparison with zero is a faster rectifier than Relu.
+
+    XLA computes a Relu, and what is before it, once for each of its uses, but what a select reads
+    twice only once. Row: resnet50, batch 16, compiled.
+    """
+    return target.has_tensorflow_kernels and modes.current() is Mode.COMPILED

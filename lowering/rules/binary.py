@@ -10,7 +10,7 @@ from jax import lax
 
 from lowering.arrays import complex_math
 from lowering.formats import halves, narrow, pairs, rounding, words
-from lowering.ops import cast, constant, dtypes, emit, extrema
+from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
@@ -112,6 +112,9 @@ def max_natural(ctx, x, y):
             and not other.any()
             and not isinstance(operand, np.ndarray)
         ):
+            if tuning.rectifies_by_select(ctx.target):
+                zero = constant(0, operand.dtype)
+                return emit("SelectV2", emit("LessEqual", operand, zero), zero, operand)
             return emit("Relu", operand)
     return emit("Maximum", tensor(x), tensor(y))
 

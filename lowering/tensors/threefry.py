@@ -10,6 +10,10 @@ one, too: by a negative power of two, in float64, which holds every uint32. In s
 would not pay, as there the number of ops counts; nor would it in XLA, whose shifts are fast. A
 natural graph has no switch between the two: for large tensors it multiplies, unless it is traced to
 be compiled (the row random_normal of tools/bench.py takes 1.2 times as long by shifts).
+
+XLA is given most rounds in a loop, so that it computes the hash apart from what uses it. In one
+loop with an argmax, the uses of uses of a word are so many that LLVM does not finish compiling
+(github.com/llvm/llvm-project/pull/211711).
 """
 
 import functools
@@ -37,13 +41,23 @@ def threefry2x32(ctx: Context, *operands: tf.Tensor, is_large: bool) -> list[tf.
 
     `is_large` says whether the work in a kernel outweighs the cost of starting it.
     """
-    by_shifts = functools.partial(functions.call, _by_shifts)
     by_floats = functools.partial(functions.call, _by_floats)
+    if ctx.mode is Mode.COMPILED:
+        return _apart(*operands)
     if not is_large:
-        return by_shifts(*operands)
+        return functions.call(_by_shifts, *operands)
     if ctx.target.is_natural and ctx.mode is Mode.GRAPH:
         return by_floats(*operands)
-    return ctx.by_mode(by_floats, by_shifts, *operands)
+    return ctx.by_mode(by_floats, _apart, *operands)
+
+
+def _apart(*operands):
+    results = functions.call(_in_loop, *operands)
+    # TensorFlow does not infer the shapes of what a loop returns.
+    shape = functools.reduce(tf.broadcast_static_shape, (x.shape for x in operands))
+    for result in results:
+        result.set_shape(shape)
+    return results
 
 
 def _by_shifts(key0, key1, x0, x1):
@@ -55,15 +69,40 @@ def _by_floats(key0, key1, x0, x1):
 
 
 def _rounds(four_rounds, amounts, key0, key1, x0, x1):
-    schedule = [key0, key1, _xor(_xor(key0, key1), constant(PARITY, np.uint32))]
-    x0, x1 = x0 + schedule[0], x1 + schedule[1]
+    keys, x0, x1 = _start(key0, key1, x0, x1)
     for i in range(5):
-        # Constants are vectors, as each of their elements would be a node of its own.
-        high, low = constant(_MULTIPLIERS[i % 2]), constant(amounts[i % 2])
-        x0, x1 = functions.call(four_rounds, x0, x1, high, low)
-        x0 = x0 + schedule[(i + 1) % 3]
-        x1 = x1 + (schedule[(i + 2) % 3] + constant(i + 1, np.uint32))
+        keys, x0, x1 = _group(four_rounds, amounts, i % 2, constant(i + 1, np.uint32), keys, x0, x1)
     return x0, x1
+
+
+def _in_loop(key0, key1, x0, x1):
+    """A turn of the loop takes eight rounds, after which the rotations repeat."""
+    group = functools.partial(_group, _four_rounds_by_shifts, _SHIFTS)
+    one = constant(1, np.uint32)
+    last = constant(5, np.uint32)
+
+    def turn(number, keys, x0, x1):
+        state = group(1, number + one, keys, x0, x1)
+        return (number + one + one, *group(0, number + one + one, *state))
+
+    state = (one, *group(0, one, *_start(key0, key1, x0, x1)))
+    *_, x0, x1 = tf.while_loop(lambda number, *_: tf.less(number, last), turn, state)
+    return x0, x1
+
+
+def _start(key0, key1, x0, x1):
+    """The key schedule, and the words with the keys added."""
+    keys = key0, key1, _xor(_xor(key0, key1), constant(PARITY, np.uint32))
+    return keys, x0 + key0, x1 + key1
+
+
+def _group(four_rounds, amounts, parity, number, keys, x0, x1):
+    """The next group of four rounds, after which it adds keys and its number, from 1 to 5."""
+    # Constants are vectors, as each of their elements would be a node of its own.
+    high, low = constant(_MULTIPLIERS[parity]), constant(amounts[parity])
+    x0, x1 = functions.call(four_rounds, x0, x1, high, low)
+    first, second, third = keys
+    return (second, third, first), x0 + second, x1 + (third + number)
 
 
 def _four_rounds_by_shifts(x0, x1, multipliers, shifts):

@@ -1,5 +1,8 @@
 """The Threefry hash is one function of a graph."""
 
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -32,6 +35,37 @@ def test_a_natural_graph_has_what_is_fast_in_its_mode(compiled):
     library = graph_of(fun, WORDS, compiled=compiled, target="portable").as_graph_def().library
     ops = {node.op for function in library.function for node in function.node_def}
     assert ("RightShift" in ops, "Case" in ops) == (compiled, False)
+
+
+_COMPILE_ARGMAX = """
+import sys
+import jax, jax.numpy as jnp, numpy as np, tensorflow as tf
+import lowering
+
+def fun(words):
+    key = jax.random.wrap_key_data(words)
+    drawn = jax.random.normal, jax.random.uniform, jax.random.bits
+    return [
+        result
+        for shape in [(8,), (3, 32), (1000,)]
+        for result in (
+            jax.random.categorical(key, jnp.zeros(shape)),
+            *(jnp.argmin(draw(key, shape), -1) for draw in drawn),
+        )
+    ]
+
+words = np.array([3, 4], np.uint32)
+converted = lowering.convert(fun, target=sys.argv[1])
+results = tf.function(converted, jit_compile=True, autograph=False)(words)
+np.testing.assert_equal([x.numpy() for x in results], [np.asarray(x) for x in fun(words)])
+"""
+
+
+@pytest.mark.parametrize("target", ["tf", "portable"])
+def test_argmax_of_random_numbers_compiles(target):
+    """LLVM did not finish where the hash was in one loop with a reduction of eight or more."""
+    command = [sys.executable, "-c", _COMPILE_ARGMAX, target]
+    subprocess.run(command, check=True, capture_output=True, timeout=240)
 
 
 @pytest.mark.parametrize("target", ["tf", "portable"])
