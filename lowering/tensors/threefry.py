@@ -28,9 +28,11 @@ from lowering.targets import Mode
 # Rotation distances, from Table 4 of the paper.
 DISTANCES = np.array([[13, 15, 26, 6], [17, 29, 16, 24]], np.uint32)
 
-# A rotation multiplies by the first for its high bits. For its low bits it shifts by the second.
+# A rotation multiplies for its high bits. For its low bits it shifts, or multiplies a float.
 _MULTIPLIERS = np.uint32(1) << DISTANCES
 _SHIFTS = np.uint32(32) - DISTANCES
+_FACTORS = 0.5**_SHIFTS
+_MULTIPLIERS_AND_SHIFTS = np.concatenate([_MULTIPLIERS, _SHIFTS], axis=1)
 
 # The constant of Skein's key schedule.
 PARITY = 0x1BD11BDA
@@ -61,31 +63,31 @@ def _apart(*operands):
 
 
 def _by_shifts(key0, key1, x0, x1):
-    return _rounds(_four_rounds_by_shifts, _SHIFTS, key0, key1, x0, x1)
+    return _rounds(_group_by_shifts, key0, key1, x0, x1)
 
 
 def _by_floats(key0, key1, x0, x1):
-    return _rounds(_four_rounds_by_floats, 0.5**_SHIFTS, key0, key1, x0, x1)
+    return _rounds(_group_by_floats, key0, key1, x0, x1)
 
 
-def _rounds(four_rounds, amounts, key0, key1, x0, x1):
+def _rounds(group, key0, key1, x0, x1):
     keys, x0, x1 = _start(key0, key1, x0, x1)
     for i in range(5):
-        keys, x0, x1 = _group(four_rounds, amounts, i % 2, constant(i + 1, np.uint32), keys, x0, x1)
+        keys, x0, x1 = group(i % 2, constant(i + 1, np.uint32), keys, x0, x1)
     return x0, x1
 
 
 def _in_loop(key0, key1, x0, x1):
     """A turn of the loop takes eight rounds, after which the rotations repeat."""
-    group = functools.partial(_group, _four_rounds_by_shifts, _SHIFTS)
     one = constant(1, np.uint32)
     last = constant(5, np.uint32)
 
     def turn(number, keys, x0, x1):
-        state = group(1, number + one, keys, x0, x1)
-        return (number + one + one, *group(0, number + one + one, *state))
+        second = number + one
+        third = second + one
+        return (third, *_group_by_shifts(0, third, *_group_by_shifts(1, second, keys, x0, x1)))
 
-    state = (one, *group(0, one, *_start(key0, key1, x0, x1)))
+    state = (one, *_group_by_shifts(0, one, *_start(key0, key1, x0, x1)))
     *_, x0, x1 = tf.while_loop(lambda number, *_: tf.less(number, last), turn, state)
     return x0, x1
 
@@ -96,32 +98,47 @@ def _start(key0, key1, x0, x1):
     return keys, x0 + key0, x1 + key1
 
 
-def _group(four_rounds, amounts, parity, number, keys, x0, x1):
-    """The next group of four rounds, after which it adds keys and its number, from 1 to 5."""
+def _group_by_shifts(parity, number, keys, x0, x1):
     # Constants are vectors, as each of their elements would be a node of its own.
-    high, low = constant(_MULTIPLIERS[parity]), constant(amounts[parity])
-    x0, x1 = functions.call(four_rounds, x0, x1, high, low)
+    amounts = constant(_MULTIPLIERS_AND_SHIFTS[parity])
+    return _with_keys(number, keys, *functions.call(_four_rounds_by_shifts, x0, x1, amounts))
+
+
+def _group_by_floats(parity, number, keys, x0, x1):
+    amounts = constant(_MULTIPLIERS[parity]), constant(_FACTORS[parity])
+    return _with_keys(number, keys, *functions.call(_four_rounds_by_floats, x0, x1, *amounts))
+
+
+def _with_keys(number, keys, x0, x1):
+    """The end of a group of four rounds: it adds keys and its number, from 1 to 5."""
     first, second, third = keys
     return (second, third, first), x0 + second, x1 + (third + number)
 
 
-def _four_rounds_by_shifts(x0, x1, multipliers, shifts):
-    return _four_rounds(lambda x, y: tf.raw_ops.RightShift(x=x, y=y), x0, x1, multipliers, shifts)
+def _four_rounds_by_shifts(x0, x1, multipliers_and_shifts):
+    amounts = tf.unstack(multipliers_and_shifts, 8)
+    return _four_rounds(_shift_right, x0, x1, amounts[:4], amounts[4:])
 
 
 def _four_rounds_by_floats(x0, x1, multipliers, factors):
-    def shift_right(x, factor):
-        return tf.cast(tf.cast(x, tf.float64) * factor, tf.uint32)
-
-    return _four_rounds(shift_right, x0, x1, multipliers, factors)
+    multipliers, factors = tf.unstack(multipliers, 4), tf.unstack(factors, 4)
+    return _four_rounds(_scale_down, x0, x1, multipliers, factors)
 
 
 def _four_rounds(shift_right, x0, x1, multipliers, amounts):
-    for multiplier, amount in zip(tf.unstack(multipliers, 4), tf.unstack(amounts, 4), strict=True):
+    for multiplier, amount in zip(multipliers, amounts, strict=True):
         x0 = x0 + x1
         low = shift_right(x1, amount)
         x1 = _xor(_xor(x1 * multiplier, low), x0)
     return x0, x1
+
+
+def _shift_right(x, distance):
+    return tf.raw_ops.RightShift(x=x, y=distance)
+
+
+def _scale_down(x, factor):
+    return tf.cast(tf.cast(x, tf.float64) * factor, tf.uint32)
 
 
 def _xor(x, y):
