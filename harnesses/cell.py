@@ -335,9 +335,23 @@ def _run_runtime(
         runs, key, entry.concrete, lambda: list(runtimes.run(cell.target, entry).values())
     )
     return [
-        [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
+        [_restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
         for results in found
     ]
+
+
+def _restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An array of a dtype from what a consumer has in its place, which must need no rounding.
+
+    Raises:
+      ValueError: for a number that the dtype does not have.
+    """
+    result = restored(x, dtype)
+    if dtype.kind != "c":
+        is_other = (result.astype(x.dtype) != x) & (x == x)
+        if np.any(is_other):
+            raise ValueError(f"{x[is_other][0]} is no {dtype.name}")
+    return result
 
 
 def _run_graph(

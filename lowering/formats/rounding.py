@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
 from lowering.ops.casts import narrowed, widened
-from lowering.targets import Mode
+from lowering.targets import TFLITE, Mode
 
 # What consumers hold as float32.
 _ROUNDED = frozenset(map(np.dtype, dtypes.LOW_PRECISION))
@@ -95,7 +95,8 @@ def _round_halves(x, dtype):
     """
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
-    if kernels.casts(tf.float32, number) and kernels.casts(number, tf.float32):
+    # tf2onnx drops a cast and its inverse, and what TF.js has as float16 is float32.
+    if kernels.are_for(TFLITE) and kernels.casts(tf.float32, number):
         return widened(narrowed(x, number), tf.float32)
 
     def times(value, factor):

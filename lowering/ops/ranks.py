@@ -10,12 +10,14 @@ import tensorflow as tf
 
 from lowering.ops import kernels
 from lowering.ops.constants import constant, integers
+from lowering.targets import TFJS
 
 # The highest ranks that kernels of TensorFlow take.
 _OF_TENSORFLOW = {"SelectV2": 8}
 # That of consumers: TF Lite broadcasts up to five axes, and WebAssembly in TF.js computes some ops
-# wrongly on more than six.
+# wrongly on more than six. WebGL selects from four.
 _OF_CONSUMERS = 5
+_OF_TFJS = {"SelectV2": 4}
 _BROADCASTING = frozenset(
     "AddV2 Atan2 Equal FloorDiv FloorMod Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr "
     "Maximum Minimum Mul NotEqual Pow RealDiv SelectV2 SquaredDifference Sub TruncateMod".split()
@@ -26,9 +28,10 @@ LIMITED = _BROADCASTING.union(_OF_TENSORFLOW)
 def are_too_many(op: str, operands: Sequence[Any]) -> bool:
     """Whether operands have more axes than the kernel of an op of `LIMITED` takes."""
     rank = max(_rank(x) for x in operands)
-    if rank <= _OF_CONSUMERS:
-        return False
-    return not kernels.are_of_tensorflow() or rank > _OF_TENSORFLOW.get(op, math.inf)
+    if kernels.are_of_tensorflow():
+        return rank > _OF_TENSORFLOW.get(op, math.inf)
+    highest = _OF_TFJS if kernels.are_for(TFJS) else {}
+    return rank > highest.get(op, _OF_CONSUMERS)
 
 
 def _rank(x: Any) -> int:

@@ -11,7 +11,7 @@ from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import halves as arithmetic
 
 register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
@@ -41,6 +41,21 @@ def population_count_words(x):
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
         x = every(x.dtype.type(mask), shift)
     return every(x.dtype.type(0xFFFF), 16)
+
+
+@decomposition("population_count", target=TFJS, dtypes=(np.int32,))
+def population_count_halves(x):
+    """The bits of both halves, as WebGL holds no integers of more than 24 bits."""
+    half = np.int32(1 << 16)
+    return sum(
+        map(population_count_words, (x & (half - 1), lax.shift_right_logical(x, np.int32(16))))
+    )
+
+
+@decomposition("clz", target=TFJS, dtypes=(np.int32,))
+def clz_tfjs(x):
+    """Negative numbers begin with their sign; the bits below it would be too many for WebGL."""
+    return lax.select(x < 0, jnp.zeros_like(x), clz(x))
 
 
 @rule("population_count", "clz", target=CONSUMER, dtypes=words.SHORT)

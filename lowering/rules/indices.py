@@ -5,7 +5,7 @@ import numpy as np
 from lowering.ops import cast, constant, dtypes, emit, kernels, move
 from lowering.ops.values import tensor
 from lowering.registry import rule
-from lowering.targets import ONNX, PORTABLE
+from lowering.targets import ONNX, PORTABLE, TFJS
 from lowering.tensors import indexing, movement
 
 
@@ -50,6 +50,14 @@ def _from_end(index, size):
 def one_hot(ctx, index, *, depth, dtype):
     on, off = (constant(value, dtype) for value in (1, 0))
     return emit("OneHot", index, constant(depth, np.int32), on, off)
+
+
+@rule("one_hot", target=TFJS)
+def one_hot_tfjs(ctx, index, *, depth, dtype):
+    """WebAssembly writes ones as integers, whatever the dtype of the vectors."""
+    on, off = (constant(value, np.int32) for value in (1, 0))
+    vectors = emit("OneHot", index, constant(depth, np.int32), on, off)
+    return cast(vectors, dtypes.to_tf(dtype))
 
 
 @rule("one_hot", target=ONNX)

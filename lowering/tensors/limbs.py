@@ -1,7 +1,8 @@
 """Products of matrices of int32 by products of float32, where a runtime has no others.
 
 Integers are split into limbs of few bits, whose sums of products are exact in float32. Larger
-products are left out: they are multiples of 2^32.
+products are left out: they are multiples of 2^32. Limbs have signs, so that those of small numbers
+are zero but for the lowest: products of such numbers are exact where integers have 24 bits, too.
 """
 
 from collections.abc import Callable
@@ -48,14 +49,16 @@ def _width(terms: int | None) -> int:
     """The bits of limbs: as many as leave sums of so many products exact."""
     if terms is None:
         return _FEWEST
-    return max(_FEWEST, (_EXACT - (max(terms, 1) - 1).bit_length()) // 2)
+    return max(_FEWEST, (_EXACT - (max(terms, 1) - 1).bit_length()) // 2 + 1)
 
 
 def _limbs(x: tf.Tensor, width: int, count: int) -> list[tf.Tensor]:
-    """The limbs of integers, from the lowest one, as float32."""
-    size = constant(1 << width, np.int32)
+    """The limbs of integers, from the lowest one, as float32: at most half of 2^width."""
+    size, half = (constant(number, np.int32) for number in (1 << width, 1 << (width - 1)))
     found = []
-    for i in range(count):
-        found.append(cast(emit("FloorMod", x, size), tf.float32))
-        x = emit("FloorDiv", x, size) if i + 1 < count else x
-    return found
+    for _ in range(count - 1):
+        limb, x = emit("FloorMod", x, size), emit("FloorDiv", x, size)
+        carry = cast(emit("GreaterEqual", limb, half), tf.int32)
+        found.append(cast(emit("Sub", limb, emit("Mul", carry, size)), tf.float32))
+        x = emit("AddV2", x, carry)
+    return [*found, cast(x, tf.float32)]
