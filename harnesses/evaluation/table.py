@@ -95,31 +95,35 @@ def tables(evaluated: Mapping[str, Evaluated]) -> Tables:
                     f"{case.model} ({case.size}, {dimensions}, JAX {version})"
                 )
 
-    def link(row: Row, text: str) -> str:
-        return f"[{text}](#{anchors[row.converter, row.message, row.lacks]})"
+    def linked(row: Row, answer: str) -> str:
+        return f"[{answer}](#{anchors[row.converter, row.message, row.lacks]})"
 
     def cell(case: Case, converter: str) -> str:
-        by_text: dict[str, list[str]] = {}
+        by_answer: dict[str, list[str]] = {}
+        # The error of the newest version is linked, where several versions have one.
+        texts = {"–": "–", "YES": "YES"}
         passed = []
         for version in evaluated:
             jax, row = rows.get((case, JAX, version)), rows.get((case, converter, version))
             if jax is not None and not jax.ok:
-                text = link(jax, "NO (JAX)")
+                answer = "NO (JAX)"
+                texts[answer] = linked(jax, answer)
             elif row is None:
-                text = "–"
+                answer = "–"
             elif row.ok:
-                text = "YES"
+                answer = "YES"
                 passed.append(row)
             else:
-                text = link(row, "NO (runtime)" if row.lacks else "NO")
-            by_text.setdefault(text, []).append(version)
-        if "–" in by_text and len(by_text) > 1:
-            del by_text["–"]
-        texts = [
-            text if len(by_text) == 1 else f"{text} (JAX {', '.join(versions)})"
-            for text, versions in by_text.items()
+                answer = "NO (runtime)" if row.lacks else "NO"
+                texts[answer] = linked(row, answer)
+            by_answer.setdefault(answer, []).append(version)
+        if "–" in by_answer and len(by_answer) > 1:
+            del by_answer["–"]
+        lines = [
+            texts[answer] if len(by_answer) == 1 else f"{texts[answer]} (JAX {', '.join(versions)})"
+            for answer, versions in by_answer.items()
         ]
-        return "<br>".join([*texts, *_figures(passed)])
+        return "<br>".join([*lines, *_figures(passed)])
 
     def shape(case: Case) -> str:
         found = (rows.get((case, JAX, version)) for version in evaluated)

@@ -206,6 +206,18 @@ def test_a_journal_is_continued(tmp_path):
     assert not path.exists()
 
 
+def test_one_answer_has_one_link():
+    """Versions of JAX word their errors differently."""
+    other = [
+        dataclasses.replace(row, message=f"{row.message}, newly") for row in ROWS if not row.ok
+    ]
+    newer = Evaluated(NEWER, {}).updated(other)
+    made = tables({VERSIONS.jax: Evaluated(VERSIONS, keyed(ROWS)), NEWER.jax: newer})
+    pixels = made.lines["small"][-1]
+    newest = next(f.anchor for f in made.failures if f.message == "TypeError: no, newly")
+    assert set(pixels.cells) == {f"[NO (JAX)](#{newest})"}
+
+
 def test_tables():
     newer = Evaluated(NEWER, {}).updated([*ROWS[:2], dataclasses.replace(ROWS[2], ok=True)])
     made = tables({VERSIONS.jax: Evaluated(VERSIONS, keyed(ROWS)), NEWER.jax: newer})
