@@ -20,7 +20,7 @@ LIMITATIONS = {
             "TF.js's cpu backend casts int32 to float32 without rounding, so that a large exponent "
             "stays odd.",
             looser=Looser.MODERATE,
-            dtypes=("float16", "float32"),
+            dtypes=("float32",),
             modes=RUNTIME,
             targets=TFJS,
             where=lambda case, params: case.endswith("_int32"),

@@ -1,76 +1,15 @@
 """Words of 32 bits in TF.js, by all of its backends, those with integers of 24 bits among them."""
 
-import pathlib
-import tempfile
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from harnesses.browser import Browser, chromium
-from lowering.export.entry import entry
-from lowering.export.tfjs import graph_model
-from lowering.export.tfjs.node import Node
-from lowering.targets import TFJS
-
 EXTREMES = np.uint32(
     [0, 1, 2, 255, 256, 65535, 65536, 2**24 - 1, 2**24 + 1, 2**31 - 1, 2**31, 2**32 - 1]
 )
 KEY = np.uint32([0x9ABCDEF0, 0x12345678])
-
-
-def _has_chromium():
-    try:
-        chromium()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-@pytest.fixture(scope="module")
-def backends():
-    """A function of a model and its inputs: the results by the name of each backend."""
-    browser = Browser() if _has_chromium() else None
-    with Node() as node:
-
-        def run(model, inputs):
-            found = node.run_everywhere(model, inputs)
-            if browser is not None:
-                found["webgl"] = browser.run("tfjs-webgl", model, inputs).outputs
-            return found
-
-        yield run
-    if browser is not None:
-        browser.close()
-
-
-@pytest.fixture
-def check(backends):
-    """Compares a function of arrays with JAX; floats may differ by a few units in the last place.
-
-    Inputs and outputs of uint32 are int32 of the same bits.
-    """
-
-    def check(fun, *args, rtol=0.0):
-        made = entry(fun, args, TFJS)
-        inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
-        with tempfile.TemporaryDirectory() as folder:
-            model = pathlib.Path(folder) / "model"
-            graph_model.write(made.concrete, model)
-            results = backends(model, inputs)
-        assert {"cpu", "wasm"} <= results.keys()
-        for backend, found in results.items():
-            for name, expected in zip(made.outputs, made.reference(*made.samples), strict=True):
-                actual = found[name]
-                if expected.dtype.kind == "f":
-                    np.testing.assert_allclose(actual, expected, rtol=rtol, err_msg=backend)
-                else:
-                    same_bits = actual.astype(expected.dtype)
-                    np.testing.assert_array_equal(same_bits, expected, f"{name} by {backend}")
-
-    return check
 
 
 def _pairs():

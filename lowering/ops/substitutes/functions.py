@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from lowering.ops import kernels
 from lowering.ops.constants import constant
 from lowering.ops.emission import cast, emit, substitute
 from lowering.ops.substitutes.movement import shape_of
@@ -16,17 +17,53 @@ def _clip_by_value(x, low, high):
     return emit("Minimum", emit("Maximum", x, low), high)
 
 
-# Below this four terms of the series are a sine, up to rounding.
-_SMALL_ANGLE = 0.5
-_SIN = (-1 / 5040, 1 / 120, -1 / 6, 1.0)
+# Half a turn in three parts, of which few bits are set, so that their products with the number of
+# half turns in an angle up to this limit are exact: W. J. Cody and W. M. Waite, "Software Manual
+# for the Elementary Functions", 1980.
+_HALF_TURN = (3.140625, 9.67502593994140625e-4, 1.50995799097837643e-7)
+_LARGE_ANGLE = 10_000.0
+# Up to a quarter of a turn six terms of the series are a sine, up to rounding.
+_SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(5, -1, -1))
 
 
 @substitute("Sin")
 def _sin(x):
-    """By an op that has few digits of small angles, and gives zero for the smallest."""
-    is_small = emit("Less", emit("Abs", x), constant(_SMALL_ANGLE, x.dtype))
-    series = emit("Mul", x, _horner(_SIN, emit("Mul", x, x)))
-    return emit("SelectV2", is_small, series, emit("Sin", x))
+    """By a series, as graphics cards have three digits of sines, and of cosines."""
+    return _unless_large("Sin", x, _sine(x))
+
+
+@substitute("Cos")
+def _cos(x):
+    return _unless_large("Cos", x, _cosine(x))
+
+
+def _sine(x):
+    turns = emit("Round", emit("Mul", x, constant(1 / np.pi, x.dtype)))
+    return _sine_of_rest(x, turns, turns)
+
+
+def _cosine(x):
+    half = constant(0.5, x.dtype)
+    turns = emit("Round", emit("Sub", emit("Mul", x, constant(1 / np.pi, x.dtype)), half))
+    return emit("Neg", _sine_of_rest(x, emit("AddV2", turns, half), turns))
+
+
+def _sine_of_rest(x, half_turns, turns):
+    """The sine of what is left of `x`, with the other sign if `turns` is odd."""
+    for part in _HALF_TURN:
+        x = emit("Sub", x, emit("Mul", half_turns, constant(part, x.dtype)))
+    sine = emit("Mul", x, _horner(_SIN, emit("Mul", x, x)))
+    pairs = emit("Mul", turns, constant(0.5, x.dtype))
+    # One half if `turns` is odd.
+    odd = emit("Sub", pairs, emit("Floor", pairs))
+    sign = emit("Sub", constant(1, x.dtype), emit("Mul", odd, constant(4, x.dtype)))
+    return emit("Mul", sign, sine)
+
+
+def _unless_large(op, x, result):
+    """The op itself for angles whose digits the reduction would lose."""
+    is_large = emit("Greater", emit("Abs", x), constant(_LARGE_ANGLE, x.dtype))
+    return emit("SelectV2", is_large, emit(op, x), result)
 
 
 @substitute("Rint")
@@ -170,7 +207,9 @@ def _cosh(x):
 
 @substitute("Tan")
 def _tan(x):
-    return emit("RealDiv", emit("Sin", x), emit("Cos", x))
+    if kernels.supports("Sin", x.dtype):
+        return emit("RealDiv", emit("Sin", x), emit("Cos", x))
+    return _unless_large("Tan", x, emit("RealDiv", _sine(x), _cosine(x)))
 
 
 @substitute("Atan")
