@@ -1,7 +1,8 @@
 """The results of sweeps, in an SQLite file.
 
 A file has one sweep for each combination of versions, selection and shard; a new sweep replaces the
-old one. Results are committed as they arrive, so that an interrupted sweep can be continued.
+old one when it is complete. Results are committed as they arrive, so that an interrupted sweep can
+be continued.
 """
 
 import contextlib
@@ -55,6 +56,9 @@ class Database:
     ) -> tuple[int, int]:
         """Starts a sweep, or continues the one that was interrupted.
 
+        One that was interrupted and cannot be continued is removed. One that is complete stays
+        until the new one is.
+
         Args:
           versions: the versions that it runs with.
           selection: the cells that it runs, as JSON data.
@@ -80,7 +84,7 @@ class Database:
                 f"SELECT COALESCE(MAX(turn + (finished IS NOT NULL)), 0) FROM sweeps WHERE {same}",
                 key,
             ).fetchone()
-            connection.execute(f"DELETE FROM sweeps WHERE {same}", key)
+            connection.execute(f"DELETE FROM sweeps WHERE {same} AND finished IS NULL", key)
             columns = (*results.VERSIONS, "selection", "shard", "turn", "fingerprint", "started")
             values = (*key, turn, fingerprint, now())
             return self._insert("sweeps", columns, values), turn
@@ -105,9 +109,17 @@ class Database:
             )
 
     def finish(self, sweep: int) -> None:
-        """Marks a sweep as complete."""
+        """Marks a sweep as complete, and removes the one that it replaces."""
+        same = " AND ".join(
+            f"sweeps.{c} IS other.{c}" for c in (*results.VERSIONS, "selection", "shard")
+        )
         with self._transaction() as connection:
             connection.execute("UPDATE sweeps SET finished = ? WHERE id = ?", (now(), sweep))
+            connection.execute(
+                "DELETE FROM sweeps WHERE finished IS NOT NULL AND id < ? AND "
+                f"EXISTS (SELECT 1 FROM sweeps AS other WHERE other.id = ? AND {same})",
+                (sweep, sweep),
+            )
 
     def rows(self, sweep: int) -> list[Row]:
         """The results of a sweep, ordered by harness."""

@@ -19,6 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+# A file begins with so many bytes of a hash of the rest.
+_DIGEST = hashlib.sha256().digest_size
+
 
 class Runs(Protocol):
     """The results of runs, by key."""
@@ -58,15 +61,25 @@ class RunsInDirectory(Runs):
         directory.mkdir(parents=True, exist_ok=True)
 
     def get(self, key: str) -> Any:
-        with contextlib.suppress(FileNotFoundError):
-            return pickle.loads((self._directory / key).read_bytes())
+        with contextlib.suppress(OSError):
+            data = (self._directory / key).read_bytes()
+            # A file that is damaged is as good as none; to read it might crash.
+            if hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST]:
+                return pickle.loads(data[_DIGEST:])
         return None
 
     def keep(self, key: str, results: Any) -> None:
-        # The file is renamed when it is complete, so that no process reads a part of it.
-        with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
-            pickle.dump(results, file)
-        os.replace(file.name, self._directory / key)
+        data = pickle.dumps(results)
+        # The file is renamed when it is complete, so that no process reads a part of it. On a full
+        # disk results are not kept, which costs nothing but time.
+        with contextlib.suppress(OSError):
+            number, name = tempfile.mkstemp(dir=self._directory)
+            try:
+                with open(number, "wb") as file:
+                    file.write(hashlib.sha256(data).digest() + data)
+                os.replace(name, self._directory / key)
+            finally:
+                pathlib.Path(name).unlink(missing_ok=True)
 
 
 def key_of(graph_def: Any, args: Iterable[np.ndarray], *circumstances: str) -> str:

@@ -167,7 +167,7 @@ def _variants(harnesses: Sequence[Harness], turn: str, share: str) -> set[tuple[
         """Takes one of the harnesses for each variant."""
         for variant in variants:
             for harness in sorted(members, key=lambda h: _drawn(turn, variant, h.name)):
-                if VARIANTS[variant].applies(harness):
+                if _applies(variant, harness):
                     taken.add((harness.name, variant))
                     break
 
@@ -182,6 +182,14 @@ def _variants(harnesses: Sequence[Harness], turn: str, share: str) -> set[tuple[
         for _, members in _grouped(harnesses, lambda h: h.dtype_name):
             take(members, transforms)
     return taken
+
+
+def _applies(variant: str, harness: Harness) -> bool:
+    """Whether a harness has a variant; one that cannot make its arguments has none."""
+    try:
+        return VARIANTS[variant].applies(harness)
+    except Exception:  # The harness's own, which its plain cells have as their result.
+        return False
 
 
 def _half(harnesses: Sequence[Harness], turn: str) -> set[str]:

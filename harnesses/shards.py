@@ -28,10 +28,11 @@ class Shard(NamedTuple):
         """
         number, slash, count = text.partition("/")
         if not (slash and number.isascii() and number.isdigit()):
-            raise ValueError(f"a shard is a number of a number, such as 1/3, not {text!r}")
-        if not (count.isascii() and count.isdigit() and 1 <= int(number) <= int(count)):
+            raise ValueError(f"a shard is a number of a number, such as 1/3, not {text[:20]!r}")
+        is_number = count.isascii() and count.isdigit() and len(text) < 20
+        if not (is_number and 1 <= int(number) <= int(count)):
             raise ValueError(
-                f"there is no shard {text!r}; the shards of three are 1/3, 2/3 and 3/3"
+                f"there is no shard {text[:20]!r}; the shards of three are 1/3, 2/3 and 3/3"
             )
         return cls(int(number), int(count))
 
@@ -60,11 +61,14 @@ def take(
         name: sum(times.of(harnesses[name].primitive, c) for c in cells)
         for name, cells in selected.items()
     }
-    loads = [(0.0, number) for number in range(1, shard.total + 1)]
+    # There is nothing for more shards than harnesses. Of shards with the same time, the one with
+    # fewer cells gets the next harness.
+    count = min(shard.total, len(seconds))
+    loads = [(0.0, 0, number) for number in range(1, count + 1)]
     taken = set()
     for name in sorted(seconds, key=lambda name: (-seconds[name], name)):
-        load, number = heapq.heappop(loads)
-        heapq.heappush(loads, (load + seconds[name], number))
+        load, cells, number = heapq.heappop(loads)
+        heapq.heappush(loads, (load + seconds[name], cells + len(selected[name]), number))
         if number == shard.number:
             taken.add(name)
     return {name: cells for name, cells in selected.items() if name in taken}

@@ -205,7 +205,8 @@ def row_of(harness: Harness, result: Result) -> Row:
         outcome=str(result.outcome),
         verdict=str(result.verdict),
         error=math.inf if math.isnan(error) else error,
-        message=result.message,
+        # Errors may quote bytes that are no text, which SQLite would not take.
+        message=result.message.encode(errors="backslashreplace").decode(),
         limitation=result.limitation,
         seconds=result.seconds,
         ulps=result.ulps,

@@ -6,8 +6,10 @@ A file that is damaged, or no file of results, is left as it is.
 import contextlib
 import os
 import pathlib
+import shutil
 import sqlite3
 import struct
+import tempfile
 import time
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -17,6 +19,9 @@ from results import rows, schema
 _MAGIC = b"SQLite format 3\0"
 # How long to wait for other processes that write to the same file, in seconds.
 _PATIENCE = 60.0
+# What ends the names of the files in which SQLite has what it has not written to the file itself:
+# a log of what is new, or a journal of what was there before.
+_LOG, _JOURNAL = "-wal", "-journal"
 
 _REASONS = {
     "SQLITE_FULL": "cannot be written, as the disk is full; what had been recorded is kept",
@@ -49,6 +54,8 @@ def explained(path: str | pathlib.Path) -> Iterator[None]:
             name = "SQLITE_CORRUPT"
         reason = _REASONS.get(name, "cannot be used")
         raise DatabaseError(f"{path} {reason} (SQLite says: {error})") from error
+    except OSError as error:
+        raise DatabaseError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def check(path: str | pathlib.Path) -> None:
@@ -74,7 +81,7 @@ def open_for_writing(path: str | pathlib.Path) -> sqlite3.Connection:
       DatabaseError: if it cannot be used; see `check`.
     """
     check(path)
-    with explained(path), _closed_on_error(_connect(path, _WRITABLE)) as connection:
+    with explained(path), _closed_on_error(_connect(path, "mode=rwc")) as connection:
         if schema.version(connection) < schema.VERSION:
             schema.bring_up_to_date(connection)
         _write_ahead(connection)
@@ -97,7 +104,10 @@ def open_for_reading(path: str | pathlib.Path) -> sqlite3.Connection:
         raise DatabaseError(f"{path} has no results of sweeps")
     check(path)
     with explained(path), _closed_on_error(_connect_for_reading(path)) as connection:
-        if schema.version(connection) == schema.VERSION:
+        found = schema.version(connection)
+        if not found:
+            raise DatabaseError(f"{path} has no results of sweeps")
+        if found == schema.VERSION:
             return connection
         copy = sqlite3.connect(":memory:", isolation_level=None)
         connection.backup(copy)
@@ -111,6 +121,8 @@ def _is_new(path: str | pathlib.Path) -> bool:
 
     They are read without SQLite, which leaves files beside those that it opens.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise DatabaseError(f"{path} is a directory or a device, and no file")
     try:
         with open(path, "rb") as file:
             header = file.read(100)
@@ -120,12 +132,14 @@ def _is_new(path: str | pathlib.Path) -> bool:
         raise DatabaseError(f"{path} cannot be read: {error.strerror}") from error
     if not header:
         return True
+    if not any(header) and _JOURNAL in _leftovers(path):
+        return False  # A process was killed before it had written the beginning.
     if not header.startswith(_MAGIC) or len(header) < 100:
         raise DatabaseError(f"{path} is no SQLite file, so no results of sweeps; use another file")
     changes, version, application = (
         struct.unpack_from(">I", header, offset)[0] for offset in (40, 60, 68)
     )
-    if not (changes or version or application or _has_log(path)):
+    if not (changes or version or application or _leftovers(path)):
         return True
     if application not in (0, schema.APPLICATION) or (not application and version != 1):
         raise DatabaseError(_foreign(path))
@@ -138,7 +152,7 @@ def _foreign(path: str | pathlib.Path) -> str:
 
 def _verify(path: str | pathlib.Path) -> None:
     """Raises an error if a database is damaged, or lacks the tables of a version that is known."""
-    with explained(path), contextlib.closing(_connect(path, _ALONE)) as connection:
+    with explained(path), contextlib.closing(_connect_to_look(path)) as connection:
         version = schema.version(connection)
         if version > schema.VERSION:
             raise DatabaseError(
@@ -148,6 +162,9 @@ def _verify(path: str | pathlib.Path) -> None:
         damage = [text for (text,) in connection.execute("PRAGMA quick_check(1)") if text != "ok"]
         if damage:
             raise DatabaseError(f"{path} is damaged ({damage[0].strip()}); it is left as it is")
+        (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        if _leftovers(path) and not tables:
+            return  # A process was killed while it made the tables.
         of_sweeps = {name for _, name, *_ in connection.execute("PRAGMA table_info(sweeps)")}
         of_results = {name for _, name, *_ in connection.execute("PRAGMA table_info(results)")}
     since_2 = {"ulps"} if version < 2 else set()
@@ -157,28 +174,65 @@ def _verify(path: str | pathlib.Path) -> None:
         raise DatabaseError(_foreign(path))
 
 
-# How SQLite opens a file. Alone, it neither waits for other processes nor makes files beside it.
-_ALONE = "mode=ro&immutable=1"
-_SHARED = "mode=ro"
-_WRITABLE = "mode=rwc"
-
-
 def _connect(path: str | pathlib.Path, mode: str) -> sqlite3.Connection:
-    if mode == _ALONE and _has_log(path):
-        mode = _SHARED
-    uri = f"file:{quote(str(path))}?{mode}"
+    uri = f"file://{quote(os.fsencode(os.path.abspath(path)))}?{mode}"
     return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
 
 
-def _has_log(path: str | pathlib.Path) -> bool:
-    """Whether there is a file beside it with what writers that have not ended wrote last."""
-    return pathlib.Path(f"{path}-wal").exists()
+def _leftovers(path: str | pathlib.Path) -> list[str]:
+    """The ends of names of files beside it that belong to it.
+
+    Processes that write have them, and leave them if they are killed.
+    """
+    return [end for end in (_LOG, _JOURNAL) if os.path.exists(f"{path}{end}")]
 
 
-def _stamp(path: str | pathlib.Path) -> tuple[int, int, bool]:
+def _stamp(path: str | pathlib.Path) -> list[tuple[str, int, int]]:
     """What is different after another process has written to a file."""
-    about = os.stat(path)
-    return about.st_mtime_ns, about.st_size, _has_log(path)
+    found = []
+    for end in ("", *_leftovers(path)):
+        with contextlib.suppress(FileNotFoundError):
+            about = os.stat(f"{path}{end}")
+            # Those who only look at a log change its time.
+            found.append((end, 0 if end == _LOG else about.st_mtime_ns, about.st_size))
+    return found
+
+
+def _connect_to_look(path: str | pathlib.Path) -> sqlite3.Connection:
+    """Opens a file so that nothing of it, or beside it, is changed."""
+    leftovers = _leftovers(path)
+    if not leftovers:
+        # It neither waits for other processes nor makes files beside it.
+        return _connect(path, "mode=ro&immutable=1")
+    if leftovers == [_LOG] and os.path.exists(f"{path}-shm"):
+        # Another process may be writing.
+        connection = _connect(path, "mode=ro")
+        try:
+            schema.version(connection)
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+    return _recovered(path)
+
+
+def _recovered(path: str | pathlib.Path) -> sqlite3.Connection:
+    """A copy in memory of a file that processes have left when they were killed.
+
+    It is as SQLite makes the file itself as soon as it may write.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        copy = pathlib.Path(directory, "copy")
+        # First the file: pages that are changed meanwhile are in the journal then.
+        for end in ("", *_leftovers(path)):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{end}", f"{copy}{end}")
+        memory = sqlite3.connect(":memory:", isolation_level=None)
+        with (
+            _closed_on_error(memory),
+            contextlib.closing(_connect(copy, "mode=rw")) as connection,
+        ):
+            connection.backup(memory)
+        return memory
 
 
 def _connect_for_reading(path: str | pathlib.Path) -> sqlite3.Connection:
@@ -190,7 +244,7 @@ def _connect_for_reading(path: str | pathlib.Path) -> sqlite3.Connection:
         return connection
     except sqlite3.OperationalError:
         connection.close()
-        return _connect(path, _ALONE)
+        return _connect_to_look(path)
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

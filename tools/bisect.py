@@ -15,7 +15,7 @@ import pebble
 
 from harnesses import reproducer, sweep
 from harnesses.cell import ALL_MODES, SWEPT, Cell, Outcome, Result, Verdict
-from harnesses.engines import Catalogue, Job, local
+from harnesses.engines import Catalogue, EngineError, Job, local
 from harnesses.harness import Harness
 from harnesses.reduction import Reduced, ReductionError, Runner, reduce
 from harnesses.reproducer import NotWritableError
@@ -73,7 +73,7 @@ def bisect(
                 return 2
             if not is_fatal and not _shows(text, reduced.result):
                 print("the script does not show it: the harness is stricter", file=sys.stderr)
-    except (SelectionError, ReductionError, NotWritableError) as error:
+    except (SelectionError, EngineError, ReductionError, NotWritableError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(text, end="")

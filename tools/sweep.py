@@ -5,8 +5,8 @@
 
 The same command continues an interrupted sweep. The exit code is 0 if every cell is equal to JAX or
 fails as a limitation states; 1 if a cell does not, or if a limitation is stale; 2 if a filter
-selects nothing or the database cannot be used; 130 after an interrupt. TensorFlow, XLA and workers
-that crash print to a .log file beside the database.
+selects nothing, the database cannot be used, or no worker starts; 130 after an interrupt.
+TensorFlow, XLA and workers that crash print to a .log file beside the database.
 
     python -m tools.sweep --shard 1/3 --database shard1.sqlite
 
@@ -20,8 +20,8 @@ writes a script that shows how a harness fails, reduced to the smallest program 
 import argparse
 import collections
 import contextlib
+import os
 import pathlib
-import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -29,6 +29,7 @@ import jax
 
 from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
+from harnesses.engines import EngineError
 from harnesses.engines.ray import RayEngine
 from harnesses.harness import all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection, SelectionError
@@ -39,10 +40,12 @@ from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
 from results import files
 from tools import bisect, update_limitations
-from tools.terminal import Progress, standard_error_to, stopped_by_signals
+from tools.terminal import Progress, failed, run, standard_error_to, stopped_by_signals
 
 DATABASE = pathlib.Path("sweep.sqlite")
 
+# The longest time that a cell may take, in seconds: a day.
+_LONGEST = 86_400
 # The number of unexpected and stale cells to print; more would hide the summary.
 _SHOWN_CELLS = 100
 
@@ -52,7 +55,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     args = _parse(argv)
     if args.watch is not None:
         # A process that has imported none of the sources, so that it can import them again.
-        return subprocess.call([sys.executable, "-m", "tools.watch", args.watch])
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", "tools.watch", args.watch])
     if args.bisect is not None:
         filters = args.mode, args.target, args.device, args.variant
         return bisect.bisect(catalogue, args.bisect, *filters, timeout=args.timeout)
@@ -71,18 +75,24 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         selection = Selection.of_consumers(
             args.dtype or CONSUMER_DTYPES, selection.primitives, args.target or CONSUMERS
         )
-    try:
-        # Before the log, which takes the place of a file.
-        files.check(args.database)
-        times = Times.recorded(args.times) if args.times else None
-    except files.DatabaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     with contextlib.ExitStack() as stack:
         stack.enter_context(jax.enable_x64(True))
         stop = stack.enter_context(stopped_by_signals())
-        terminal = stack.enter_context(standard_error_to(args.database.with_suffix(".log")))
-
+        try:
+            # Before the log, which takes the place of a file.
+            files.check(args.database)
+            times = Times.recorded(args.times) if args.times else None
+            if args.runs is not None:
+                args.runs.mkdir(parents=True, exist_ok=True)
+            terminal = stack.enter_context(standard_error_to(args.database.with_suffix(".log")))
+        except files.DatabaseError as error:
+            return failed(error)
+        except OSError as error:
+            return failed(f"{error.filename} cannot be written: {error.strerror}")
+        # A diff is to be all that goes to standard output.
+        stack.enter_context(
+            contextlib.redirect_stdout(terminal if args.update_limitations else sys.stdout)
+        )
         progress = stack.enter_context(contextlib.closing(Progress(terminal, "sweep")))
         try:
             report = sweep(
@@ -100,9 +110,9 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 on_start=progress.start,
                 on_results=lambda rows: progress.add(len(rows)),
             )
-        except (SelectionError, files.DatabaseError) as error:
-            print(f"error: {error}", file=terminal)
-            return 2
+        except (SelectionError, EngineError, files.DatabaseError) as error:
+            progress.close()
+            return failed(error, terminal)
     # A diff is to be all that goes to standard output.
     with contextlib.redirect_stdout(sys.stderr if args.update_limitations else sys.stdout):
         print_report(report, args.verbose)
@@ -110,10 +120,11 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         try:
             update_limitations.print_diff(report.rows, catalogue())
         except ValueError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+            return failed(error)
     if not report.complete:
-        print(f"interrupted after {progress.done} of {progress.total} cells; run it again to go on")
+        done = f"{progress.done} of {progress.total} cells"
+        output = sys.stderr if args.update_limitations else sys.stdout
+        print(f"interrupted after {done}; run it again to go on", file=output)
         return 130
     return 0 if report.is_green else 1
 
@@ -291,6 +302,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error("--workers takes a positive number")
+    if not 0 < args.timeout <= _LONGEST:
+        parser.error(f"--timeout takes a positive number of seconds, up to {_LONGEST:,}")
     if args.consumers and (args.mode or args.variant or args.device):
         parser.error("--consumers runs plain harnesses in the mode runtime on the cpu alone")
     if args.database.suffix == ".log":
@@ -306,4 +319,4 @@ def _shard(text: str) -> Shard:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

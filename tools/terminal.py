@@ -1,15 +1,43 @@
-"""What commands that run for long have in common: progress, interrupts and a log."""
+"""What commands have in common: errors, interrupts, progress and a log."""
 
 import contextlib
+import io
 import os
 import pathlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from typing import NoReturn, TextIO
 
 import tqdm
+
+
+def failed(error: Exception | str, terminal: TextIO | None = None) -> int:
+    """Says what is wrong with what a command was given; returns its exit code."""
+    print(f"error: {error}", file=terminal or sys.stderr)
+    return 2
+
+
+def run(main: Callable[[], int]) -> NoReturn:
+    """Runs a command line, and ends the process with its exit code.
+
+    That is 130 after an interrupt, as shells have it, and 141 if what reads its output has ended.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Messages may have characters that a terminal has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        code = 130
+    except OSError as error:
+        code = 141 if isinstance(error, BrokenPipeError) else failed(error)
+        # What could not be written is not to be written again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
 
 
 class Progress:
@@ -72,5 +100,6 @@ def standard_error_to(path: pathlib.Path) -> Iterator[TextIO]:
         try:
             yield terminal
         finally:
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):  # The disk of the log may be full.
+                sys.stderr.flush()
             os.dup2(terminal.fileno(), 2)

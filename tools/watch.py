@@ -9,11 +9,14 @@ recorded.
 
 import argparse
 import collections
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
 import pathlib
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,53 +34,71 @@ import tensorflow  # noqa: F401
 
 from results.outcome import Verdict
 from results.rows import Row
+from tools.terminal import failed, run, stopped_by_signals
 
 ROOT = pathlib.Path(__file__).parents[1]
 _SOURCES = ("lowering", "harnesses", "limitations")
+# Programs, and the tables that they read.
+_SUFFIXES = (".py", ".json")
 # How often to look for changes, in seconds.
 _INTERVAL = 0.3
 # How long a cell may take, in seconds.
 _TIMEOUT = 120.0
 
 
-def stamps() -> dict[pathlib.Path, int]:
-    """When each source was changed."""
+def stamps() -> dict[pathlib.Path, tuple[int, int]]:
+    """When each source was changed, and its size."""
     found = {}
     for room in _SOURCES:
         for directory, _, names in os.walk(ROOT / room):
-            for name in names:
-                path = pathlib.Path(directory, name)
-                if path.suffix == ".py" and path.exists():
-                    found[path] = path.stat().st_mtime_ns
+            for path in (pathlib.Path(directory, name) for name in names):
+                # Editors that save a file may take it away for a moment.
+                with contextlib.suppress(FileNotFoundError):
+                    if path.suffix in _SUFFIXES:
+                        found[path] = path.stat().st_mtime_ns, path.stat().st_size
     return found
+
+
+class UnknownPrimitiveError(Exception):
+    """No harness has the primitive, as the message says."""
 
 
 def _work(primitive: str, number: int, total: int, answers: Any) -> None:
     """Runs a part of the cells of a primitive, in a fork; sends names of harnesses and results."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
+    # The process that is watching ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         # The sources as they are now.
         from harnesses import cell, sweep
         from harnesses.engines import worker
         from harnesses.harness import all_harnesses
-        from harnesses.selection import Selection
+        from harnesses.selection import Selection, SelectionError
         from harnesses.shards import Shard, take
         from harnesses.times import Times
 
         worker.start(all_harnesses, None)
         harnesses = all_harnesses()
         selection = Selection(primitives=(primitive,), share="none", per_harness="all")
-        selected = selection.cells(harnesses)
+        try:
+            selected = selection.cells(harnesses)
+        except SelectionError as error:
+            answers.send(UnknownPrimitiveError(str(error)))
+            selected = {}
         mine = take(Shard(number, total), selected, harnesses, Times.committed())
         for name, cells in mine.items():
             answers.send(name)
+            left = set(cells)
             try:
                 for result in cell.run(harnesses[name], cells):
                     answers.send(sweep.row_of(harnesses[name], result))
+                    left.remove(result.cell)
             except Exception as error:  # The harness's own.
-                for failed in worker.failed(harnesses[name], cells, worker.describe(error)):
-                    answers.send(sweep.row_of(harnesses[name], failed))
+                cells = [c for c in cells if c in left]
+                for row in worker.failed(harnesses[name], cells, worker.describe(error)):
+                    answers.send(sweep.row_of(harnesses[name], row))
     except Exception as error:  # In the sources that somebody is writing.
         lines = traceback.format_exception(error, chain=False)
         answers.send(RuntimeError("".join(lines[-3:]).strip()))
@@ -93,14 +114,16 @@ class Run:
         self._processes = {}
         for number in range(1, workers + 1):
             here, there = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(primitive, number, workers, there))
+            process = context.Process(
+                target=_work, args=(primitive, number, workers, there), daemon=True
+            )
             process.start()
             there.close()
             self._processes[here] = process
         # The harness that each fork is running, and since when.
         self._under_way: dict[Any, tuple[str, float]] = {}
 
-    def results(self) -> Iterator[Row | str | None]:
+    def results(self) -> Iterator[Row | str | UnknownPrimitiveError | None]:
         """Yields results and errors as they come, and None now and then, until all forks end."""
         while self._processes:
             ready = multiprocessing.connection.wait(list(self._processes), _INTERVAL)
@@ -112,7 +135,7 @@ class Run:
                     yield f"timeout: {harness}, and what was to be run after it"
             yield None
 
-    def _receive(self, answers: Any) -> Iterator[Row | str]:
+    def _receive(self, answers: Any) -> Iterator[Row | str | UnknownPrimitiveError]:
         try:
             answer = answers.recv()
         except EOFError:
@@ -129,6 +152,8 @@ class Run:
         elif isinstance(answer, Row):
             harness, _ = self._under_way[answers]
             self._under_way[answers] = harness, time.monotonic()
+            yield answer
+        elif isinstance(answer, UnknownPrimitiveError):
             yield answer
         else:
             yield str(answer)
@@ -161,31 +186,49 @@ def describe(rows: Sequence[Row], errors: Sequence[str], seconds: float) -> list
     return [*lines, f"{len(rows)} cells in {seconds:.1f} s: {found}"]
 
 
-def watch(primitive: str, workers: int) -> None:
-    """Runs the cells of a primitive now and whenever a source has changed, until interrupted."""
-    while True:
+def watch(primitive: str, workers: int, stop: threading.Event) -> None:
+    """Runs the cells of a primitive now and whenever a source has changed.
+
+    Args:
+      primitive: the primitive.
+      workers: how many processes share its cells.
+      stop: ends the watch when it is set.
+
+    Raises:
+      UnknownPrimitiveError: if no harness has the primitive in the first run. Later, sources that
+        are being written may lack it.
+    """
+    is_first = True
+    while not stop.is_set():
         before = stamps()
         start = time.perf_counter()
         rows, errors = [], []
-        run = Run(primitive, workers)
+        running = Run(primitive, workers)
         is_complete = True
         try:
-            for answer in run.results():
+            for answer in running.results():
+                if isinstance(answer, UnknownPrimitiveError) and is_first:
+                    raise answer
                 if isinstance(answer, Row):
                     rows.append(answer)
                 elif answer is not None:
-                    errors.append(answer)
-                elif stamps() != before:
+                    errors.append(str(answer))
+                elif stop.is_set() or stamps() != before:
                     is_complete = False
                     break
         finally:
-            run.stop()
+            running.stop()
         if is_complete:
             lines = describe(rows, errors, time.perf_counter() - start)
             print("\n".join(lines), flush=True)
-            while stamps() == before:
-                time.sleep(_INTERVAL)
-        print("a source has changed", flush=True)
+            while stamps() == before and not stop.wait(_INTERVAL):
+                pass
+            is_first = False
+        if not stop.is_set():
+            print("a source has changed", flush=True)
+        # Python takes compiled files for current if the source has the same size and was saved in
+        # the same second, so there are none of what is being written.
+        sys.dont_write_bytecode = True
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -198,12 +241,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("primitive", metavar="PRIMITIVE")
     args = parser.parse_args(argv)
     jax.config.update("jax_num_cpu_devices", 8)
-    try:
-        watch(args.primitive, len(os.sched_getaffinity(0)))
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    with stopped_by_signals() as stop:
+        try:
+            watch(args.primitive, len(os.sched_getaffinity(0)), stop)
+        except UnknownPrimitiveError as error:
+            return failed(error)
+    return 130
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -18,6 +18,10 @@ Catalogue = Callable[[], Mapping[str, Harness]]
 Task = list[Cell]
 
 
+class EngineError(RuntimeError):
+    """No worker can run anything, for the reason that the message gives."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """What an engine is to run tasks with.
@@ -47,4 +51,7 @@ class Engine(Protocol):
 
         Yields the results of some cells of one harness as they come. When the generator is closed,
         all workers end.
+
+        Raises:
+          EngineError: if no worker starts, or all of them end before they run anything.
         """

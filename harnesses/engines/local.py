@@ -1,7 +1,7 @@
 """Runs tasks in processes of this machine.
 
-If a process dies or does not finish in time, each cell of its task becomes a task of its own, so
-that only the cell that fails counts as hung, or as crashed if its process dies twice.
+If a process dies, does not finish in time or raises an error, each cell of its task becomes a task
+of its own. So only the cell that fails counts as hung, or as crashed if its process dies twice.
 """
 
 import collections
@@ -19,7 +19,7 @@ import pebble
 
 from harnesses import cell
 from harnesses.cell import Outcome, Result
-from harnesses.engines import Job, Task, worker
+from harnesses.engines import EngineError, Job, Task, worker
 from harnesses.harness import Harness
 
 
@@ -65,10 +65,10 @@ def run_waiting(
             for results in _run_in_pool(pool, waiting, job, 2 * workers, comes_more, deaths):
                 attempts = 0
                 yield results
-        except RuntimeError:  # A worker died outside of any task, and the pool with it.
+        except RuntimeError as error:  # A worker died outside of any task, and the pool with it.
             attempts += 1
             if attempts == worker.ATTEMPTS:
-                raise
+                raise EngineError("workers die before they run anything") from error
         finally:
             pool.stop()
             pool.join()
@@ -134,7 +134,7 @@ def _run_in_pool(
             task = running.pop(done)
             if error is None:
                 yield done.result()
-            elif isinstance(error, TimeoutError | pebble.ProcessExpired) and len(task) > 1:
+            elif len(task) > 1:
                 waiting.extendleft([c] for c in task)
             elif isinstance(error, pebble.ProcessExpired) and not deaths[task[0]]:
                 deaths[task[0]] += 1
@@ -151,8 +151,10 @@ def _judge_failure(harness: Harness, task: Task, error: BaseException) -> list[R
         return worker.hung(harness, task)
     if isinstance(error, pebble.ProcessExpired):
         code = error.exitcode
-        how = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        names = {-number: number.name for number in signal.Signals}
+        how = f"of {names.get(code, f'signal {-code}')}" if code < 0 else f"with exit code {code}"
         return [
             cell.judge(harness, c, Outcome.CRASH, f"the process died {how}, twice") for c in task
         ]
-    return worker.failed(harness, task, worker.describe(error))
+    message = str(error) if isinstance(error, worker.HarnessError) else worker.describe(error)
+    return worker.failed(harness, task, message)

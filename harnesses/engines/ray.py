@@ -13,15 +13,17 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import socket
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 import harnesses
 from harnesses.cell import Result
-from harnesses.engines import Catalogue, Job, Task, local, worker
+from harnesses.engines import Catalogue, EngineError, Job, Task, local, worker
 
 _ROOT = pathlib.Path(harnesses.__file__).parents[1]
 # A batch gets no further task once it takes this many seconds, or has this many tasks.
@@ -35,6 +37,8 @@ _PROCESSES = 4
 # may do, then a cell of it, and that cell again if its process dies; and so many seconds.
 _HANGING = 3
 _PATIENCE = 60.0
+# How long a cluster may take to answer, in seconds. Ray itself would wait for minutes.
+_ANSWER = 10.0
 
 Item = TypeVar("Item")
 
@@ -129,7 +133,11 @@ class RayEngine:
         with _connected(ray, self._address, self._workers):
             cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
             limit = min(self._workers or sum(cores), len(waiting))
-            yield from _Run(ray, job, waiting, processes_of_actors(cores, limit)).results()
+            run = _Run(ray, job, waiting, processes_of_actors(cores, limit))
+            try:
+                yield from run.results()
+            except (ray.exceptions.RayError, ConnectionError) as error:
+                raise EngineError(f"the cluster is lost: {_in_a_line(error)}") from error
 
 
 def processes_of_actors(cores: Iterable[int], limit: int) -> list[int]:
@@ -227,7 +235,7 @@ class _Run:
         """Replaces a worker that was lost; others may run its tasks meanwhile."""
         self._losses += 1
         if self._losses >= worker.ATTEMPTS * len(self._sizes):
-            raise RuntimeError("workers die before they run anything") from error
+            raise EngineError("workers die before they run anything") from error
         # If it still lives, it has cores that the next one needs.
         self._ray.kill(given.actor)
         self._waiting.extendleft(reversed(given.tasks))
@@ -239,25 +247,48 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
     """A context in which this process is connected to a cluster.
 
     Workers get the sources that this process has imported.
+
+    Raises:
+      EngineError: if there is no cluster at the address.
     """
+    if address:
+        _check(address)
     names = {name.partition(".")[0] for name in sys.modules}
     sources = [str(_ROOT / name) for name in sorted(names) if (_ROOT / name).is_dir()]
-    ray.init(
-        address=address or "local",
-        num_cpus=None if address else workers or worker.cores(),
-        include_dashboard=None if address else False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        runtime_env={
-            "py_modules": sources,
-            "env_vars": worker.ENVIRONMENT,
-            "excludes": ["__pycache__", "node_modules"],
-        },
-    )
+    try:
+        ray.init(
+            address=address or "local",
+            num_cpus=None if address else workers or worker.cores(),
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            runtime_env={
+                "py_modules": sources,
+                "env_vars": worker.ENVIRONMENT,
+                "excludes": ["__pycache__", "node_modules"],
+            },
+        )
+    except (ValueError, RuntimeError, OSError, ray.exceptions.RayError) as error:
+        where = f"find a cluster at {address!r}" if address else "start"
+        raise EngineError(f"Ray cannot {where}: {_in_a_line(error)}") from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check(address: str) -> None:
+    """Raises an error if nothing answers at the host and port of an address, if it has them."""
+    try:
+        place = urllib.parse.urlsplit(address if "://" in address else f"//{address}")
+        if place.hostname and place.port:
+            socket.create_connection((place.hostname, place.port), _ANSWER).close()
+    except (OSError, ValueError) as error:
+        raise EngineError(f"there is no cluster at {address!r}: {error}") from error
+
+
+def _in_a_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _import_ray() -> Any:
@@ -268,5 +299,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ImportError("sweeps on a cluster need Ray: pip install 'lowering[ray]'") from error
+        raise EngineError("sweeps on a cluster need Ray: pip install 'lowering[ray]'") from error
     return ray

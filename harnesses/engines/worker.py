@@ -54,9 +54,23 @@ def start(catalogue: Catalogue, runs: pathlib.Path | None) -> None:
     _runs = None if runs is None else RunsInDirectory(runs)
 
 
+class HarnessError(RuntimeError):
+    """A harness itself has raised an error; the message is that of the error.
+
+    Unlike errors of any class, it can be sent to other processes.
+    """
+
+
 def run(task: Task) -> list[Result]:
-    """Runs cells of one harness, in a worker that has been prepared."""
-    return list(cell.run(_harnesses[task[0].harness], task, _runs))
+    """Runs cells of one harness, in a worker that has been prepared.
+
+    Raises:
+      HarnessError: if the harness itself raises an error.
+    """
+    try:
+        return list(cell.run(_harnesses[task[0].harness], task, _runs))
+    except Exception as error:  # Any error of the harness is its result.
+        raise HarnessError(describe(error)) from None
 
 
 def hung(harness: Harness, task: Task) -> list[Result]:

@@ -81,8 +81,16 @@ def bad_slow(x):
     return tf.identity(x)
 
 
+class UnsendableError(Exception):
+    """An error that cannot be sent to other processes."""
+
+    def __init__(self, message: str, reason: Any):
+        super().__init__(message)
+        self.reason = reason
+
+
 def _no_arguments(rng):
-    raise ValueError("no arguments")
+    raise UnsendableError("no \udce4rguments", lambda: None)
 
 
 _harness("bad_harness", bad_fine, args=(_no_arguments,))

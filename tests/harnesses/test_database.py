@@ -33,8 +33,29 @@ def test_only_an_unfinished_sweep_of_the_same_sources_is_continued(database):
     last, _ = database.begin(VERSIONS, selection, "other sources", fresh=False)
     database.finish(last)
     assert database.finished(selection) == [(last, VERSIONS)]
-    database.begin(VERSIONS, selection, "other sources", fresh=False)
-    assert database.finished(selection) == []
+
+
+def test_a_complete_sweep_stays_until_the_next_one_is_complete(database):
+    selection = Selection().as_data()
+
+    def begin(name, sources="sources", **options):
+        sweep, _ = database.begin(VERSIONS, selection, sources, fresh=True, **options)
+        database.record(sweep, [row(name, Verdict.EQUAL)])
+        return sweep
+
+    def names():
+        return [r.harness for sweep in database.sweeps() for r in database.rows(sweep.id)]
+
+    database.finish(begin("shard", shard="1/2"))
+    first = begin("first")
+    database.finish(first)
+    begin("interrupted")
+    second = begin("second", "other sources")
+    assert names() == ["shard", "first", "second"]
+    assert database.finished(selection) == [(first, VERSIONS)]
+    database.finish(second)
+    assert names() == ["shard", "second"]
+    assert database.finished(selection) == [(second, VERSIONS)]
 
 
 def test_sweeps_of_other_versions_are_kept(database):

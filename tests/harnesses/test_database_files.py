@@ -79,6 +79,27 @@ def recorded(path: pathlib.Path) -> list[str]:
         return [r.harness for sweep in database.sweeps() for r in database.rows(sweep.id)]
 
 
+def killed_while(path: pathlib.Path, statements: list[str]) -> None:
+    """Leaves a file as a process does that is killed in a transaction with some statements.
+
+    So much is written in it that a part goes to the file before the end, and to its journal what
+    was there before.
+    """
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA cache_size = 1")
+    writer.execute("BEGIN IMMEDIATE")
+    many = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n LIMIT 99999)"
+    writer.execute(f"CREATE TABLE generated AS {many} SELECT value FROM n")
+    for statement in statements:
+        writer.execute(statement)
+    before = path.with_name("before")
+    for end in ("", "-journal"):
+        shutil.copy(f"{path}{end}", f"{before}{end}")
+    writer.close()
+    for end in ("", "-journal"):
+        os.replace(f"{before}{end}", f"{path}{end}")
+
+
 def columns(path: pathlib.Path) -> dict[str, list[tuple]]:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return {
@@ -153,6 +174,12 @@ def of_another_application(path):
     make(path, "PRAGMA application_id = 252006673; CREATE TABLE blob (x);")
 
 
+def foreign_and_killed(path):
+    """As `foreign`, by a program that was killed while it wrote."""
+    make(path, "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);")
+    killed_while(path, ["INSERT INTO theirs SELECT value FROM generated"])
+
+
 def text(path):
     path.write_text("Dear diary,\n" * 1000)
 
@@ -183,6 +210,7 @@ def overwritten(path):
     [
         (foreign, "something else than results"),
         (foreign_with_the_same_version, "something else than results"),
+        (foreign_and_killed, "something else than results"),
         (foreign_with_version_1, "something else than results"),
         (of_another_application, "something else than results"),
         (text, "no SQLite file"),
@@ -195,12 +223,11 @@ def overwritten(path):
 @pytest.mark.parametrize("writable", [True, False])
 def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_was(path, spoil, message, writable):
     spoil(path)
-    before = path.read_bytes(), path.stat().st_mtime_ns
+    before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in path.parent.iterdir()}
     with pytest.raises(DatabaseError, match=message) as error:
         Database(path, writable=writable)
     assert str(path) in str(error.value)
-    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert os.listdir(path.parent) == [path.name]
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in path.parent.iterdir()} == before
 
 
 def test_a_foreign_file_whose_tables_are_still_in_its_log_is_refused(path, tmp_path):
@@ -214,6 +241,19 @@ def test_a_foreign_file_whose_tables_are_still_in_its_log_is_refused(path, tmp_p
     with pytest.raises(DatabaseError, match="something else"):
         Database(path)
     assert path.read_bytes() == before
+
+
+def test_no_file_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/null"):
+        with pytest.raises(DatabaseError, match="no file"):
+            Database(path)
+
+
+@pytest.mark.parametrize("name", ["a b?c=d#e%20.sqlite", "\udce4.sqlite", "Größe.sqlite"])
+def test_any_name_will_do(name, tmp_path):
+    record(tmp_path / name, ["sin_1"])
+    assert recorded(f"/{tmp_path / name}") == ["sin_1"]
 
 
 def test_a_directory_and_a_missing_directory_are_named(tmp_path):
@@ -337,15 +377,70 @@ def test_a_new_file_on_a_full_disk(path):
     assert recorded(path) == ["sin_1"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write to all files")
-def test_a_file_that_is_read_only_can_be_read(path):
+@pytest.mark.parametrize("writable_first", [False, True])
+def test_a_process_that_is_killed_while_it_makes_the_tables(path, writable_first):
+    killed_while(path, list(schema._TABLES))
+    assert path.stat().st_size
+    if not writable_first:
+        with pytest.raises(DatabaseError, match="has no results"):
+            recorded(path)
     record(path, ["sin_1"])
-    path.chmod(0o444)
-    path.parent.chmod(0o555)
+    assert recorded(path) == ["sin_1"]
+
+
+@pytest.mark.parametrize("writable_first", [False, True])
+def test_a_process_that_is_killed_while_it_migrates(path, writable_first):
+    make(path, VERSION_1)
+    killed_while(path, list(schema._MIGRATIONS[1]))
+    if writable_first:
+        Database(path).close()
+    assert recorded(path) == ["sin_1"]
+    record(path, ["sin_2"])
+    assert sorted(recorded(path)) == ["sin_1", "sin_2"]
+
+
+UNPRIVILEGED = textwrap.dedent("""
+    import ctypes, os, sys
+    if os.geteuid() == 0:  # Root without capabilities may write to no more files than others.
+        header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+        assert ctypes.CDLL(None).capset(header, (ctypes.c_uint32 * 6)()) == 0
+    from tests.harnesses.test_database_files import DatabaseError, pathlib, record, recorded
+    path = pathlib.Path(sys.argv[1])
+    print(*recorded(path))
     try:
-        assert recorded(path) == ["sin_1"]
-        with pytest.raises(DatabaseError, match=r"cannot be (written|opened)"):
-            record(path, ["sin_2"])
-        assert recorded(path) == ["sin_1"]
-    finally:
-        path.parent.chmod(0o755)
+        record(path, ["sin_2"])
+    except DatabaseError as error:
+        print(error)
+""")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_file_that_is_read_only_can_be_read(path, killed):
+    """Also if the process that wrote it was killed, so that its last results are in the log."""
+    record(path, ["sin_1"])
+    with contextlib.closing(Database(path)) as writer:
+        sweep, _ = writer.begin(VERSIONS, SELECTION, "sources", fresh=False)
+        writer.record(sweep, [row("sin_in_log", Verdict.EQUAL)])
+        copy = path.parent / "copy"
+        copy.mkdir()
+        if killed:
+            for end in ("", "-wal"):
+                shutil.copy(f"{path}{end}", copy)
+    if not killed:
+        shutil.copy(path, copy)
+    for file in copy.iterdir():
+        file.chmod(0o444)
+    copy.chmod(0o555)
+    done = subprocess.run(
+        [sys.executable, "-c", UNPRIVILEGED, copy / path.name],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    copy.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    read, refused = done.stdout.splitlines()
+    assert read == "sin_1 sin_in_log"
+    assert re.search(r"cannot be (written|opened)", refused)
+    assert recorded(copy / path.name) == ["sin_1", "sin_in_log"]

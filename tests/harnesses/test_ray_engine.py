@@ -12,7 +12,9 @@ import time
 import pytest
 
 from harnesses.engines.ray import processes_of_actors
+from tests.harnesses import misbehaving
 from tests.helpers import ROOT
+from tools import sweep
 
 pytest.importorskip("ray")
 
@@ -104,7 +106,19 @@ def test_the_report_is_that_of_one_machine(bad):
     assert returncode == 1
     assert len(results) == 14
     assert output[-1] == "14 cells: 5 equal, 2 limited, 6 unexpected, 2 stale"
-    assert results["bad_harness_case", "eager"]["message"] == "ValueError: no arguments"
+    expected = r"UnsendableError: no \udce4rguments"
+    assert results["bad_harness_case", "eager"]["message"] == expected
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere", "a:b", "auto"])
+def test_an_address_without_a_cluster_is_an_error_at_once(address, tmp_path, capfd, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    argv = ["--primitive=bad_fine", "--database", str(tmp_path / "sweep.sqlite"), "--ray", address]
+    start = time.monotonic()
+    assert sweep.main(argv, catalogue=misbehaving.catalogue) == 2
+    assert time.monotonic() - start < 20
+    error = capfd.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ") and repr(address) in error
 
 
 def test_a_killed_worker_costs_no_cell(tmp_path):

@@ -1,5 +1,8 @@
 """Runs of equal graphs on equal arguments share their results."""
 
+import resource
+import signal
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -50,6 +53,31 @@ def test_versions_of_jax_share_the_runs_of_consumers(consumer, tmp_path, monkeyp
     swept(lambda x: -x, np.float16)
     swept(lambda x: x.conj(), np.complex64)
     assert len(made) == 3
+
+
+def test_a_damaged_result_is_as_good_as_none(tmp_path):
+    runs = RunsInDirectory(tmp_path)
+    runs.keep("key", [np.arange(3)])
+    whole = (tmp_path / "key").read_bytes()
+    for damaged in (whole[:-9], whole[:5], b"", whole.replace(b"numpy", b"numpx")):
+        (tmp_path / "key").write_bytes(damaged)
+        assert runs.get("key") is None
+    runs.keep("key", [np.arange(3)])
+    assert runs.get("key")[0].tolist() == [0, 1, 2]
+
+
+def test_what_cannot_be_written_is_not_kept(tmp_path):
+    runs = RunsInDirectory(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    usual = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        runs.keep("key", [np.arange(1000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, usual)
+    assert runs.get("key") is None
+    assert not list(tmp_path.iterdir())
 
 
 def _key(fun, x, mode="graph"):

@@ -3,12 +3,13 @@
 import collections
 import itertools
 
+import numpy as np
 import pytest
 
 from harnesses.cell import MODES, SWEPT
 from harnesses.harness import Harness
 from harnesses.selection import Selection, SelectionError
-from harnesses.variants import PLAIN
+from harnesses.variants import PLAIN, SETTINGS
 from tools import sweep
 
 HARNESSES = {
@@ -55,6 +56,17 @@ def test_one_mode_on_one_target_differs_from_turn_to_turn():
             by_variant = collections.Counter(c.variant for c in of_harness)
             assert set(by_variant.values()) == {1}
     assert len(seen) == len(HARNESSES) * len(MODES) * len(SWEPT)
+
+
+def _no_arguments(rng):
+    raise ValueError("no arguments")
+
+
+def test_a_harness_that_cannot_make_its_arguments_has_no_variants():
+    bad = Harness("sin", "bad", np.sin, (_no_arguments,), dtype=np.float32)
+    selected = Selection(share="all").cells({**HARNESSES, bad.name: bad})
+    assert {c.variant for c in selected[bad.name]} <= {PLAIN, *SETTINGS}
+    assert PLAIN in {c.variant for c in selected[bad.name]}
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,20 @@ def test_shards_have_each_cell_once_and_are_balanced(count):
     assert max(loads) <= load(selected, times) / count + 2 * 97
 
 
+def test_cells_that_take_no_time_are_dealt_out_too():
+    harnesses, selected = made(30)
+    times = Times({"": {"": 0.0}})
+    shards = [take(Shard(i, 3), selected, harnesses, times) for i in (1, 2, 3)]
+    assert [len(shard) for shard in shards] == [10, 10, 10]
+
+
+def test_more_shards_than_harnesses():
+    harnesses, selected = made(3)
+    total = 10**12
+    taken = [take(Shard(i, total), selected, harnesses, Times({})) for i in (1, 2, 3, 4, total)]
+    assert [len(shard) for shard in taken] == [1, 1, 1, 0, 0]
+
+
 def test_shards_do_not_depend_on_the_order_of_harnesses():
     harnesses, selected = made(50)
     backwards = dict(reversed(selected.items()))
@@ -63,7 +77,9 @@ def test_shards_of_all_harnesses_by_the_committed_times():
     assert max(loads) < 1.01 * min(loads)
 
 
-@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", "½/2"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", "½/2", "1/" + "9" * 5000]
+)
 def test_what_is_no_shard(text):
     with pytest.raises(ValueError, match="shard"):
         Shard.parse(text)

@@ -96,7 +96,8 @@ def test_every_cell_has_a_result_with_versions(bad):
 def test_messages_say_what_happened(bad):
     _, _, results = bad
     assert "SIGABRT" in results["bad_abort", "graph"]["message"]
-    assert "no arguments" in results["bad_harness", "eager"]["message"]
+    expected = r"UnsendableError: no \udce4rguments"
+    assert results["bad_harness", "eager"]["message"] == expected
     assert "result 0 at [0]" in results["bad_wrong", "graph"]["message"]
 
 

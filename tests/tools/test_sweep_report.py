@@ -39,10 +39,35 @@ def test_a_database_that_cannot_be_used_is_an_error_and_its_neighbours_are_kept(
 
 
 @pytest.mark.parametrize(
-    "argv", [["--shard=3/2"], ["--shard=half"], ["--workers=0"], ["--database=sweep.log"]]
+    "argv",
+    [
+        ["--shard=3/2"],
+        ["--shard=half"],
+        ["--workers=0"],
+        ["--workers=two"],
+        ["--timeout=0"],
+        ["--timeout=nan"],
+        ["--timeout=inf"],
+        ["--database=sweep.log"],
+    ],
 )
 def test_options_that_make_no_sense(argv, capsys):
     with pytest.raises(SystemExit) as error:
         sweep.main(argv)
     assert error.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_written_are_named(tmp_path, capsys):
+    (tmp_path / "taken.log").mkdir()
+    (tmp_path / "file").touch()
+    options = {
+        "missing/sweep.log": [f"--database={tmp_path}/missing/sweep.sqlite"],
+        "taken.log": [f"--database={tmp_path}/taken.sqlite"],
+        "file": [f"--database={tmp_path}/sweep.sqlite", f"--runs={tmp_path}/file"],
+    }
+    for name, argv in options.items():
+        assert sweep.main(["--primitive=sin", *argv]) == 2
+        (error,) = capsys.readouterr().err.splitlines()
+        assert error.startswith(f"error: {tmp_path}/{name} cannot be written")
+    assert sweep.main(["--primitive=sin", "--database", str(tmp_path)]) == 2

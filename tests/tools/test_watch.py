@@ -1,5 +1,6 @@
 """The cells of a primitive are run whenever a source has changed."""
 
+import pathlib
 import queue
 import shutil
 import signal
@@ -73,3 +74,34 @@ def test_watch(checkout, watched):
     watched("a source has changed", seconds=10)
     again = watched("cells in")[-1]
     assert again.split(":")[1] == first.split(":")[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_all_processes(number, checkout):
+    command = [sys.executable, "-m", "tools.sweep", "--watch", "clz"]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout), "HOME": str(checkout)}
+    process = subprocess.Popen(
+        command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    end = time.monotonic() + 120
+    while not (forks := children(process.pid)):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert not any(pathlib.Path(f"/proc/{fork}").exists() for fork in forks)
+
+
+def children(process):
+    """The processes that a process that watches has started."""
+    return pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+def test_a_primitive_that_no_harness_has():
+    command = [sys.executable, "-m", "tools.sweep", "--watch", "sinn"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("error: no harness has the primitive 'sinn'; did you mean sin")
