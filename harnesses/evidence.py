@@ -26,7 +26,7 @@ class Evidence:
 
     Attributes:
       versions: the versions that the sweep ran with.
-      fingerprint: a hash of the harnesses and limitations at the time of the sweep.
+      fingerprints: by primitive, a hash of its harnesses and limitations at the time of the sweep.
       primitives: the primitives that this JAX lowers for the CPU.
       harnesses: how many harnesses each primitive has.
       columns: the targets and modes, such as "tf eager".
@@ -39,7 +39,7 @@ class Evidence:
     """
 
     versions: Versions
-    fingerprint: str
+    fingerprints: Mapping[str, str]
     primitives: Sequence[str]
     harnesses: Mapping[str, int]
     columns: Sequence[str]
@@ -120,8 +120,9 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
             of_primitive[row.limitation] = of_primitive.get(row.limitation, 0) + 1
     return Evidence(
         versions=versions,
-        fingerprint=_fingerprint(
-            ((row.harness, row.dtype) for row in plain), {row.target for row in plain}
+        fingerprints=_fingerprints(
+            ((row.primitive, row.harness, row.dtype) for row in plain),
+            {row.target for row in plain},
         ),
         primitives=sorted(primitives),
         harnesses={primitive: len(harnesses) for primitive, harnesses in names.items()},
@@ -133,26 +134,50 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
     )
 
 
-def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
+def without(evidence: Evidence, primitives: Collection[str]) -> Evidence:
+    """Evidence without that of some primitives; the worst errors stay those of all."""
+
+    def rest(by_primitive: Mapping[str, Any]) -> dict[str, Any]:
+        return {p: value for p, value in by_primitive.items() if p not in primitives}
+
+    return dataclasses.replace(
+        evidence,
+        fingerprints=rest(evidence.fingerprints),
+        harnesses=rest(evidence.harnesses),
+        cells=rest(evidence.cells),
+        limited=rest(evidence.limited),
+    )
+
+
+def joined(evidence: Evidence, other: Evidence, fingerprints: Mapping[str, str]) -> Evidence:
     """The evidence of two sweeps by the same versions, of different dtypes or primitives.
 
     Args:
       evidence: that of one sweep.
       other: that of the other sweep.
-      fingerprint: that of the harnesses of both.
+      fingerprints: those of the harnesses of both.
 
     Raises:
-      ValueError: if the sweeps had other versions or columns.
+      ValueError: if the sweeps had other versions.
     """
-    if (evidence.versions, evidence.columns) != (other.versions, other.columns):
-        raise ValueError("sweeps of other versions or modes are not of one evidence")
+    if evidence.versions != other.versions:
+        raise ValueError("sweeps of other versions are not of one evidence")
+    columns = sorted({*evidence.columns, *other.columns})
     cells: dict[str, Any] = {}
     limited: dict[str, dict[str, int]] = {}
     harnesses: collections.Counter[str] = collections.Counter()
     for part in (evidence, other):
         harnesses.update(part.harnesses)
         for primitive, by_dtype in part.cells.items():
-            cells.setdefault(primitive, {}).update(by_dtype)
+            cells.setdefault(primitive, {}).update(
+                {
+                    dtype: {
+                        outcome: _in_columns(columns, dict(zip(part.columns, counts, strict=True)))
+                        for outcome, counts in by_outcome.items()
+                    }
+                    for dtype, by_outcome in by_dtype.items()
+                }
+            )
         for primitive, by_reason in part.limited.items():
             of_primitive = limited.setdefault(primitive, {})
             for reason, count in by_reason.items():
@@ -165,7 +190,8 @@ def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
             of_dtype[target] = max(of_dtype.get(target, 0.0), worst)
     return dataclasses.replace(
         other,
-        fingerprint=fingerprint,
+        fingerprints=fingerprints,
+        columns=columns,
         harnesses=dict(harnesses),
         cells=cells,
         limited=limited,
@@ -174,18 +200,18 @@ def joined(evidence: Evidence, other: Evidence, fingerprint: str) -> Evidence:
     )
 
 
-def fingerprint(
-    harnesses: Iterable[Harness], targets: Collection[str], without: Collection[str] = ()
-) -> str:
-    """The fingerprint of harnesses, and of what limits their dtypes.
+def _in_columns(columns: Sequence[str], counts: Mapping[str, int]) -> list[int]:
+    return [counts.get(column, 0) for column in columns]
+
+
+def fingerprints(harnesses: Iterable[Harness], targets: Collection[str]) -> dict[str, str]:
+    """By primitive, the fingerprint of its harnesses, and of what limits their dtypes.
 
     Args:
       harnesses: the harnesses.
       targets: the targets whose limitations count.
-      without: the primitives whose harnesses and limitations do not count.
     """
-    names = ((h.name, h.dtype_name) for h in harnesses if h.primitive not in without)
-    return _fingerprint(names, targets, without)
+    return _fingerprints(((h.primitive, h.name, h.dtype_name) for h in harnesses), targets)
 
 
 def is_natural(limitation: Limitation) -> bool:
@@ -216,23 +242,36 @@ def _column(row: Row) -> str:
     return f"{row.target} {row.mode}"
 
 
+def _fingerprints(
+    harnesses: Iterable[tuple[str, str, str]], targets: Collection[str]
+) -> dict[str, str]:
+    names = collections.defaultdict(set)
+    for primitive, *harness in harnesses:
+        names[primitive].add(tuple(harness))
+    limitations = all_limitations()
+    return {
+        primitive: _fingerprint(sorted(of_primitive), limitations.get(primitive, ()), targets)
+        for primitive, of_primitive in sorted(names.items())
+    }
+
+
 def _fingerprint(
-    harnesses: Iterable[tuple[str, str]], targets: Collection[str], without: Collection[str] = ()
+    names: Sequence[tuple[str, ...]],
+    limitations: Iterable[Limitation],
+    targets: Collection[str],
 ) -> str:
-    names = sorted(set(harnesses))
     swept = {dtype for _, dtype in names}
     data: list[Any] = [names]
-    for primitive, limitations in sorted(all_limitations().items()):
-        for limitation in () if primitive in without else limitations:
-            fields = dataclasses.asdict(limitation)
-            if limitation.dtypes is not None:
-                fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))
-            if not set(targets) & set(limitation.targets or SWEPT) or fields["dtypes"] == []:
-                continue
-            fields["where"] = fields["where"] is not None
-            data.append([primitive, fields])
+    for limitation in limitations:
+        fields = dataclasses.asdict(limitation)
+        if limitation.dtypes is not None:
+            fields["dtypes"] = sorted(swept.intersection(limitation.dtypes))
+        if not set(targets) & set(limitation.targets or SWEPT) or fields["dtypes"] == []:
+            continue
+        fields["where"] = fields["where"] is not None
+        data.append(fields)
     encoded = json.dumps(data, sort_keys=True, default=sorted)
-    return hashlib.sha256(encoded.encode()).hexdigest()[:16]
+    return hashlib.sha256(encoded.encode()).hexdigest()[:8]
 
 
 def _dump(data: Any, depth: int = 0) -> str:

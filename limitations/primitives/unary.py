@@ -71,8 +71,13 @@ LIMITATIONS = {
             is_domain,
             looser=Looser.NEAR_ONE,
         ),
-        # What the sum of one and an exponential cancels next to poles is left to rounding.
-        dataclasses.replace(LARGE_COMPLEX_ANGLES_OF_TFJS, looser=Looser.NEAR_ONE, where=is_domain),
+        dataclasses.replace(
+            LARGE_COMPLEX_ANGLES_OF_TFJS,
+            reason="TF.js computes other sines and cosines of huge angles by WebAssembly, and next "
+            "to poles one and an exponential cancel all digits but those that rounding makes.",
+            looser=Looser.NEAR_ONE,
+            where=is_domain,
+        ),
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,
         Limitation(

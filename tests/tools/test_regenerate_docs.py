@@ -222,8 +222,8 @@ def test_harnesses_that_jax_cannot_run_as_consumers_do_are_swept(g3doc, harnesse
     core = of_consumers("float32", CORE_DTYPES, g3doc / "core.sqlite")
     with contextlib.closing(Database(core)) as swept:
         ((sweep, _),) = swept.finished(Selection.of_consumers(CORE_DTYPES).as_data())
-        more = [dataclasses.replace(row, harness="cos_float32") for row in swept.rows(sweep)]
-        swept.record(sweep, [dataclasses.replace(row, verdict="no variant") for row in more])
+        other = {"harness": "cos_float32", "primitive": "cos", "verdict": "no variant"}
+        swept.record(sweep, [dataclasses.replace(row, **other) for row in swept.rows(sweep)])
     harnesses["cos_float32"] = type(harnesses["sin_float32"])("cos_float32")
     assert regenerate_docs.main(["--database", core]) == 0
     assert regenerate_docs.main(["--check"]) == 0
@@ -259,6 +259,32 @@ def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, caps
     evidence.write(g3doc / "evidence.json", {before.versions.jax: before})
     assert regenerate_docs.main(["--database", path]) == 1
     assert "no complete sweep of all harnesses" in capsys.readouterr().err
+
+
+def test_a_sweep_of_changed_primitives_replaces_theirs(g3doc, harnesses, limitations, capsys):
+    """A primitive may have fewer modes than others, and one may be there no more."""
+    named = type(harnesses["sin_int8"])
+    more = {name: named(name) for name in ("cos_float32", "tan_float32")}
+    harnesses.update(more)
+    others = [
+        dataclasses.replace(row, harness=name, primitive=name[:3])
+        for name in more
+        for row in ROWS
+        if row.dtype == "float32"
+    ]
+    assert regenerate_docs.main(["--database", database(g3doc / "all", [*ROWS, *others])]) == 0
+    del harnesses["tan_float32"]
+    limitations["cos"] = (Limitation("It is limited.", error="crash", devices={"tpu"}),)
+    assert regenerate_docs.main(["--check"]) == 1
+    assert "make sweep ARGS='--per-harness all --primitive cos'" in capsys.readouterr().out
+    rows = [row for row in others if row.primitive == "cos" and row.mode == "graph"]
+    selection = Selection(primitives=["cos"], per_harness="all")
+    assert regenerate_docs.main(["--database", database(g3doc / "a", rows, selection)]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    (swept,) = evidence.read(g3doc / "evidence.json").values()
+    counts = {name: swept.count(name) for name in ("sin", "cos", "tan")}
+    assert counts == {"sin": len(ROWS), "cos": len(rows), "tan": 0}
+    assert swept.count("cos", column="tf graph") == swept.count("sin", column="tf graph") / 2
 
 
 def test_a_sweep_of_new_primitives_by_consumers_is_joined(g3doc, harnesses, limitations):
