@@ -19,6 +19,9 @@ const $ = (id) => document.getElementById(id);
 const number = (n) => n.toLocaleString("en-US");
 const count = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 
+/** What an object has under a name; not what all objects have, such as "constructor". */
+const of = (object, name) => (Object.hasOwn(object, name) ? object[name] : []);
+
 /** An element with attributes and children; text is never read as HTML. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -429,7 +432,7 @@ class Explorer {
       const reason = data.limitations[data.limitation[i]];
       if (reason) cells.set(reason, (cells.get(reason) || 0) + 1);
     }
-    const stated = data.stated[name] || [];
+    const stated = of(data.stated, name);
     const known = new Set(stated.map((limitation) => limitation.reason));
     const others = [...cells.keys()].filter((reason) => !known.has(reason)).map((reason) => ({ reason }));
     const items = [...stated, ...others].map(({ reason, where, expected }) => make("li", {}, reason, make("div", { class: "quiet" },
@@ -481,7 +484,7 @@ class Explorer {
 
   rules(name) {
     const { data } = this;
-    const numbers = data.rules[name] || [];
+    const numbers = of(data.rules, name);
     const items = numbers.map((n) => make("details", { open: numbers.length < 4 || undefined },
       make("summary", {}, data.sources[n][0]), make("pre", { tabindex: 0 }, make("code", {}, data.sources[n][1]))));
     return section("Rules", ...(items.length ? items : [quiet("Its source is not known.")]));
