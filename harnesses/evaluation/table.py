@@ -62,15 +62,16 @@ def summary(evaluated: Mapping[str, Evaluated]) -> str:
     ]
     newest = {key: row for version in evaluated.values() for key, row in version.rows.items()}
     rows = newest.values()
-    for name, converter in CONVERTERS.items():
+    for key, converter in CONVERTERS.items():
         cells = []
         for size in SIZES:
-            ran = [r for r in rows if (r.converter, r.case.size) == (name, size)]
+            ran = [r for r in rows if (r.converter, r.case.size) == (key, size)]
             lacking = sum(bool(row.lacks) for row in ran)
             cell = f"{sum(row.ok for row in ran)} of {len(ran)}" if ran else "–"
             cells.append(f"{cell}, {lacking} NO (runtime)" if lacking else cell)
         if any(cell != "–" for cell in cells):
-            lines.append(f"| {converter.name} | {' | '.join(cells)} |")
+            name = f"{converter.name}, to compare" if converter.compared else converter.name
+            lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
