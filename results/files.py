@@ -54,6 +54,8 @@ def explained(path: str | pathlib.Path) -> Iterator[None]:
             name = "SQLITE_CORRUPT"
         reason = _REASONS.get(name, "cannot be used")
         raise DatabaseError(f"{path} {reason} (SQLite says: {error})") from error
+    except UnicodeDecodeError as error:  # SQLite has told of a damaged name.
+        raise DatabaseError(f"{path} {_REASONS['SQLITE_CORRUPT']} ({error})") from error
     except OSError as error:
         raise DatabaseError(f"{path} cannot be read: {error.strerror}") from error
 

@@ -11,7 +11,6 @@ however long it is. With --least the exit code is 1 if Ray has less than this sh
 import argparse
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +18,13 @@ from typing import NamedTuple
 
 import jax
 
-from harnesses.engines import Catalogue, Engine
+from harnesses.engines import Catalogue, Engine, EngineError
 from harnesses.engines.local import LocalEngine
 from harnesses.engines.ray import RayEngine
 from harnesses.harness import all_harnesses
 from harnesses.selection import Selection, SelectionError
 from harnesses.sweep import sweep
-from tools.terminal import standard_error_to
+from tools.terminal import failed, run, standard_error_to
 
 
 class Measured(NamedTuple):
@@ -100,6 +99,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     parser.add_argument("--ray", metavar="ADDRESS", help="of a cluster; one is started by default")
     parser.add_argument("--least", type=float, metavar="SHARE", help="such as 0.9")
     args = parser.parse_args(argv)
+    if min(args.workers, args.rounds) < 1:
+        parser.error("--workers and --rounds take positive numbers")
     selection = Selection(
         primitives=args.primitive or ("reduce_*",),
         modes=args.mode or ("graph",),
@@ -118,9 +119,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     ):
         try:
             measured = compare(engines, selection, args.rounds, catalogue)
-        except SelectionError as error:
-            print(f"error: {error}", file=terminal)
-            return 2
+        except (SelectionError, EngineError) as error:
+            return failed(error, terminal)
     for name, of_engine in measured.items():
         print(
             f"{name:6} {of_engine.cells:.0f} cells in {of_engine.whole:.1f} s, "
@@ -132,4 +132,4 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

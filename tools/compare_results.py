@@ -19,7 +19,6 @@ import collections
 import contextlib
 import dataclasses
 import pathlib
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from results import rows
 from results.files import DatabaseError, explained, open_for_reading
 from results.outcome import Outcome, Verdict
 from results.rows import Versions
+from tools.terminal import failed, run
 
 # A cell that takes this much longer, in seconds, is not slower by chance.
 _NOTICEABLE = 0.5
@@ -267,12 +267,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         old, new = read(args.old), read(args.new)
     except DatabaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return failed(error)
     compared = pairs(old, new)
     if not compared:
-        print(f"error: {_nothing(args.old, old)}; {_nothing(args.new, new)}", file=sys.stderr)
-        return 2
+        return failed(f"{_nothing(args.old, old)}; {_nothing(args.new, new)}")
     status = 0
     for before, now in compared:
         print(f"{before} -> {now}" if before != now else f"{now}")
@@ -288,4 +286,4 @@ def _nothing(path: pathlib.Path, found: Mapping[Versions, Cells]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

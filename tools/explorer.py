@@ -15,7 +15,6 @@ import gzip
 import json
 import pathlib
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -26,6 +25,7 @@ from results import rows
 from results.files import DatabaseError, explained, open_for_reading
 from results.outcome import Outcome, Verdict
 from results.rows import Versions
+from tools.terminal import failed, run
 
 ROOT = pathlib.Path(__file__).parents[1]
 TEMPLATES = ROOT / "g3doc" / "templates" / "explorer"
@@ -165,7 +165,7 @@ def rules(primitives: Iterable[str], root: pathlib.Path = ROOT) -> dict[str, Any
     sources: Numbered[tuple[str, str]] = Numbered()
     by_primitive: dict[str, list[int]] = collections.defaultdict(list)
     for path in sorted((root / "lowering" / "rules").rglob("*.py")):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         # The primitives in tables of names, by the variables that hold the tables.
         tables: dict[str, set[str]] = {}
         for statement in ast.parse(text).body:
@@ -175,7 +175,7 @@ def rules(primitives: Iterable[str], root: pathlib.Path = ROOT) -> dict[str, Any
                 tables.update({name: named for name in _variables(target)})
             if named:
                 first = min((d.lineno for d in _decorators(statement)), default=statement.lineno)
-                lines = text.splitlines()[first - 1 : statement.end_lineno]
+                lines = text.split("\n")[first - 1 : statement.end_lineno]
                 place = f"{path.relative_to(root)}, line {first}"
                 number = sources[place, "\n".join(lines)]
                 for primitive in named:
@@ -223,7 +223,7 @@ def _in_words(limitation: Limitation) -> dict[str, str]:
 def render(data: Mapping[str, Any]) -> str:
     """The page of some data."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(TEMPLATES, encoding="utf-8"),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
         trim_blocks=True,
@@ -235,8 +235,8 @@ def render(data: Mapping[str, Any]) -> str:
     compressed = gzip.compress(encoded, 9, mtime=0)
     return environment.get_template("page.html.jinja").render(
         data=base64.b64encode(compressed).decode(),
-        script=(TEMPLATES / "page.js").read_text(),
-        style=(TEMPLATES / "page.css").read_text(),
+        script=(TEMPLATES / "page.js").read_text(encoding="utf-8"),
+        style=(TEMPLATES / "page.css").read_text(encoding="utf-8"),
     )
 
 
@@ -272,13 +272,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         text = page(args.database)
+        args.output.write_text(text, encoding="utf-8")
     except DatabaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    args.output.write_text(text)
+        return failed(error)
+    except OSError as error:
+        return failed(f"{args.output} cannot be written: {error.strerror}")
     print(f"{args.output}: {len(text) / 1e6:.2f} MB")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

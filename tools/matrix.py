@@ -19,12 +19,16 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from packaging.version import Version
+
+from tools.terminal import failed
+from tools.terminal import run as run_command
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Where environments are made; git ignores it.
@@ -65,8 +69,18 @@ def quietly(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def visibly(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a command that prints to this terminal."""
-    return subprocess.run(command, cwd=ROOT, text=True, check=False)
+    """Runs a command that prints to this terminal, and is what an interrupt ends."""
+    with subprocess.Popen(command, cwd=ROOT, text=True) as process:
+        usual = {
+            number: signal.signal(number, lambda n, _: process.send_signal(n))
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            code = process.wait()
+        finally:
+            for number, handler in usual.items():
+                signal.signal(number, handler)
+    return subprocess.CompletedProcess(command, code)
 
 
 def pythons() -> list[str]:
@@ -181,10 +195,11 @@ def sweep_all(
         try:
             python = make(combination)
         except MatrixError as error:
-            print(f"error: {error}", file=sys.stderr)
-            codes[combination] = 2
+            codes[combination] = failed(error)
             continue
-        codes[combination] = run([python, "-m", "tools.sweep", *arguments]).returncode
+        code = run([python, "-m", "tools.sweep", *arguments]).returncode
+        # As shells have it for a command that a signal has ended.
+        codes[combination] = code if code >= 0 else 128 - code
         if codes[combination] == 130:
             break
     results = {0: "green", 1: "red", 2: "not swept", 130: "interrupted"}
@@ -211,18 +226,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--database", default=DATABASE, metavar="FILE", help=f"{DATABASE} by default"
     )
     args, arguments = parser.parse_known_args(argv)
-    combinations = [Combination(*pair) for pair in itertools.product(args.jax, args.tensorflow)]
+    named = itertools.product(dict.fromkeys(args.jax), dict.fromkeys(args.tensorflow))
+    combinations = [Combination(*pair) for pair in named]
     if (not combinations and not args.newest) or bool(args.jax) != bool(args.tensorflow):
         parser.error("name versions by --jax and --tensorflow, or take --newest")
     if args.newest:
         try:
             found = newest(pythons())
         except MatrixError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
+            return failed(error)
         combinations = list(dict.fromkeys([*combinations, found]))
     return sweep_all(combinations, ["--database", args.database, *arguments])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -18,12 +18,12 @@ import dataclasses
 import json
 import os
 import pathlib
-import sys
 from collections.abc import Mapping, Sequence
 
 from harnesses.database import Database, now
 from results.files import DatabaseError
 from results.rows import CELL, Row, Sweep
+from tools.terminal import failed, run
 
 
 class MergeError(ValueError):
@@ -56,11 +56,16 @@ def merge(
       MergeError: if the files do not belong together, or the new file exists.
       DatabaseError: if a file cannot be used.
     """
-    if into.exists() and into.stat().st_size:
+    if into.exists() and (not into.is_file() or into.stat().st_size):
         raise MergeError(f"{into} exists; name a new file")
+    for beside in _beside(into):
+        if beside.exists():
+            # SQLite would take it for a part of the new file.
+            raise MergeError(f"{beside} is left of another file; remove it, or name a new file")
     sources = [source for path in paths for source in _read(path)]
     if not mix_versions:
         _check_versions(sources)
+    _check_cells(sources)
     groups = collections.defaultdict(list)
     for source in sources:
         groups[source.sweep.versions, source.sweep.selection].append(source)
@@ -73,14 +78,24 @@ def merge(
             for sweep, rows in merged:
                 database.add(sweep, rows.values())
         partial.replace(into)
+    except OSError as error:
+        raise MergeError(f"{into} cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        for path in (partial, *_beside(partial)):
+            path.unlink(missing_ok=True)
     return [(sweep, len(rows)) for sweep, rows in merged]
 
 
+def _beside(path: pathlib.Path) -> list[pathlib.Path]:
+    """The files that SQLite has beside one."""
+    return [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm", "-journal")]
+
+
 def _read(path: pathlib.Path) -> list[Source]:
+    """The sweeps in a file, without those that a newer one is about to replace."""
     with contextlib.closing(Database(path, writable=False)) as database:
-        sources = [Source(path, sweep, database.rows(sweep.id)) for sweep in database.sweeps()]
+        latest = {(s.versions, s.selection, s.shard): s for s in database.sweeps()}
+        sources = [Source(path, sweep, database.rows(sweep.id)) for sweep in latest.values()]
     if not sources:
         raise MergeError(f"{path} has no sweep")
     return sources
@@ -102,6 +117,24 @@ def _check_versions(sources: Sequence[Source]) -> None:
         )
 
 
+def _check_cells(sources: Sequence[Source]) -> None:
+    """Raises an error if files disagree on a cell, or have it by different sources."""
+    found: dict[tuple, tuple[Source, Row]] = {}
+    for source in sources:
+        for row in source.rows:
+            cell = tuple(getattr(row, column) for column in CELL)
+            first, other = found.setdefault((source.sweep.versions, *cell), (source, row))
+            if first.path == source.path:
+                continue
+            place = f"{first.path} and {source.path}"
+            if (other.outcome, other.verdict) != (row.outcome, row.verdict):
+                raise MergeError(
+                    f"{place} disagree on {', '.join(cell)}: {other.outcome} and {row.outcome}"
+                )
+            if first.sweep.fingerprint != source.sweep.fingerprint:
+                raise MergeError(f"{place} have {', '.join(cell)} by different sources")
+
+
 def _join(sources: Sequence[Source]) -> tuple[Sweep, Mapping[tuple, Row]]:
     """Joins sweeps of one selection by the same versions; returns the sweep, and its results."""
     first = sources[0]
@@ -114,17 +147,9 @@ def _join(sources: Sequence[Source]) -> tuple[Sweep, Mapping[tuple, Row]]:
                     f"different sources: {what} {one} and {other}"
                 )
     rows: dict[tuple, Row] = {}
-    origins: dict[tuple, pathlib.Path] = {}
     for source in sources:
         for row in source.rows:
-            cell = tuple(getattr(row, column) for column in CELL)
-            other = rows.setdefault(cell, row)
-            origins.setdefault(cell, source.path)
-            if (other.outcome, other.verdict) != (row.outcome, row.verdict):
-                raise MergeError(
-                    f"{origins[cell]} and {source.path} disagree on {', '.join(cell)}: "
-                    f"{other.outcome} and {row.outcome}"
-                )
+            rows.setdefault(tuple(getattr(row, column) for column in CELL), row)
     sweeps = [source.sweep for source in sources]
     counts = {sweep.cells for sweep in sweeps} - {None}
     if len(counts) > 1:
@@ -161,8 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         merged = merge(args.files, args.into, args.mix_versions)
     except (MergeError, DatabaseError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return failed(error)
     for sweep, count in merged:
         of = "" if sweep.cells is None else f" of {sweep.cells:,}"
         state = "complete" if sweep.finished else "not complete"
@@ -178,4 +202,4 @@ def _selected(sweep: Sweep) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

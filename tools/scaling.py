@@ -12,7 +12,6 @@ import contextlib
 import heapq
 import math
 import pathlib
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ import jinja2
 
 from harnesses.engines.ray import take_batch
 from results.files import DatabaseError, explained, open_for_reading
+from tools.terminal import failed, run
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 
@@ -55,15 +55,15 @@ def tasks(path: pathlib.Path) -> tuple[dict[tuple[str, str], float], int]:
       How many seconds each task takes, by harness and variant, the longest first; and the number.
 
     Raises:
-      DatabaseError: if the file cannot be used, or has no results.
+      DatabaseError: if the file cannot be used, or no cell in it has taken any time.
     """
     with contextlib.closing(open_for_reading(path)) as connection, explained(path):
         found = connection.execute(
             "SELECT harness, variant, seconds FROM results WHERE sweep = (SELECT sweep FROM "
             "results GROUP BY sweep ORDER BY COUNT(*) DESC LIMIT 1) ORDER BY harness, variant"
         ).fetchall()
-    if not found:
-        raise DatabaseError(f"{path} has no results of sweeps")
+    if not any(time for *_, time in found):
+        raise DatabaseError(f"{path} has no times of cells")
     seconds: dict[tuple[str, str], float] = collections.defaultdict(float)
     for harness, variant, time in found:
         seconds[harness, variant] += time
@@ -145,12 +145,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         documents = render(*tasks(args.database))
     except DatabaseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return failed(error)
     for name, text in documents.items():
         (G3DOC / name).write_text(text)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

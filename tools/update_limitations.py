@@ -15,6 +15,7 @@ import contextlib
 import difflib
 import itertools
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -31,6 +32,7 @@ from harnesses.variants import PLAIN
 from results.files import DatabaseError
 from results.rows import CELL, Row
 from tools.families import family
+from tools.terminal import failed, run
 
 ROOT = pathlib.Path(__file__).parents[1]
 FILES = pathlib.Path("limitations", "primitives")
@@ -58,15 +60,15 @@ def diff(proposals: Mapping[str, Proposal], root: pathlib.Path = ROOT) -> str:
         path = file_of(primitive, root)
         if path not in before:
             exists = (root / path).exists()
-            before[path] = (root / path).read_text() if exists else ""
+            before[path] = (root / path).read_text(encoding="utf-8") if exists else ""
             after[path] = before[path] or _NEW_FILE.format(primitive=primitive)
         after[path] = _changed(after[path], primitive, proposal)
     lines: list[str] = []
     for path, text in after.items():
         new = _tidied(text)
         lines += difflib.unified_diff(
-            before[path].splitlines(keepends=True),
-            new.splitlines(keepends=True),
+            _lines(before[path]),
+            _lines(new),
             f"a/{path}" if before[path] else "/dev/null",
             f"b/{path}" if new else "/dev/null",
         )
@@ -76,7 +78,10 @@ def diff(proposals: Mapping[str, Proposal], root: pathlib.Path = ROOT) -> str:
 def file_of(primitive: str, root: pathlib.Path = ROOT) -> pathlib.Path:
     """The file that has the limitations of a primitive, or is to have them: that of its family."""
     for path in sorted((root / FILES).glob("*.py")):
-        if path.stem != "__init__" and primitive in _Limitations(path.read_text()).primitives():
+        if (
+            path.stem != "__init__"
+            and primitive in _Limitations(path.read_text(encoding="utf-8")).primitives()
+        ):
             return path.relative_to(root)
     return FILES / f"{family(primitive)}.py"
 
@@ -86,7 +91,7 @@ class _Limitations:
 
     def __init__(self, text: str):
         self.text = text
-        self._lines = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]
+        self._lines = [0, *itertools.accumulate(map(len, _lines(text)))]
         found = [
             value
             for node in ast.parse(text).body
@@ -159,6 +164,11 @@ class _Limitations:
         begin = self._lines[line - 1]
         encoded = self.text[begin : self._lines[line]].encode()
         return begin + len(encoded[:column].decode())
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text as Python and git have them, which form feeds and the like do not end."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:
@@ -258,7 +268,7 @@ def _tidied(text: str) -> str:
     }
     missing = "".join(f"{line}\n" for name, line in _IMPORTS.items() if name in names - known)
     docstring = ast.parse(text).body[0]
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     end = docstring.end_lineno or 0
     text = "".join([*lines[:end], "\n", missing, *lines[end:]])
     for command in (["check", "--select=F401,I", "--fix", "--quiet"], ["format", "--quiet"]):
@@ -326,10 +336,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         print_diff(latest(args.database), all_harnesses())
     except (DatabaseError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return failed(error)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

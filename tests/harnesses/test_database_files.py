@@ -5,6 +5,7 @@ import contextlib
 import multiprocessing
 import os
 import pathlib
+import random
 import re
 import resource
 import shutil
@@ -228,6 +229,25 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_as_it_was(path, spoil, m
         Database(path, writable=writable)
     assert str(path) in str(error.value)
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in path.parent.iterdir()} == before
+
+
+def test_bytes_that_are_wrong_are_refused_or_read_as_they_are(path):
+    record(path, [f"sin_{i}" for i in range(50)])
+    whole = path.read_bytes()
+    refused = 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        spoilt = bytearray(whole)
+        for _ in range(rng.choice((1, 3, 20))):
+            spoilt[rng.randrange(len(spoilt))] = rng.choice((0, 255, rng.randrange(256)))
+        path.write_bytes(spoilt)
+        try:
+            recorded(path)
+        except DatabaseError as error:
+            assert str(path) in str(error)
+            refused += 1
+        assert path.read_bytes() == spoilt
+    assert 50 < refused < 150
 
 
 def test_a_foreign_file_whose_tables_are_still_in_its_log_is_refused(path, tmp_path):

@@ -1,6 +1,7 @@
 """Engines are compared on the same cells, by the time from the first result to the last."""
 
 import numpy as np
+import pytest
 
 from harnesses.cell import SWEPT
 from harnesses.harness import Harness
@@ -40,3 +41,11 @@ def test_the_command(monkeypatch, capfd):
     assert "there is only one; select more" in capfd.readouterr().err
     assert bench_engines.main(["--primitive=sun"], catalogue) == 2
     assert "no harness has the primitive 'sun'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [["--workers=0"], ["--rounds=0"], ["--workers=two"]])
+def test_options_that_make_no_sense(argv, capsys):
+    with pytest.raises(SystemExit) as error:
+        bench_engines.main(argv)
+    assert error.value.code == 2
+    assert "error:" in capsys.readouterr().err

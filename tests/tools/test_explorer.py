@@ -160,3 +160,12 @@ def test_results_of_next_to_nothing(rows, tmp_path):
         assert cells_of(data_of(explorer.page(path)))
     else:
         assert explorer.main([str(path), "--output", str(tmp_path / "page.html")]) == 2
+
+
+def test_a_page_that_cannot_be_written(tmp_path, capsys):
+    path = write(tmp_path / "sweep.sqlite", many(10))
+    assert explorer.main([str(path), "--output", str(tmp_path / "missing" / "page.html")]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert (
+        error == f"error: {tmp_path}/missing/page.html cannot be written: No such file or directory"
+    )

@@ -5,6 +5,7 @@ With EXPLORER_SCREENSHOTS=directory it leaves pictures of what it sees there.
 
 import os
 import pathlib
+import urllib.parse
 
 import pytest
 
@@ -188,6 +189,26 @@ def test_text_of_errors_is_no_markup(opened):
     assert not page.query_selector_all("#page img")
     assert page.title() == "sort: results of sweeps"
     opened(f"#primitive={BAD}&search={BAD}&mode={BAD}")
+
+
+def test_names_of_any_kind(opened, tmp_path):
+    """Such as those that all objects of JavaScript have, and those that turn or end lines."""
+    names = ("constructor", "__proto__", "hasOwnProperty", "a\u2028b", "\u202eright to left", BAD)
+    rows = [
+        cell(f"{name}_{'x' * 500}", Verdict.UNEXPECTED, primitive=name, message="y" * 5000)
+        for name in names
+    ]
+    path = tmp_path / "page.html"
+    path.write_text(explorer.page(write(tmp_path / "s.sqlite", rows)), encoding="utf-8")
+    page = opened()
+    for name in names:
+        page.goto(f"{path.as_uri()}#{urllib.parse.urlencode({'primitive': name})}")
+        page.wait_for_selector("body[data-ready]")
+        page.wait_for_function(
+            "name => document.querySelector('h2').textContent === name", arg=name
+        )
+        assert page.text_content("#page .message").startswith("yyy")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_by_keyboard(opened):

@@ -1,10 +1,13 @@
 """Sweeps with several versions, in environments that fakes of pip and of the sweep stand for."""
 
 import re
+import signal
 import subprocess
+import sys
 
 import pytest
 
+from tests.helpers import ROOT
 from tools import matrix
 from tools.matrix import Combination, MatrixError
 
@@ -122,3 +125,33 @@ def test_versions_have_to_be_named(argv, capsys):
     with pytest.raises(SystemExit):
         matrix.main(argv)
     assert "--jax and --tensorflow, or take --newest" in capsys.readouterr().err
+
+
+def test_a_sweep_that_is_killed_is_not_green(capsys):
+    def run(command):
+        return subprocess.CompletedProcess(command, -9)
+
+    combination = matrix.Combination("1", "2")
+    assert matrix.sweep_all([combination], [], lambda _: "python", run) == 137
+    assert "exit code 137" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_lets_the_sweep_end_in_its_own_time(number):
+    sweep = (
+        "import signal, sys, time\n"
+        "for n in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(n, lambda *_: (time.sleep(1), sys.exit(130)))\n"
+        "print('ready', flush=True); time.sleep(60)"
+    )
+    script = (
+        "import sys; from tools import matrix;"
+        f"sys.exit(matrix.visibly([sys.executable, '-c', {sweep!r}]).returncode)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, b"")

@@ -2,11 +2,14 @@
 
 import contextlib
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
 from harnesses.cell import Verdict
 from harnesses.database import Database
+from tests.helpers import ROOT
 from tests.tools.synthetic import VERSIONS, cell, write
 from tools import merge_results
 
@@ -130,3 +133,45 @@ def test_nothing_is_written_over_or_left_behind(tmp_path, merge):
     assert "no results" in merge("missing.sqlite", into="new.sqlite")[2]
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"1.sqlite", "all.sqlite", "text.sqlite"}
+
+
+def test_other_selections_of_the_same_cells_are_to_agree(tmp_path, merge):
+    sort = {"primitives": ["sin"]}
+    write(tmp_path / "1.sqlite", [cell("sin_1")])
+    write(tmp_path / "2.sqlite", [cell("sin_1", Verdict.UNEXPECTED)], selection=sort)
+    write(tmp_path / "3.sqlite", [cell("sin_1")], selection=sort, sources="other")
+    code, _, errors = merge("1.sqlite", "2.sqlite")
+    assert code == 2 and "disagree on sin_1" in errors
+    code, _, errors = merge("1.sqlite", "3.sqlite")
+    assert code == 2 and "by different sources" in errors
+
+
+def test_a_sweep_that_is_being_replaced_is_not_mixed_with_the_new_one(tmp_path, merge):
+    write(tmp_path / "1.sqlite", [cell("sin_1"), cell("sin_2")], sources="old")
+    write(tmp_path / "1.sqlite", [cell("sin_1")], sources="new", cells=2, finish=False)
+    code, output, _ = merge("1.sqlite")
+    assert code == 1 and "1 of 2 cells, not complete" in output
+
+
+def test_what_is_left_of_another_file_is_no_part_of_the_new_one(tmp_path, merge):
+    write(tmp_path / "1.sqlite", [cell("sin_1")])
+    (tmp_path / "all.sqlite-wal").write_bytes(b"theirs")
+    code, _, errors = merge("1.sqlite")
+    assert code == 2 and "all.sqlite-wal is left of another file" in errors
+    assert (tmp_path / "all.sqlite-wal").read_bytes() == b"theirs"
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    """The disk is full when files may not grow, as far as SQLite can tell."""
+    write(tmp_path / "1.sqlite", [cell(f"sin_{i}", message="x" * 200) for i in range(500)])
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, -1));"
+        "from tools import merge_results; sys.exit(merge_results.main(sys.argv[1:]))"
+    )
+    argv = ["--into", tmp_path / "all.sqlite", tmp_path / "1.sqlite"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *argv], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["1.sqlite"]

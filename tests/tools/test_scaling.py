@@ -44,3 +44,9 @@ def test_documents(tmp_path, monkeypatch, capsys):
     assert "<polyline" in (tmp_path / "scaling.svg").read_text()
     assert scaling.main([str(tmp_path / "missing.sqlite")]) == 2
     assert "has no results" in capsys.readouterr().err
+
+
+def test_results_without_times(tmp_path, capsys):
+    path = write(tmp_path / "sweep.sqlite", [cell("sin_1", seconds=0.0)])
+    assert scaling.main([str(path)]) == 2
+    assert "has no times of cells" in capsys.readouterr().err

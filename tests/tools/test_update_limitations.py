@@ -200,3 +200,10 @@ def test_looser_comparisons_of_a_cell():
     harness = dataclasses.replace(Harness("sort", "case", np.sin), fun=lambda x: x)
     harness = dataclasses.replace(harness, args=(np.float32([1, np.inf]),))
     assert cells.looser_of(harness, Cell("sort_case", "eager", "tf")) == list(Looser)
+
+
+def test_lines_end_as_python_and_git_have_them():
+    """Form feeds and the separators of Unicode are no ends of lines in a diff."""
+    text = "LIMITATIONS = {}  # A\fform feed, \u2028 and \x85.\nlast"
+    assert update_limitations._lines(text) == [text[:-4], "last"]
+    assert update_limitations._lines("") == []
