@@ -28,6 +28,8 @@ def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int
     shape = (lhs.shape[0], *counts, rhs.shape[-1])
     if 0 in (*lhs.shape, *rhs.shape, *shape):
         return jnp.zeros(shape, lhs.dtype)
+    if not avals.is_static(rhs.shape[-2:-1]) and avals.is_static(counts):
+        return _convolve_by_positions(lhs, rhs, axes, groups, counts)
     # TensorFlow has kernels for two spatial axes. Along others, the elements of a window become
     # features, so that one contraction of features takes the place of the convolution.
     left = 2 if lhs.dtype == np.float32 else 0
@@ -84,6 +86,24 @@ def _convolve_symbolic(lhs, rhs, axes, groups, counts):
     total = jnp.asarray(math.prod(sizes), np.int32)
     zeros = jnp.zeros((batch, *counts, rhs.shape[-1]), lhs.dtype)
     return lax.fori_loop(zero, total, step, zeros)
+
+
+def _convolve_by_positions(lhs, rhs, axes, groups, counts):
+    """A contraction for each element of the result: in the gradient of a filter they are few."""
+    rank = len(axes)
+    lhs = lhs.reshape(*lhs.shape[:-1], groups, lhs.shape[-1] // groups)
+    rhs = rhs.reshape(*rhs.shape[:-1], groups, rhs.shape[-1] // groups)
+    contracted = (*range(1, rank + 1), rank + 2), (*range(rank + 1),)
+    numbers = contracted, ((rank + 1,), (rank + 1,))
+    steps = (1, *(window.dilation for window in axes), 1, 1)
+    parts = []
+    for position in np.ndindex(*counts):
+        starts = [i * window.stride for i, window in zip(position, axes, strict=True)]
+        stops = [start + window.extent for start, window in zip(starts, axes, strict=True)]
+        x = lax.slice(lhs, (0, *starts, 0, 0), (lhs.shape[0], *stops, *lhs.shape[-2:]), steps)
+        part = jnp.moveaxis(lax.dot_general(x, rhs, numbers), 0, 1)
+        parts.append(part.reshape(part.shape[0], -1))
+    return jnp.stack(parts, 1).reshape(lhs.shape[0], *counts, -1)
 
 
 def _contract(lhs, rhs, groups):

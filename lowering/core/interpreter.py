@@ -125,10 +125,10 @@ class Interpreter(Lowering):
         """Lowers an equation in the first of the representations that applies to it."""
         if self.target.holds and _is_empty(eqn):
             # Consumers stumble over operands and results without elements.
-            return [_nothing(var.aval.shape, var.aval.dtype) for var in eqn.outvars]
+            return [self._nothing(var.aval) for var in eqn.outvars]
         if self.target.holds:
             operands = [
-                _nothing(var.aval.shape, var.aval.dtype) if _has_nothing(var) else x
+                self._nothing(var.aval) if _has_nothing(var) else x
                 for x, var in zip(operands, eqn.invars, strict=True)
             ]
         token = _EQUATION.set(eqn)
@@ -312,6 +312,13 @@ class Interpreter(Lowering):
             self.target, Dimensions(variables), self._program, self._memory, self._functions
         )
 
+    def _nothing(self, aval: Any) -> Value:
+        """An array without elements, of the shape and dtype of an abstract value."""
+        if avals.is_static(aval.shape):
+            return _empty(aval.shape, aval.dtype)
+        dtype = tf.float32 if avals.is_pair(aval.dtype) else dtypes.to_tf(aval.dtype)
+        return tf.zeros(self.dimensions.shape(avals.physical_shape(aval)), dtype)
+
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:
     """Whether no result of an equation has an element, and nothing else comes of it."""
@@ -324,7 +331,7 @@ def _has_nothing(var: Any) -> bool:
 
 
 @functools.cache
-def _nothing(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array without elements; the same one each time, as results are folded by identity."""
     return np.zeros(shape, dtype)
 

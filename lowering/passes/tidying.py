@@ -1,7 +1,8 @@
 """Leaves out equations that compute nothing new, where NaN and the signs of zeros do not matter.
 
 JAX guards against numbers that a program cannot have: a sum of exponentials gets its absolute
-value, an index that is never negative is wrapped around. And libraries compute means twice.
+value, and an index that is never negative is wrapped around. Libraries compute means twice, and
+reshape what they have reshaped.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +24,16 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     """A jaxpr without equations whose results are an operand, known, or computed before."""
     new, ranges = Rewriter(jaxpr), Ranges()
     computed: dict[Any, jex_core.JaxprEqn] = {}
+    reshaped: dict[Any, Any] = {}
     is_same = True
     for eqn in jaxpr.eqns:
         operands = new.read(eqn.invars)
+        if _is_reshape(eqn):
+            # TensorFlow's converter to TF Lite stumbles over two that undo each other.
+            whole = reshaped.get(operands[0], operands[0])
+            is_same = is_same and whole is operands[0]
+            eqn, operands = eqn.replace(invars=[whole]), [whole]
+            reshaped[eqn.outvars[0]] = whole
         result = _result(eqn, operands, ranges)
         if result is not None:
             new.replace(eqn.outvars, [result])
@@ -41,6 +49,16 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
         new.add(eqn)
         ranges.add(eqn.replace(invars=operands))
     return jaxpr if is_same else without_unused(new.jaxpr())
+
+
+def _is_reshape(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation gives an array another shape, and that alone."""
+    return (
+        eqn.primitive.name == "reshape"
+        and len(eqn.invars) == 1
+        and eqn.params["dimensions"] is None
+        and not isinstance(eqn.invars[0], jex_core.Literal)
+    )
 
 
 def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
@@ -121,12 +139,18 @@ def _select(eqn, operands, ranges):
     return cases[found[0]] if found is not None and found[0] == found[1] else None
 
 
+def _reshape(eqn, operands, ranges):
+    """The operand of a reshape that changes nothing."""
+    return operands[0]
+
+
 _SIMPLIFICATIONS: dict[str, _Simplification] = {
     "max": _max,
     "min": _min,
     "clamp": _clamp,
     "abs": _abs,
     "select_n": _select,
+    "reshape": _reshape,
 }
 
 # NumPy's functions give the same as JAX for two numbers.

@@ -5,12 +5,12 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from lowering import jax_compat
+from lowering import avals, jax_compat
 from lowering.formats import halves
 from lowering.ops import constant, emit
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
-from lowering.tensors import loops
+from lowering.tensors import loops, movement
 
 
 @rule("cond", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
@@ -133,13 +133,20 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
 
 
 def _scanned(ctx, scan, length, unroll):
-    if isinstance(length, int):
-        return scan.unrolled() if unroll >= length else scan.loop(unroll)
-    # XLA compiles the body even if it never runs, and then cannot take elements of empty arrays.
+    if isinstance(length, int) and unroll >= length:
+        return scan.unrolled()
     loop = functools.partial(scan.loop, unroll)
-    if ctx.target.holds:
-        return tf.cond(ctx.size(length) > 0, loop, scan.empty)
-    return tf.switch_case(tf.minimum(ctx.size(length), 1), [scan.empty, loop])
+    if isinstance(length, int):
+        results = loop()
+    elif ctx.target.holds:
+        results = tf.cond(ctx.size(length) > 0, loop, scan.empty)
+    else:
+        # XLA compiles the body even if it never runs, and then cannot take elements of empty
+        # arrays.
+        results = tf.switch_case(tf.minimum(ctx.size(length), 1), [scan.empty, loop])
+    shapes = [avals.physical_shape(aval) for aval in scan.ys_avals]
+    carry, stacked = results[: len(scan.carried)], results[len(scan.carried) :]
+    return [*carry, *(movement.inferable(ctx, y, s) for y, s in zip(stacked, shapes, strict=True))]
 
 
 def _unchanged(body, num_consts, num_carry):

@@ -19,7 +19,7 @@ from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, even, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, ONNX, TFJS, XLA
+from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE, XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -45,7 +45,7 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
     if kernel in (_conv2d, _depthwise_conv2d, _conv3d):
         sizes = _sizes(ctx.in_avals[0].shape, params["dimension_numbers"].lhs_spec)
         if _room(sizes, axes) != [(0, 0)] * len(sizes):
-            return ctx.lower(_with_room, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
+            return _with_room(ctx, lhs, rhs)
     operands = cast(lhs, tf.float32), cast(rhs, tf.float32)
     return cast(kernel(ctx, *operands, axes, params["dimension_numbers"]), lhs.dtype)
 
@@ -156,18 +156,27 @@ def _room(sizes, axes):
     return [batch, *((0, new.high - old.high) for new, old in zip(roomy, axes, strict=True))]
 
 
-def _with_room(lhs, rhs, *, dimension_numbers, **params):
-    """A convolution of images with room for one window, of which only what is wanted is kept."""
+def _with_room(ctx, lhs, rhs):
+    """A convolution of images with room for one window, of which only what is wanted is kept.
+
+    JAX cannot slice it, as it does not know that a result with room for more is no smaller.
+    """
+    padded = functools.partial(_padded_for_room, **ctx.eqn.params)
+    roomy = jax.eval_shape(padded, *map(avals.struct, ctx.in_avals)).shape
+    out = ctx.lower(_padded_for_room, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
+    return movement.slice_(ctx, out, roomy, [0] * len(roomy), ctx.out_aval.shape)
+
+
+def _padded_for_room(lhs, rhs, *, dimension_numbers, **params):
+    """The convolution of images that are padded at their ends where room may lack."""
     params["dimension_numbers"] = dimension_numbers
-    wanted = jax.eval_shape(functools.partial(lax.conv_general_dilated_p.bind, **params), lhs, rhs)
     spec = dimension_numbers.lhs_spec
     room = _room(_sizes(lhs.shape, spec), _axes(rhs.shape, **params))
     config = [(0, 0, 0)] * lhs.ndim
     for axis, (low, high) in zip((spec[0], *spec[2:]), room, strict=True):
         config[axis] = (low, high, 0)
     lhs = lax.pad(lhs, jnp.zeros((), lhs.dtype), config)
-    out = lax.conv_general_dilated_p.bind(lhs, rhs, **params)
-    return lax.slice(out, [0] * out.ndim, wanted.shape)
+    return lax.conv_general_dilated_p.bind(lhs, rhs, **params)
 
 
 def _kernel(ctx, axes):
@@ -180,6 +189,9 @@ def _kernel(ctx, axes):
     if params["batch_group_count"] != 1 or len(axes) not in (1, 2, 3):
         return None
     if any(0 in aval.shape for aval in (lhs, rhs, out)):
+        return None
+    if ctx.target == TFLITE and not avals.is_static([rhs.shape[i] for i in numbers.rhs_spec[:2]]):
+        # LiteRT has to know how many features there are, but in a gradient they are the batch.
         return None
     is_grouped = params["feature_group_count"] != 1
     if any(window.base_dilation > 1 for window in axes):
@@ -229,19 +241,19 @@ def _planar(axes):
     return axes if len(axes) == 2 else [Window(1), *axes]
 
 
-def _planar_op(op, x, weights, axes, sizes):
+def _planar_op(ctx, op, x, weights, axes, sizes):
     """Runs an op for two spatial axes; a single axis gets another before it."""
     if len(axes) == 1:
         x, weights = move("ExpandDims", x, integers(1)), move("ExpandDims", weights, integers(0))
         sizes = [1, *sizes]
-    y = op(input=x, filter=weights, **_attributes(axes, sizes))
+    y = op(input=x, filter=weights, **_attributes(ctx, axes, sizes))
     return move("Squeeze", y, axis=[1]) if len(axes) == 1 else y
 
 
-def _attributes(axes, sizes):
+def _attributes(ctx, axes, sizes):
     """Strides, padding and dilations as attributes of convolutions of images of these sizes."""
     axes = _planar(axes)
-    padding = _padding(axes, sizes)
+    padding = _padding(ctx, axes, sizes)
     amounts = [amount for window in axes for amount in (window.low, window.high)]
     return {
         "strides": [1, *(window.stride for window in axes), 1],
@@ -251,11 +263,16 @@ def _attributes(axes, sizes):
     }
 
 
-def _padding(axes, sizes):
-    """What TensorFlow calls the padding of images of these sizes."""
+def _padding(ctx, axes, sizes):
+    """What TensorFlow calls the padding of images of these sizes.
+
+    onnxruntime computes no padding of dilated windows.
+    """
     amounts = [(window.low, window.high) for window in axes]
     if not any(amount for pair in amounts for amount in pair):
         return "VALID"
+    if ctx.target == ONNX and any(w.dilation > 1 for w in axes) and not avals.is_static(sizes):
+        return "EXPLICIT"
     extents, strides = [w.extent for w in axes], [w.stride for w in axes]
     is_same = amounts == lax.padtype_to_pads(sizes, extents, strides, "SAME")
     return "SAME" if is_same else "EXPLICIT"
@@ -270,7 +287,7 @@ def _conv2d(ctx, x, weights, axes, shape, out_shape):
     if all(window.size == 1 for window in axes):
         # TF.js makes it a product of matrices.
         x, weights = even.contracted(x, weights, -1, -2)
-    return _planar_op(tf.raw_ops.Conv2D, x, weights, axes, shape[1:-1])
+    return _planar_op(ctx, tf.raw_ops.Conv2D, x, weights, axes, shape[1:-1])
 
 
 @_with_features_last
@@ -280,14 +297,14 @@ def _depthwise_conv2d(ctx, x, weights, axes, shape, out_shape):
     x, shape = _without_rest(ctx, x, axes, shape)
     sizes, features = [window.size for window in axes], shape[-1]
     weights = movement.reshape(ctx, weights, (*sizes, features, out_shape[-1] // features))
-    return _planar_op(tf.raw_ops.DepthwiseConv2dNative, x, weights, axes, shape[1:-1])
+    return _planar_op(ctx, tf.raw_ops.DepthwiseConv2dNative, x, weights, axes, shape[1:-1])
 
 
 @_with_features_last
 def _conv3d(ctx, x, weights, axes, shape, out_shape):
     x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     strides = [1, *(window.stride for window in axes), 1]
-    padding = _padding(axes, shape[1:-1])
+    padding = _padding(ctx, axes, shape[1:-1])
     return tf.raw_ops.Conv3D(input=x, filter=weights, strides=strides, padding=padding)
 
 
@@ -297,7 +314,9 @@ def _without_rest(ctx, x, axes, shape):
     Where one axis has padding and another such a rest, WebAssembly computes zeros.
     """
     sizes = shape[1:-1]
-    if ctx.target is not TFJS or not avals.is_static(sizes) or _padding(axes, sizes) != "SAME":
+    if ctx.target is not TFJS or not avals.is_static(sizes):
+        return x, shape
+    if _padding(ctx, axes, sizes) != "SAME":
         return x, shape
     used = [
         min(size, (window.count(size) - 1) * window.stride + window.extent - window.low)
@@ -313,7 +332,7 @@ def _without_explicit_padding(ctx, x, axes, shape):
     TensorFlow's optimizer joins a depthwise convolution with what comes after it, loses its
     explicit padding and ends the process. Conv3D knows no such padding, and no op a symbolic one.
     """
-    if _padding(axes, shape[1:-1]) != "EXPLICIT":
+    if _padding(ctx, axes, shape[1:-1]) != "EXPLICIT":
         return x, axes, shape
     config = ((0, 0, 0), *((window.low, window.high, 0) for window in axes), (0, 0, 0))
     padded = [shape[0], *(w.padded(d) for w, d in zip(axes, shape[1:-1])), shape[-1]]
@@ -371,7 +390,7 @@ def _conv2d_backprop_input(ctx, lhs, rhs, axes, numbers):
         input_sizes=ctx.shape(shape),
         filter=weights,
         out_backprop=gradient,
-        **_attributes(forward, counts),
+        **_attributes(ctx, forward, counts),
     )
     outer = [(w.low - i.low, w.high - i.high) for w, i in zip(axes, inner, strict=True)]
     y = movement.pad(ctx, y, shape, constant(0, y.dtype), [(0, 0), *outer, (0, 0)], out_shape)
@@ -412,7 +431,7 @@ def _conv2d_backprop_filter(ctx, lhs, rhs, axes, numbers):
         input=x,
         filter_sizes=ctx.shape([1, *shape] if len(axes) == 1 else shape),
         out_backprop=gradient,
-        **_attributes(_forward(axes, shape[:-2]), inputs),
+        **_attributes(ctx, _forward(axes, shape[:-2]), inputs),
     )
     return _restored(ctx, y, order, 0)
 

@@ -61,6 +61,16 @@ def _reshape(x, shape):
     return memo.once(("reshape", id(x), id(shape)), lambda: move("Reshape", x, shape), x, shape)
 
 
+def inferable(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
+    """`x`, which has the dimensions `shape`, such that converters infer those that are known.
+
+    They know no dimension of what some ops with symbolic sizes return. But without the number of
+    features, they take no convolution.
+    """
+    is_partly_known = any(isinstance(d, int) for d in shape) and not avals.is_static(shape)
+    return reshape(ctx, x, shape) if ctx.target.holds and is_partly_known else x
+
+
 def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
@@ -179,7 +189,8 @@ def pad(
     if avals.is_static(amounts):
         return move("PadV2", x, integers(paddings), value)
     pairs = tf.raw_ops.Reshape(tensor=ctx.shape(amounts), shape=integers([-1, 2]))
-    return move("PadV2", x, pairs, value)
+    y = move("PadV2", x, pairs, value)
+    return inferable(ctx, y, padded)
 
 
 def along_axes(
