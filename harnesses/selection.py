@@ -104,7 +104,11 @@ class Selection:
             self.primitives, sorted({h.primitive for h in catalogue.values()}), "primitive"
         )
         harnesses = [h for h in catalogue.values() if h.primitive in primitives]
-        dtypes = _select(self.dtypes, sorted({h.dtype_name for h in harnesses}), "dtype")
+        known = sorted({h.dtype_name for h in harnesses})
+        # Sweeps of consumers are of all their dtypes by default; primitives may lack some.
+        is_chosen = set(self.dtypes) != set(CONSUMER_DTYPES)
+        of_primitives = [dtype for dtype in self.dtypes if is_chosen or dtype in known]
+        dtypes = _select(of_primitives or self.dtypes, known, "dtype")
         harnesses = [h for h in harnesses if h.dtype_name in dtypes]
         variants = _select(self.variants, VARIANTS, "variant")
         taken = _variants(harnesses, turn, self.share)

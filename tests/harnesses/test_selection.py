@@ -124,6 +124,13 @@ def test_consumers_turn_with_half_of_the_harnesses_of_core_dtypes():
     assert seen == set(itertools.product(names, ("tflite", "onnx", "tfjs")))
 
 
+def test_consumers_run_what_dtypes_a_primitive_has():
+    selected = Selection.of_consumers(primitives=("sin",)).cells(HARNESSES)
+    assert {cell.harness for cells in selected.values() for cell in cells} == {"sin_float32"}
+    with pytest.raises(SelectionError, match="no harness has the dtype 'int16'"):
+        Selection.of_consumers(("int16", "float32"), ("sin",)).cells(HARNESSES)
+
+
 def test_selection_of_consumers():
     selected = Selection.of_consumers(("float32",)).cells(HARNESSES)
     (cells,) = selected.values()
