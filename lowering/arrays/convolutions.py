@@ -12,6 +12,10 @@ from lowering import avals
 from lowering.arrays.windows import Window, elements, unravel
 
 
+# Of how many elements of the result there may be a contraction each.
+_FEW = 64
+
+
 def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int) -> jax.Array:
     """Convolves without padding and base dilation.
 
@@ -28,11 +32,13 @@ def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int
     shape = (lhs.shape[0], *counts, rhs.shape[-1])
     if 0 in (*lhs.shape, *rhs.shape, *shape):
         return jnp.zeros(shape, lhs.dtype)
-    if not avals.is_static(rhs.shape[-2:-1]) and avals.is_static(counts):
+    is_known = avals.is_static(rhs.shape[-2:])
+    if not is_known and avals.is_static(counts) and math.prod(counts) <= _FEW:
         return _convolve_by_positions(lhs, rhs, axes, groups, counts)
     # TensorFlow has kernels for two spatial axes. Along others, the elements of a window become
-    # features, so that one contraction of features takes the place of the convolution.
-    left = 2 if lhs.dtype == np.float32 else 0
+    # features, so that one contraction of features takes the place of the convolution. Not all
+    # consumers have kernels for unknown numbers of features.
+    left = 2 if lhs.dtype == np.float32 and is_known else 0
     if not avals.is_static([window.size for window in axes[: max(len(axes) - left, 0)]]):
         return _convolve_symbolic(lhs, rhs, axes, groups, counts)
     lhs = lhs.reshape(*lhs.shape[:-1], groups, lhs.shape[-1] // groups)
