@@ -11,7 +11,6 @@ from jax import lax
 from lowering import avals
 from lowering.arrays.windows import Window, elements, unravel
 
-
 # Of how many elements of the result there may be a contraction each.
 _FEW = 64
 
