@@ -425,7 +425,7 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
     of_consumers = evidence.read(OF_CONSUMERS).get(jax.__version__)
     for of_jax, dtypes, options in (
         (swept.get(jax.__version__), None, "--per-harness all"),
-        (of_consumers, of_consumers and of_consumers.dtypes, "--consumers"),
+        (of_consumers, None if of_consumers is None else of_consumers.dtypes, "--consumers"),
     ):
         if of_jax is not None and not _is_current(of_jax, dtypes):
             changed = _changed(of_jax, dtypes)
