@@ -11,7 +11,9 @@ and a ratio is the median over the turns.
 
 import argparse
 import collections
+import contextlib
 import functools
+import io
 import os
 import pathlib
 import sys
@@ -65,7 +67,8 @@ def report_tflite(name: str, repeats: int) -> Iterator[Row]:
             "Keras": pathlib.Path(path, "keras.tflite"),
         }
         converter = tf.lite.TFLiteConverter.from_keras_model(in_keras.MODELS[name]())
-        files["Keras"].write_bytes(converter.convert())
+        with contextlib.redirect_stdout(io.StringIO()):  # Keras prints all variables of a model.
+            files["Keras"].write_bytes(converter.convert())
         native = pathlib.Path(path, "native")
         if reason := _failure("native_tflite", program, native):
             yield "TF Lite, JAX native", reason
@@ -109,14 +112,11 @@ def report_tfjs(name: str, repeats: int) -> Iterator[Row]:
         function = tf.function(functools.partial(model, training=False), autograph=False)
         spec = tf.TensorSpec(x.shape, x.dtype, "x0")
         graph_model.write(function.get_concrete_function(spec), theirs)
-        turns = [
-            [
-                np.median(browser.run("tfjs-wasm", folder, {"x0": x}, _CALLS).times)
-                for folder in (ours, theirs)
-            ]
-            for _ in range(repeats)
-        ]
-    seconds = np.array(turns)
+        seconds = np.empty((repeats, 2))
+        for turns, turn in enumerate(seconds):
+            # Whoever is second is slower or faster by some percent, so the order turns, too.
+            for i, folder in sorted(enumerate((ours, theirs)), reverse=bool(turns % 2)):
+                turn[i] = np.median(browser.run("tfjs-wasm", folder, {"x0": x}, _CALLS).times)
     yield "TF.js by wasm, lowering", f"{1e3 * np.median(seconds[:, 0]):.1f} ms"
     yield "TF.js by wasm, lowering / Keras", _ratio(seconds[:, 0] / seconds[:, 1])
 
