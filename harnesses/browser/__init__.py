@@ -4,16 +4,18 @@ onnxruntime by wasm.
     with Browser() as browser:
         results = browser.run("tfjs-webgl", pathlib.Path("web_model"), {"x": x})
 
-The browser is Chromium without a window, which is driven by Playwright. It reads all files from
-this process, and has no network.
+The browser is Chromium without a window, which is driven by Playwright. It reads all files from a
+server in this process, and from nowhere else.
 """
 
 import base64
+import http.server
 import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +28,8 @@ from lowering.export.tfjs import graph_model
 
 RUNTIMES = ("tfjs-webgl", "tfjs-wasm", "tfjs-cpu", "litert", "onnxruntime")
 
-# Where the page seems to be; no request leaves this process.
-_HOST = "https://runner.test/"
 # TF.js computes what is small on the CPU, whatever the backend; here the backend has to.
-_PAGE = f"{_HOST}runner.html?tfjsflags=WEBGL_CPU_FORWARD:false"
+_PAGE = "runner.html?tfjsflags=WEBGL_CPU_FORWARD:false"
 
 # WebGL is computed by the CPU, as machines that test have no graphics card.
 FLAGS = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
@@ -77,9 +77,11 @@ class Browser:
         self._playwright = api.sync_playwright().start()
         self._browser = launch(self._playwright)
         self._page = self._browser.new_page()
-        self._page.route("**/*", self._serve)
         self._models: dict[str, pathlib.Path] = {}
-        self._page.goto(_PAGE)
+        self._server = _served(self._file)
+        self._host = f"http://127.0.0.1:{self._server.server_port}/"
+        self._page.route(lambda url: not url.startswith(self._host), lambda route: route.abort())
+        self._page.goto(f"{self._host}{_PAGE}")
 
     def __enter__(self) -> "Browser":
         return self
@@ -91,6 +93,8 @@ class Browser:
         """Ends the browser."""
         self._browser.close()
         self._playwright.stop()
+        self._server.shutdown()
+        self._server.server_close()
 
     def run(
         self, runtime: str, model: pathlib.Path, inputs: Mapping[str, np.ndarray], times: int = 0
@@ -115,11 +119,12 @@ class Browser:
         given = {key: _to_json(x) for key, x in inputs.items()}
         try:
             answer = self._page.evaluate(
-                "(request) => window.run(...request)", [runtime, f"{_HOST}{name}", given, times]
+                "(request) => window.run(...request)",
+                [runtime, f"{self._host}{name}", given, times],
             )
         except Exception as error:
             # A runtime may be broken by what it has failed at, as its memory is kept.
-            self._page.goto(_PAGE)
+            self._page.goto(f"{self._host}{_PAGE}")
             raise RuntimeError(f"{runtime} failed: {error}") from error
         outputs = {key: _from_json(x) for key, x in answer["outputs"].items()}
         return Run(outputs, [time / 1000 for time in answer["times"]])
@@ -137,20 +142,27 @@ class Browser:
                 graph_model.write(entry.concrete, path)
             return self.run(runtime, path, inputs, times)
 
-    def _serve(self, route: Any) -> None:
-        """Answers a request of the page with a file."""
-        path = self._file(route.request.url.removeprefix(_HOST).partition("?")[0])
-        if path is None or not path.is_file():
-            route.fulfill(status=404)
-        else:
-            route.fulfill(path=path)
-
     def _file(self, name: str) -> pathlib.Path | None:
         if name.startswith("models/"):
             folder, number, *rest = name.split("/")
             return self._models[f"{folder}/{number}"].joinpath(*rest)
         library = name.removeprefix("lib/")
         return packages.library(library) if library in packages.LIBRARIES else packages.PAGE / name
+
+
+def _served(file: Callable[[str], pathlib.Path | None]) -> http.server.ThreadingHTTPServer:
+    """A server of files by their names; models are too large for Playwright to hand them over."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            return str(file(path.lstrip("/").partition("?")[0]) or "")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 def _to_json(x: np.ndarray) -> dict[str, Any]:
