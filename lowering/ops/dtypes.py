@@ -19,7 +19,8 @@ SIGNED = (np.int8, np.int16, np.int32, np.int64)
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 INTEGER = SIGNED + UNSIGNED
 LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
-FLOAT = (*LOW_PRECISION, np.float32, np.float64)
+WIDE_FLOAT = (np.float32, np.float64)
+FLOAT = (*LOW_PRECISION, *WIDE_FLOAT)
 COMPLEX = (np.complex64, np.complex128)
 
 FLOAT0 = jax.dtypes.float0

@@ -165,7 +165,7 @@ def sub_natural(ctx, x, y):
     return emit("Sub", tensor(x), tensor(y))
 
 
-register_ops({"div": "RealDiv"}, target=CONSUMER, dtypes=dtypes.FLOAT)
+register_ops({"div": "RealDiv"}, target=CONSUMER, dtypes=dtypes.WIDE_FLOAT)
 
 
 def _is_known(ctx, x, number):

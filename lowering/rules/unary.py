@@ -43,7 +43,7 @@ register_ops({"is_finite": "IsFinite", "logistic": "Sigmoid"})
 register_ops({"neg": "Neg"}, modular=True, traits=Trait.LINEAR)
 
 
-@rule("square", target=TFLITE, dtypes=dtypes.FLOAT, traits=Trait.ELEMENTWISE)
+@rule("square", target=TFLITE, dtypes=dtypes.WIDE_FLOAT, traits=Trait.ELEMENTWISE)
 def square_tflite(ctx, x):
     """A product, which TF Lite's converter quantizes; it leaves a square in floats."""
     return emit("Mul", x, x)
@@ -129,7 +129,7 @@ def log2(x, **_):
     return result * factor
 
 
-@rule("log2", target=TFLITE, dtypes=(np.float32, *dtypes.LOW_PRECISION))
+@rule("log2", target=TFLITE, dtypes=(np.float32,))
 def log2_tflite(ctx, x, **_):
     """XNNPACK's logarithm loses digits near one, and is infinite for the largest numbers."""
     return emit("Mul", logarithm(x), constant(1 / np.log(2), x.dtype))
