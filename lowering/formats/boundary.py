@@ -58,6 +58,15 @@ def before_cast(x: tf.Tensor) -> tf.Tensor | None:
     return source.inputs[0] if source is not None and source.type == "Cast" else None
 
 
+def shaped_alike(x: tf.Tensor) -> tf.Tensor:
+    """A tensor of the same shape: what `x` is cast from, or the real parts that it is made of.
+
+    Consumers lack the dtypes of some arguments, even where only the shape is asked for.
+    """
+    source = values.source(x)
+    return source.inputs[0] if source is not None and source.type in ("Cast", "Complex") else x
+
+
 def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """A result as the caller of the program gets it; the inverse of `enter`.
 

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.errors import ShapeError
+from lowering.formats import boundary
 from lowering.frontend import solving
 from lowering.ops import constant, integers, names
 from lowering.ops.dims import Size
@@ -161,7 +162,7 @@ class Sizes:
         if size is not None:
             return size
         if argument not in self._shapes:
-            self._shapes[argument] = tf.shape(tensor)
+            self._shapes[argument] = tf.shape(boundary.shaped_alike(tensor))
         return _axis_size(self._shapes[argument], axis)
 
     def _fixed_sizes(self) -> None:

@@ -237,7 +237,25 @@ def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
     return [div.replace(primitive=_WINDOW_MEAN, invars=total.invars, params=total.params)]
 
 
-NATURAL_SEARCHES: dict[str, Search] = {"div": _mean_of_windows}
+def _of_nothing(reduce: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
+    """A reduction of no elements, which kernels of TF.js compute from what they read beyond them."""
+    (x,), axes = reduce.invars, reduce.params["axes"]
+    if not any(isinstance(x.aval.shape[axis], int) and not x.aval.shape[axis] for axis in axes):
+        return None
+    with jax.ensure_compile_time_eval():
+        nothing = jnp.zeros((0,), x.aval.dtype)
+        value = np.asarray(reduce.primitive.bind(nothing, **{**reduce.params, "axes": (0,)}))
+    number = jex_core.Literal(value, jax.core.ShapedArray((), value.dtype))
+    params = {"shape": reduce.outvars[0].aval.shape, "broadcast_dimensions": (), "sharding": None}
+    return [reduce.replace(primitive=lax.broadcast_in_dim_p, invars=[number], params=params)]
+
+
+_REDUCTIONS = ("sum", "prod", "max", "min", "and", "or", "xor")
+
+NATURAL_SEARCHES: dict[str, Search] = {
+    "div": _mean_of_windows,
+    **{f"reduce_{name}": _of_nothing for name in _REDUCTIONS},
+}
 
 
 def _difference_times_itself(x, y):

@@ -308,3 +308,31 @@ def test_bad_arguments(tmp_path):
 def test_a_missing_package_says_how_to_install_it():
     with pytest.raises(ImportError, match=r"pip install 'lowering\[onnx\]'"):
         packages.import_package("no_such_package", "onnx")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64", "uint32", "int8", "bool"])
+def test_known_numbers_of_symbolic_size(export_to, dtype):
+    """Sizes come from arguments of dtypes that consumers lack."""
+
+    def fun(x):
+        return jnp.ones((x.shape[0],), dtype), jnp.concatenate([x[:, :1], x[:, 2:]], 1)
+
+    export_to(fun, (jax.ShapeDtypeStruct((3, 4), dtype),), polymorphic_shapes=("b, 4",))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint32", "int8"])
+def test_reductions_of_nothing(export_to, dtype):
+    def fun(x):
+        nothing = x[:, :0]
+        number = jnp.ones((), dtype)
+        return (
+            jnp.sum(nothing, 1),
+            jnp.prod(nothing, 1) + number,
+            jnp.max(nothing, 1, initial=number),
+            jnp.min(nothing, 1, initial=number),
+            jnp.any(nothing > number, 1),
+            jnp.all(nothing > number, 1),
+            x,
+        )
+
+    export_to(fun, (jax.ShapeDtypeStruct((3, 4), dtype),), polymorphic_shapes=("b, 4",))
