@@ -238,7 +238,7 @@ def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
 
 
 def _of_nothing(reduce: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
-    """A reduction of no elements, which kernels of TF.js compute from what they read beyond them."""
+    """A reduction of no elements: kernels of TF.js read beyond these."""
     (x,), axes = reduce.invars, reduce.params["axes"]
     if not any(isinstance(x.aval.shape[axis], int) and not x.aval.shape[axis] for axis in axes):
         return None
