@@ -1,18 +1,7 @@
 """Limitations of arithmetic primitives of two operands."""
 
-import dataclasses
-
-from limitations.consumers import ALL, ONNX, RUNTIME, TFJS, is_domain
+from limitations.consumers import ONNX, RUNTIME, TFJS, is_domain
 from limitations.limitation import Limitation, Looser
-
-_UNDERFLOW = Limitation(
-    "A power that underflows is zero, whose sign is left open, or a subnormal number where "
-    "XLA has zero; its inverse is infinity of either sign, or finite.",
-    looser=Looser.NEAR_ONE,
-    dtypes=("bfloat16",),
-    modes=RUNTIME,
-    targets=ALL,
-)
 
 LIMITATIONS = {
     "pow": [
@@ -27,10 +16,12 @@ LIMITATIONS = {
         ),
     ],
     "integer_pow": [
-        _UNDERFLOW,
-        dataclasses.replace(
-            _UNDERFLOW,
-            dtypes=("float32",),
+        Limitation(
+            "A power that underflows is zero, whose sign is left open, or a subnormal number where "
+            "XLA has zero; its inverse is infinity of either sign, or finite.",
+            looser=Looser.NEAR_ONE,
+            dtypes=("float32", "bfloat16"),
+            modes=RUNTIME,
             targets=(*ONNX, *TFJS),
             where=is_domain,
         ),
@@ -39,7 +30,7 @@ LIMITATIONS = {
             looser=Looser.MODERATE_RESULTS,
             dtypes=("float16",),
             modes=RUNTIME,
-            targets=(*ONNX, *TFJS),
+            targets=ONNX,
             where=is_domain,
         ),
     ],

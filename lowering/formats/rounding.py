@@ -117,8 +117,9 @@ def _round_halves(x, dtype):
     rounded = emit("SelectV2", is_large, times(rounded, 2.0**64), rounded)
     is_infinite = emit("Greater", rounded, constant(float(info.max), np.float32))
     rounded = emit("SelectV2", is_infinite, constant(np.inf, np.float32), rounded)
-    is_finite = emit("Less", size, constant(np.inf, np.float32))
-    return emit("SelectV2", is_finite, emit("Mul", emit("Sign", x), rounded), x)
+    # All but NaN, the infinities and zeros, whose signs some kernels of Sign lose.
+    has_half = emit("Less", times(size, 0.5), size)
+    return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), x)
 
 
 def _round(x, dtype):

@@ -3,8 +3,10 @@
 import tensorflow as tf
 
 from lowering import avals
-from lowering.formats import boundary
+from lowering.formats import boundary, rounding
+from lowering.ops import dtypes, kernels
 from lowering.registry import Trait, rule
+from lowering.targets import TFJS
 
 
 @rule("call_tf", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
@@ -13,9 +15,15 @@ def call_tf(ctx, *operands, callee, **_):
     given = zip(operands, ctx.in_avals, strict=True)
     results = callee(*(boundary.leave(x, aval.dtype) for x, aval in given))
     return [
-        boundary.enter(_checked(ctx, y, aval), aval.dtype)
+        _rounded(boundary.enter(_checked(ctx, y, aval), aval.dtype), aval.dtype)
         for y, aval in zip(results, ctx.out_avals, strict=True)
     ]
+
+
+def _rounded(x, dtype):
+    """A result that is of a short float by its dtype alone: TF.js computes it in float32."""
+    is_short = kernels.are_for(TFJS) and dtype in dtypes.LOW_PRECISION
+    return rounding.narrow_to(x, dtype) if is_short else x
 
 
 def _checked(ctx, y, aval):
