@@ -4,7 +4,9 @@ They add no node to the graph where there is nothing to do. Where TensorFlow's k
 so many dimensions, they do one axis after the other.
 """
 
+import itertools
 import math
+import operator
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +16,7 @@ import tensorflow as tf
 from lowering import avals
 from lowering.context import Context
 from lowering.ops import cast, constant, integers, memo, modes, move, tuning
-from lowering.targets import Mode
+from lowering.targets import TFLITE, Mode
 
 # A dimension: an int, or an expression over dimension variables.
 Dim = Any
@@ -50,9 +52,21 @@ def reshape(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
     if avals.is_static(shape):
         return x if x.shape.as_list() == list(shape) else _reshape(x, integers(shape))
     unknown = [i for i, dim in enumerate(shape) if not isinstance(dim, int)]
-    if len(unknown) > 1 or 0 in shape:
+    if len(unknown) > 1 or 0 in shape or _may_be_reordered(ctx, x, shape):
         return move("Reshape", x, ctx.shape(shape))
     return move("Reshape", x, integers([-1 if i in unknown else d for i, d in enumerate(shape)]))
+
+
+def _may_be_reordered(ctx, x, shape):
+    """Whether TF Lite's converter may reshape before it transposes a matrix, not after it.
+
+    It does so if another transpose follows, and takes the -1 in a constant shape for a size. Then
+    it fails, or LiteRT does. The matrix may be transposed by the converter itself.
+    """
+    if ctx.target != TFLITE or x.shape.rank != 2 or len(shape) == 2:
+        return False
+    known = itertools.takewhile(lambda dim: isinstance(dim, int), shape)
+    return x.shape[0] in itertools.accumulate(known, operator.mul)
 
 
 def _reshape(x, shape):

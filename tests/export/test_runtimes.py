@@ -161,6 +161,11 @@ SYMBOLIC = {
     "a loop": lambda x: lax.scan(lambda total, y: (total + y, total), x[:, 0], x.T)[1],
     "largest updates": lambda x: jax.ops.segment_max(x, jnp.argmax(x, axis=1), 5),
     "rows": lambda x: jnp.take_along_axis(x, jnp.argmax(x, axis=1)[:, None], axis=1),
+    "transposed matrices": lambda x: (
+        x.T.reshape(3, -1, 1).transpose(1, 2, 0),
+        jnp.tanh(x.T).reshape(1, 3, -1, 1).transpose(2, 1, 0, 3),
+        jnp.einsum("ijk,jl->ilk", jnp.stack([x, -x, x], 1), SPD),
+    ),
 }
 
 
