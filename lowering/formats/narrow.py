@@ -43,7 +43,9 @@ def known(value: Value, dtype: Any) -> Value:
     if not (dtypes.is_narrow(dtype) and values.is_known(value)):
         return value
     is_large = value.nbytes > _LARGE_BYTES and modes.current() is not Mode.EAGER
-    if is_large and value.dtype == dtype and dtype in HAS_CAST:
+    # Consumers lack the dtype and the cast.
+    stays = is_large and value.dtype == dtype and not dtypes.is_narrow(dtypes.WORD)
+    if stays and dtype in HAS_CAST:
         return tf.cast(constant(value), dtypes.to_tf(dtype))
     return values.held(value, dtype)
 

@@ -89,32 +89,17 @@ def _wrap(x, dtype):
 
 
 def _round_halves(x, dtype):
-    """Rounds float32 to float16 or bfloat16, ties to even, without the bits of the numbers.
-
-    Adding a number whose last digit is the last that remains, and subtracting it, rounds.
-    """
+    """Rounds float32 to float16 or bfloat16, ties to even, without the bits of the numbers."""
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
     # tf2onnx drops a cast and its inverse, and what TF.js has as float16 is float32.
     if kernels.are_for(TFLITE) and kernels.casts(tf.float32, number):
         return widened(narrowed(x, number), tf.float32)
-
-    def times(value, factor):
-        return emit("Mul", value, constant(factor, np.float32))
-
     size = emit("Abs", x)
     is_large = emit("Greater", size, constant(2.0**64, np.float32))
-    scaled = emit("SelectV2", is_large, times(size, 2.0**-64), size)
-    # The number of one digit that is nearest (T. J. Dekker, 1971), or half of it if that is larger.
-    product = times(scaled, 2.0**23 + 1)
-    power = emit("Sub", product, emit("Sub", product, scaled))
-    power = emit("SelectV2", emit("Greater", power, scaled), times(power, 0.5), power)
-    least = float(info.smallest_subnormal)
-    unit = times(power, 2.0**-info.nmant)
-    unit = emit("SelectV2", is_large, unit, emit("Maximum", unit, constant(least, np.float32)))
-    shift = times(unit, 1.5 * 2.0**23)
-    rounded = emit("Sub", emit("AddV2", scaled, shift), shift)
-    rounded = emit("SelectV2", is_large, times(rounded, 2.0**64), rounded)
+    scaled = emit("SelectV2", is_large, _times(size, 2.0**-64), size)
+    rounded = _round_size(scaled, info)
+    rounded = emit("SelectV2", is_large, _times(rounded, 2.0**64), rounded)
     is_infinite = emit("Greater", rounded, constant(float(info.max), np.float32))
     rounded = emit("SelectV2", is_infinite, constant(np.inf, np.float32), rounded)
     # All but NaN, the infinities and zeros, whose signs some kernels of Sign lose.
@@ -122,10 +107,44 @@ def _round_halves(x, dtype):
     return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), x)
 
 
+def _round_without_bits(x, dtype):
+    """Rounds float32 to a format of eight bits or fewer, ties to even; zeros have no sign."""
+    form = _format(dtype)
+    beyond = constant(2.0**20, np.float32)  # It overflows, as infinity does.
+    size = emit("Minimum", emit("Abs", x), beyond)
+    rounded = _round_size(size, ml_dtypes.finfo(dtype))
+    is_large = emit("Greater", rounded, constant(form.largest, np.float32))
+    rounded = emit("SelectV2", is_large, constant(form.overflow, np.float32), rounded)
+    nan = constant(0.0, np.float32) if form.nan is None else x
+    return emit("SelectV2", emit("Equal", x, x), emit("Mul", emit("Sign", x), rounded), nan)
+
+
+def _round_size(size, info):
+    """Numbers from 0 to 2**64 in float32, in as many digits as a format has, ties to even.
+
+    Adding a number whose last digit is the last that remains, and subtracting it, rounds.
+    """
+    # The number of one digit that is nearest (T. J. Dekker, 1971), or half of it if that is larger.
+    product = _times(size, 2.0**23 + 1)
+    power = emit("Sub", product, emit("Sub", product, size))
+    power = emit("SelectV2", emit("Greater", power, size), _times(power, 0.5), power)
+    least = constant(float(info.smallest_subnormal), np.float32)
+    unit = emit("Maximum", _times(power, 2.0**-info.nmant), least)
+    shift = _times(unit, 1.5 * 2.0**23)
+    return emit("Sub", emit("AddV2", size, shift), shift)
+
+
+def _times(x, factor):
+    return emit("Mul", x, constant(factor, np.float32))
+
+
 def _round(x, dtype):
     """Rounds to nearest, ties to even."""
     if dtype == dtypes.E8M0:
         return _round_to_power(x)
+    if dtypes.is_narrow(dtypes.WORD):
+        # Consumers have no casts to these formats, and most of them no bits of floats.
+        return _round_without_bits(x, dtype)
     if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:
         # XLA converts one number at a time; it runs the ops below several times as fast.
         return tf.cast(tf.cast(x, dtype), tf.float32)

@@ -34,7 +34,7 @@ def convert_element_type(ctx, x, *, new_dtype, **_):
 @rule(
     "convert_element_type",
     target=CONSUMER,
-    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
+    dtypes=(*words.HELD, *dtypes.COMPLEX),
 )
 def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     """From the dtype that holds the values to that which holds the results, rounded once."""
@@ -47,10 +47,16 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     if avals.is_pair(source):
         x, source = pairs.parts(x)[0], np.dtype(np.float32)
     to = dtypes.to_tf(target)
+    if source == dtypes.FLOAT4 and to.is_integer:
+        x = _with_infinity(x)
     if source == dtypes.WORD and target != dtypes.WORD:
         x = _from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
-        return _saturate_word(x) if target == dtypes.WORD else _saturate(x, to, np.iinfo(target))
+        return (
+            _saturate_word(x)
+            if target == dtypes.WORD
+            else _saturate(x, to, ml_dtypes.iinfo(target))
+        )
     if x.dtype == tf.bool and target == dtypes.WORD and halves.are_held():
         return halves.joined(arithmetic.ZERO, cast(x, to))
     result = cast(x, to)
@@ -59,14 +65,14 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
 
 def _from_words(x, target):
     """Words as int32 or float32 numbers, which are to be converted."""
-    if not (target == np.bool_ or np.issubdtype(target, np.integer)):
+    if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
         return arithmetic.to_float32(halves.of(x))
     if not halves.are_held():
         return x
     high, low = halves.of(x)
     if target == np.bool_:
         return emit("AddV2", tensor(high), tensor(low))
-    return tensor(low) if target in words.SHORT else arithmetic.to_int32((high, low))
+    return tensor(low) if rounding.width(target) <= 16 else arithmetic.to_int32((high, low))
 
 
 def _to_float32(x):
@@ -124,12 +130,16 @@ def convert_element_type_narrow(ctx, x, **_):
         eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: double if d == source else d)
         return ctx.equation(eqn, numbers)[0]
     if source == dtypes.FLOAT4 and jnp.issubdtype(target, np.integer):
-        # XLA converts the largest number of this format as if it were infinite.
-        largest = constant(float(ml_dtypes.finfo(source).max), x.dtype)
-        is_largest = emit("Equal", emit("Abs", x), largest)
-        x = emit("SelectV2", is_largest, emit("Mul", x, constant(np.inf, x.dtype)), x)
+        x = _with_infinity(x)
     (result,) = narrow.run_on_held(ctx, x)
     if not dtypes.is_narrow(target):
         return result
     is_inexact = x.dtype.is_floating or x.dtype.is_complex
     return (rounding.clip if is_inexact else rounding.narrow_to)(result, target)
+
+
+def _with_infinity(x):
+    """Numbers of float4 as XLA converts them to integers: the largest as if it were infinite."""
+    largest = constant(float(ml_dtypes.finfo(dtypes.FLOAT4).max), x.dtype)
+    is_largest = emit("Equal", emit("Abs", x), largest)
+    return emit("SelectV2", is_largest, emit("Mul", x, constant(np.inf, x.dtype)), x)

@@ -122,6 +122,20 @@ PROGRAMS = {
         ),
         np.abs(X[1:-1]),
     ),
+    "numbers of eight bits or fewer, from and to what is held in other dtypes": (
+        lambda x: [
+            x.astype(first).astype(dtype).astype(last)
+            for dtype in ("float8_e4m3fn", "float8_e5m2", "float8_e3m4", "float4_e2m1fn", "int4")
+            for first, last in (("bfloat16", "uint32"), ("uint32", "bfloat16"), ("int8", "uint8"))
+        ],
+        np.abs(X[1:-1]),
+    ),
+    "arrays of float8 that are large": (
+        lambda x: (
+            x @ jnp.asarray(np.outer(X[1:4], X[1:-1].repeat(999)), "float8_e5m2").astype(float)
+        ),
+        SPD,
+    ),
     "sorts by keys of several dtypes": (
         lambda x: lax.sort(
             ((x % 3).astype("uint32"), (x % 2).astype("float16"), x.astype("uint8"), x), num_keys=3
