@@ -64,8 +64,9 @@ def to_tflite(
         The interpreter for Python is none, so a model that has such ops cannot be verified.
       verify: whether to run the model in LiteRT's interpreter and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
-        by default a few square roots of the epsilon of its dtype, and for quantized models what
-        the steps of the quantized numbers do to the output (`lowering.export.quantization`).
+        by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
+        it is computed in, and for quantized models what the steps of the quantized numbers do to
+        the output (`lowering.export.quantization`).
       **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
         `input_names`, `output_names`.
 

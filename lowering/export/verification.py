@@ -9,11 +9,13 @@ import ml_dtypes
 import numpy as np
 
 from lowering.errors import LoweringError, UnsupportedError
+from lowering.export import precision
 from lowering.export.entry import Entry
 
 _log = logging.getLogger("lowering.export")
 
 # The tolerance, in square roots of the epsilon of a dtype: runtimes sum in another order than JAX.
+# Of a coarser dtype that an output is computed in, one root is enough.
 _ROOTS = 4
 
 
@@ -59,7 +61,7 @@ def verify(
       entry: the entry.
       results: what the runtime made of its samples, by name.
       tolerance: the largest error that is accepted; by default a few square roots of the epsilon
-        of the output's dtype.
+        of the output's dtype, or one of a coarser dtype that it is computed in.
       spreads: for a quantized model, how far each element of the outputs may be from JAX's; by
         default that is accepted, too.
 
@@ -71,15 +73,15 @@ def verify(
     accepted_spreads: Sequence[Any] = [0.0] * len(expected)
     if spreads is not None and tolerance is None:
         accepted_spreads = spreads()
-    for (output, actual), e, spread in zip(
-        results.items(), expected, accepted_spreads, strict=True
-    ):
+    epsilons = precision.epsilons(entry.reference, entry.samples) if tolerance is None else ()
+    outputs = zip(results.items(), expected, accepted_spreads, strict=True)
+    for i, ((output, actual), e, spread) in enumerate(outputs):
         if actual.shape != e.shape:
             raise VerificationError(
                 f"{name}: the output {output!r} has the shape {actual.shape}, JAX gives {e.shape}"
             )
         errors[output] = _error(e, actual)
-        accepted = _tolerance(e.dtype) if tolerance is None else tolerance
+        accepted = _tolerance(e.dtype, epsilons[i]) if tolerance is None else tolerance
         _log.info("%s: the worst error of %s is %.2g", name, output, errors[output])
         if not _error(e, actual, spread) <= accepted:
             limit = f"{accepted:.2g} is accepted"
@@ -94,10 +96,10 @@ def verify(
     return errors
 
 
-def _tolerance(dtype: np.dtype) -> float:
+def _tolerance(dtype: np.dtype, epsilon: float) -> float:
     if dtype.kind in "biu":
         return 0.0
-    return _ROOTS * float(ml_dtypes.finfo(dtype).eps) ** 0.5
+    return max(_ROOTS * float(ml_dtypes.finfo(dtype).eps) ** 0.5, epsilon**0.5)
 
 
 def _error(expected: np.ndarray, actual: np.ndarray, spread: Any = 0.0) -> float:

@@ -1,0 +1,75 @@
+"""How precise the numbers are that the outputs of a function are computed of.
+
+An output of float32 is no more precise than the numbers of bfloat16 that it is a sum of: these are
+rounded after each step, and a sum in another order may be rounded to another number.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex_core
+import ml_dtypes
+import numpy as np
+
+from lowering.export.entry import Reference
+from lowering.ops import dtypes
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs
+from lowering.registry import Trait, called, facts, has_trait
+
+_COARSEST = np.dtype(ml_dtypes.bfloat16)
+
+
+def epsilons(reference: Reference, samples: Sequence[np.ndarray]) -> list[float]:
+    """For each output the largest epsilon of what it is computed of, at most that of bfloat16.
+
+    It is 0 where nothing is rounded to fewer bits than those of float32.
+
+    Args:
+      reference: what is computed, in JAX.
+      samples: inputs of it.
+    """
+    arguments = reference.arguments(samples)
+    jaxpr, shapes = jax.make_jaxpr(reference.fun, return_shape=True)(*arguments)
+    found = map(np.float32, _of_results(jaxpr, [0.0] * len(jaxpr.jaxpr.invars)))
+    tree = jax.tree_util.tree_structure(shapes)
+    return list(map(float, reference.results(jax.tree_util.tree_unflatten(tree, found))))
+
+
+def _of_results(jaxpr: Jaxpr, given: Sequence[float]) -> list[float]:
+    """The largest epsilons of what results are computed of, given those of operands."""
+    known: dict[Any, float] = dict(zip(jaxpr.invars, given, strict=True))
+
+    def read(atom):
+        return 0.0 if isinstance(atom, jex_core.Literal) else known.get(atom, 0.0)
+
+    for eqn in jaxpr.eqns:
+        operands = list(map(read, eqn.invars))
+        if facts(eqn.primitive.name).called is not None:
+            found = _of_results(*called(eqn, operands))
+        else:
+            found = [max([*operands, _of_equation(eqn)])] * len(eqn.outvars)
+        # What integers choose is chosen, or it is not.
+        known.update(
+            (var, epsilon if jax.dtypes.issubdtype(var.aval.dtype, np.inexact) else 0.0)
+            for var, epsilon in zip(eqn.outvars, found, strict=True)
+            if hasattr(var.aval, "dtype")
+        )
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _of_equation(eqn: jex_core.JaxprEqn) -> float:
+    """The largest epsilon of the dtypes that an equation rounds to."""
+    if has_trait(eqn.primitive.name, Trait.SELECTS):
+        return 0.0
+    jaxprs = list(called_jaxprs(eqn))
+    if jaxprs:
+        inside = (_of_equation(inner) for jaxpr in jaxprs for inner in jaxpr.eqns)
+        return max(inside, default=0.0)
+    return max((_epsilon(getattr(var.aval, "dtype", None)) for var in eqn.outvars), default=0.0)
+
+
+def _epsilon(dtype: Any) -> float:
+    if dtype in dtypes.NARROW_FLOAT:
+        dtype = _COARSEST
+    return float(ml_dtypes.finfo(dtype).eps) if dtype in dtypes.LOW_PRECISION else 0.0

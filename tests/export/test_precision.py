@@ -1,0 +1,65 @@
+"""How close to JAX an exported model has to be that computes in float16 or bfloat16."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from lowering import export
+from lowering.export import precision
+from lowering.export.entry import entry
+from lowering.targets import ONNX
+
+X = np.random.default_rng(0).uniform(-1, 1, (4, 4)).astype(np.float32)
+I = np.arange(4, dtype=np.int32)  # noqa: E741
+HALVES = ["float16", "bfloat16"]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_what_is_computed_in_halves(dtype):
+    """What only moves numbers that are rounded already, or chooses some by them, rounds nothing."""
+
+    def fun(x, half, i):
+        rounded = x.astype(dtype)
+        looped = jax.lax.fori_loop(0, 3, lambda _, c: c / 3, rounded)
+        return (
+            *(
+                x @ x,
+                half,
+                x @ half.T.astype(x.dtype),
+                jnp.flip(half)[1:].astype(x.dtype),
+                i,
+                i + 1,
+            ),
+            x[jnp.argmax(rounded, 1)],
+            *(rounded, rounded.sum().astype(x.dtype), x + looped, jax.jit(jnp.tanh)(rounded)),
+        )
+
+    made = entry(fun, (X, X.astype(dtype), I), ONNX)
+    found = precision.epsilons(made.reference, made.samples)
+    assert found == [0.0] * 7 + [float(ml_dtypes.finfo(dtype).eps)] * 4
+
+
+@pytest.mark.parametrize("to", ["saved_model", "tflite", "onnx", "tfjs"])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_networks_in_halves(dtype, to, tmp_path):
+    """Runtimes sum in another order than JAX, so that a sum may be rounded to the next number."""
+    rng = np.random.default_rng(1)
+    params = [rng.normal(size=(32, 32)).astype(np.float32) / 4 for _ in range(6)]
+
+    def fun(params, x):
+        x = x.astype(dtype)
+        for weights in params:
+            x = jax.nn.gelu(x @ weights.astype(dtype))
+        return x, x.astype(np.float32)
+
+    x = rng.normal(size=(8, 32)).astype(np.float32)
+    folder = (tmp_path / "model",) if to in ("saved_model", "tfjs") else ()
+    getattr(export, f"to_{to}")(fun, (x,), *folder, params=params)
+
+
+def test_a_difference_is_found(monkeypatch):
+    monkeypatch.setattr(export.onnx, "run", lambda *_: {"result": X * 1.1})
+    with pytest.raises(export.VerificationError, match=r"by 0\.098, where 0\.088 is accepted"):
+        export.to_onnx(lambda x: x.astype("bfloat16").astype(x.dtype), (X,))
