@@ -103,7 +103,7 @@ def _round_halves(x, dtype):
     is_infinite = emit("Greater", rounded, constant(float(info.max), np.float32))
     rounded = emit("SelectV2", is_infinite, constant(np.inf, np.float32), rounded)
     # All but NaN, the infinities and zeros, whose signs some kernels of Sign lose.
-    has_half = emit("Less", times(size, 0.5), size)
+    has_half = emit("Less", _times(size, 0.5), size)
     return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), x)
 
 

@@ -12,7 +12,7 @@ from lowering.export.entry import entry
 from lowering.targets import ONNX
 
 X = np.random.default_rng(0).uniform(-1, 1, (4, 4)).astype(np.float32)
-I = np.arange(4, dtype=np.int32)  # noqa: E741
+NUMBERS = np.arange(4, dtype=np.int32)
 HALVES = ["float16", "bfloat16"]
 
 
@@ -23,20 +23,19 @@ def test_what_is_computed_in_halves(dtype):
     def fun(x, half, i):
         rounded = x.astype(dtype)
         looped = jax.lax.fori_loop(0, 3, lambda _, c: c / 3, rounded)
-        return (
-            *(
-                x @ x,
-                half,
-                x @ half.T.astype(x.dtype),
-                jnp.flip(half)[1:].astype(x.dtype),
-                i,
-                i + 1,
-            ),
+        precise = [
+            x @ x,
+            half,
+            x @ half.T.astype(x.dtype),
+            jnp.flip(half)[1:].astype(x.dtype),
+            i,
+            i + 1,
             x[jnp.argmax(rounded, 1)],
-            *(rounded, rounded.sum().astype(x.dtype), x + looped, jax.jit(jnp.tanh)(rounded)),
-        )
+        ]
+        coarse = [rounded, rounded.sum().astype(x.dtype), x + looped, jax.jit(jnp.tanh)(rounded)]
+        return precise + coarse
 
-    made = entry(fun, (X, X.astype(dtype), I), ONNX)
+    made = entry(fun, (X, X.astype(dtype), NUMBERS), ONNX)
     found = precision.epsilons(made.reference, made.samples)
     assert found == [0.0] * 7 + [float(ml_dtypes.finfo(dtype).eps)] * 4
 
