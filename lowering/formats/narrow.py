@@ -79,12 +79,23 @@ def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor
 
 
 def run_on_bits(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
-    """The result of an equation on the bits of its operands, in uint8; only its low bits count."""
+    """The result of an equation on the bits of its operands, as uint8; only its low bits count."""
     dtype = ctx.in_avals[0].dtype
     bits = [to_bits(x, dtype) for x in operands]
-    byte = np.dtype(np.uint8)
-    eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: byte if dtypes.is_narrow(d) else d)
-    return ctx.equation(eqn, *bits)[0]
+    return _run_on_bytes(ctx, np.uint8, bits)
+
+
+def run_on_bytes(ctx: Context, *operands: tf.Tensor) -> tf.Tensor:
+    """The rounded result of an equation on integers of fewer bits, as integers of eight bits."""
+    dtype = ctx.in_avals[0].dtype
+    byte = np.int8 if dtype in dtypes.NARROW_SIGNED else np.uint8
+    return narrow_to(_run_on_bytes(ctx, byte, operands), dtype)
+
+
+def _run_on_bytes(ctx, byte, operands):
+    narrow = {var.aval.dtype for var in ctx.eqn.invars} & {*dtypes.NARROW}
+    eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: np.dtype(byte) if d in narrow else d)
+    return ctx.equation(eqn, *operands)[0]
 
 
 def is_narrow(var: Any) -> bool:

@@ -230,9 +230,10 @@ def has_infinity(dtype: np.dtype) -> bool:
 
 
 def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """The bits of values of a narrow dtype, in uint8; there is one NaN of each sign."""
+    """The bits of values of a narrow dtype, as uint8 is held; there is one NaN of each sign."""
+    byte = dtypes.to_tf(np.dtype(np.uint8))
     if dtype not in dtypes.NARROW_FLOAT:
-        return emit("BitwiseAnd", cast(x, tf.uint8), constant((1 << width(dtype)) - 1, np.uint8))
+        return emit("BitwiseAnd", cast(x, byte), constant((1 << width(dtype)) - 1, byte))
     form = _format(dtype)
     word, mantissa = _LAYOUT[x.dtype]
     bits = bitcast(x, word)
@@ -255,7 +256,7 @@ def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
         is_negative = emit("Less", bits, constant(0, word))
         negative = emit("BitwiseOr", code, constant(1 << (form.bits - 1), word))
         code = emit("SelectV2", is_negative, negative, code)
-    return cast(code, tf.uint8)
+    return cast(code, byte)
 
 
 def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:

@@ -461,6 +461,6 @@ def mulhi_narrow(ctx, x, y):
     """As in XLA: the upper two of four bits, but for four bits the upper eight of sixteen."""
     dtype = ctx.in_avals[0].dtype
     if rounding.width(dtype) != 2:
-        return narrow.apply(ctx, x, y)
+        return narrow.run_on_bytes(ctx, x, y)
     product = emit("Mul", x, y, modular=True)
-    return rounding.narrow_to(emit("RightShift", product, constant(2, product.dtype)), dtype)
+    return rounding.narrow_to(emit("FloorDiv", product, constant(4, product.dtype)), dtype)

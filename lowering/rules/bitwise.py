@@ -75,14 +75,14 @@ def population_count_narrow(ctx, x):
     dtype = ctx.in_avals[0].dtype
     if rounding.width(dtype) == 2:
         return rounding.from_bits(narrow.run_on_bits(ctx, x), dtype)
-    return narrow.apply(ctx, x)
+    return narrow.run_on_bytes(ctx, x)
 
 
 @rule("clz", dtypes=dtypes.NARROW)
 def clz_narrow(ctx, x):
     dtype = ctx.in_avals[0].dtype
     bits = narrow.run_on_bits(ctx, x)
-    unused = constant(8 - rounding.width(dtype), np.uint8)
+    unused = constant(8 - rounding.width(dtype), bits.dtype)
     return rounding.from_bits(emit("Sub", bits, unused, modular=True), dtype)
 
 

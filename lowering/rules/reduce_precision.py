@@ -48,5 +48,5 @@ def reduce_precision_narrow(ctx, x, **_):
     if dtype == dtypes.E8M0:
         return narrow.apply(ctx, x)
     half = jax_compat.replace_dtypes(ctx.eqn, lambda d: np.dtype(np.float16) if d == dtype else d)
-    (result,) = ctx.equation(half, cast(x, tf.float16))
+    (result,) = ctx.equation(half, cast(x, dtypes.to_tf(np.dtype(np.float16))))
     return rounding.narrow_to(cast(result, tf.float32), dtype)

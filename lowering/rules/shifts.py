@@ -179,5 +179,7 @@ def shift_right_arithmetic_narrow(ctx, x, amount):
     signed = np.dtype(f"int{rounding.width(dtype)}")
     x, amount = rounding.to_bits(x, dtype), rounding.to_bits(amount, dtype)
     eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: np.dtype(np.int8) if d == dtype else d)
-    (result,) = ctx.equation(eqn, rounding.from_bits(x, signed), cast(amount, tf.int8))
+    (result,) = ctx.equation(
+        eqn, rounding.from_bits(x, signed), cast(amount, dtypes.to_tf(np.dtype(np.int8)))
+    )
     return rounding.narrow_to(result, dtype)

@@ -130,6 +130,29 @@ PROGRAMS = {
         ],
         np.abs(X[1:-1]),
     ),
+    "bits of integers of fewer than eight": (
+        lambda x: [
+            fun(x.astype(dtype), (x // 2).astype(dtype)).astype(x.dtype)
+            for dtype in ("int4", "uint4", "int2", "uint2")
+            for fun in (
+                *(lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic),
+                *(
+                    lax.mulhi,
+                    lambda x, y: lax.population_count(x),
+                    lambda x, y: lax.clz(y),
+                    jnp.add,
+                ),
+            )
+        ],
+        np.arange(-8, 16, dtype=np.int32),
+    ),
+    "float8 of fewer bits": (
+        lambda x: [
+            lax.reduce_precision(x.astype(dtype), 4, 1).astype(x.dtype)
+            for dtype in ("float8_e4m3fn", "float8_e5m2")
+        ],
+        X[1:-1],
+    ),
     "arrays of float8 that are large": (
         lambda x: (
             x @ jnp.asarray(np.outer(X[1:4], X[1:-1].repeat(999)), "float8_e5m2").astype(float)
