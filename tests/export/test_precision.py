@@ -62,3 +62,13 @@ def test_a_difference_is_found(monkeypatch):
     monkeypatch.setattr(export.onnx, "run", lambda *_: {"result": X * 1.1})
     with pytest.raises(export.VerificationError, match=r"by 0\.098, where 0\.088 is accepted"):
         export.to_onnx(lambda x: x.astype("bfloat16").astype(x.dtype), (X,))
+
+
+def test_what_the_cpu_lacks():
+    def attend(x):
+        return jax.nn.dot_product_attention(x, x, x)
+
+    x = np.ones((1, 2, 3, 4), np.float16)
+    with pytest.raises(export.VerificationError, match="fails to run the function .*verify=False"):
+        export.to_onnx(attend, (x,))
+    assert export.to_onnx(attend, (x,), verify=False)
