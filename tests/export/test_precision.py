@@ -69,6 +69,6 @@ def test_what_the_cpu_lacks():
         return jax.nn.dot_product_attention(x, x, x)
 
     x = np.ones((1, 2, 3, 4), np.float16)
-    with pytest.raises(export.VerificationError, match="fails to run the function .*verify=False"):
+    with pytest.raises(export.VerificationError, match=r"fails to run the function .*verify=False"):
         export.to_onnx(attend, (x,))
     assert export.to_onnx(attend, (x,), verify=False)
