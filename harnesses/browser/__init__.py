@@ -155,7 +155,9 @@ def _served(file: Callable[[str], pathlib.Path | None]) -> http.server.Threading
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def translate_path(self, path: str) -> str:
-            return str(file(path.lstrip("/").partition("?")[0]) or "")
+            found = file(path.lstrip("/").partition("?")[0])
+            # A folder would be listed.
+            return str(found) if found is not None and found.is_file() else ""
 
         def log_message(self, *_: Any) -> None:
             pass

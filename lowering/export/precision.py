@@ -49,7 +49,7 @@ def _of_results(jaxpr: Jaxpr, given: Sequence[float]) -> list[float]:
             found = _of_results(*called(eqn, operands))
         else:
             found = [max([*operands, _of_equation(eqn)])] * len(eqn.outvars)
-        # What integers choose is chosen, or it is not.
+        # Integers are not rounded, however coarse the numbers are that they are computed of.
         known.update(
             (var, epsilon if jax.dtypes.issubdtype(var.aval.dtype, np.inexact) else 0.0)
             for var, epsilon in zip(eqn.outvars, found, strict=True)

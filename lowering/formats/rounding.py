@@ -102,9 +102,10 @@ def _round_halves(x, dtype):
     rounded = emit("SelectV2", is_large, _times(rounded, 2.0**64), rounded)
     is_infinite = emit("Greater", rounded, constant(float(info.max), np.float32))
     rounded = emit("SelectV2", is_infinite, constant(np.inf, np.float32), rounded)
-    # All but NaN, the infinities and zeros, whose signs some kernels of Sign lose.
+    # All but NaN, infinities, and zeros, whose signs some kernels of Sign lose: twice these is the
+    # same. Twice a subnormal number is zero where it is taken for zero.
     has_half = emit("Less", _times(size, 0.5), size)
-    return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), x)
+    return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), _times(x, 2.0))
 
 
 def _round_without_bits(x, dtype):

@@ -52,11 +52,9 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     if source == dtypes.WORD and target != dtypes.WORD:
         x = _from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
-        return (
-            _saturate_word(x)
-            if target == dtypes.WORD
-            else _saturate(x, to, ml_dtypes.iinfo(target))
-        )
+        if target == dtypes.WORD:
+            return _saturate_word(x)
+        return _saturate(x, to, ml_dtypes.iinfo(target))
     if x.dtype == tf.bool and target == dtypes.WORD and halves.are_held():
         return halves.joined(arithmetic.ZERO, cast(x, to))
     result = cast(x, to)

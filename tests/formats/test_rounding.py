@@ -1,10 +1,14 @@
-"""Floats of eight bits or fewer are rounded, and have the bits, as in ml_dtypes."""
+"""Short floats are rounded, and those of eight bits or fewer have the bits, as in ml_dtypes."""
 
+import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
+import lowering
 from lowering.formats import rounding
 from lowering.ops import dtypes, kernels
 from lowering.targets import ONNX, TF, TFJS, TFLITE
@@ -31,3 +35,55 @@ def test_bits_and_back(dtype):
     np.testing.assert_array_equal(x, bits.view(dtype).astype(np.float32))
     is_number = ~np.isnan(x)
     np.testing.assert_array_equal(rounding.to_bits(x, dtype)[is_number], bits[is_number])
+
+
+_UNARY = (
+    *("abs", "acos", "asin", "asinh", "atan", "cbrt", "ceil", "cos", "digamma", "erf", "erf_inv"),
+    *("erfc", "exp", "exp2", "expm1", "floor", "lgamma", "log", "log1p", "logistic", "neg"),
+    *("reciprocal", "round", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh"),
+)
+_BINARY = ("add", "atan2", "div", "max", "min", "mul", "nextafter", "pow", "rem", "sub")
+_OTHERS = {
+    "cumsum": jnp.cumsum,
+    "dot_general": lambda x: jnp.outer(x, x),
+    "gelu": jax.nn.gelu,
+    "integer_pow": lambda x: x**3,
+    "log2": jnp.log2,
+    "reduce_sum": jnp.sum,
+    "scatter-add": lambda x: x.at[1].add(x[0]),
+    "scatter-mul": lambda x: x.at[1].mul(x[0]),
+    "softmax": jax.nn.softmax,
+}
+
+
+@pytest.mark.parametrize("target", [TFLITE, ONNX, TFJS], ids=lambda target: target.name)
+@pytest.mark.parametrize("dtype", dtypes.LOW_PRECISION, ids=lambda dtype: np.dtype(dtype).name)
+def test_consumers_round_each_result(dtype, target):
+    """A rule of consumers that names a dtype that they hold in another one has to round itself."""
+    x, y = np.random.default_rng(0).uniform(0.1, 0.9, (2, 200)).astype(dtype)
+
+    def fun(x, y):
+        results = {name: getattr(lax, name)(x) for name in _UNARY}
+        results |= {name: getattr(lax, name)(x, y) for name in _BINARY}
+        results |= {name: function(x) for name, function in _OTHERS.items()}
+        return {name: result.astype(np.float32) for name, result in results.items()}
+
+    for name, result in lowering.convert(fun, target=target, with_gradient=False)(x, y).items():
+        expected = result.numpy().astype(dtype).astype(np.float32)
+        np.testing.assert_array_equal(result, expected, name)
+
+
+@pytest.mark.parametrize("target", [ONNX, TFJS], ids=lambda target: target.name)
+@pytest.mark.parametrize("dtype", dtypes.LOW_PRECISION, ids=lambda dtype: np.dtype(dtype).name)
+def test_rounding_by_arithmetic_keeps_signs(dtype, target):
+    """Zeros and what underflows have their signs, and what is not finite stays as it is.
+
+    TensorFlow's kernels take subnormal numbers of float32 for zeros.
+    """
+    sizes = np.float32([0, 1e-40, 1e-10, 0.1, 1, 65519, 65520, 3.4e38, np.inf])
+    x = np.concatenate([sizes, -sizes])
+    with kernels.lowering_for(target):
+        actual = rounding.narrow_to(tf.constant(x), np.dtype(dtype)).numpy()
+    is_zero = np.abs(x) < np.finfo(np.float32).smallest_normal
+    expected = np.where(is_zero, np.copysign(0, x), x.astype(dtype)).astype(np.float32)
+    np.testing.assert_array_equal(actual.view(np.uint32), expected.view(np.uint32))
