@@ -1,13 +1,19 @@
 """Settings and order of all tests, and a fixture that several directories use."""
 
 import os
+import sys
+from typing import Any
 
 import pytest
 
 # TensorFlow, which reads this when it is imported, is to log errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import jax
+import tensorflow as tf
+
 import harnesses  # noqa: F401  Asks JAX for virtual devices, before it runs anything.
+from limitations import all_limitations
 from lowering import convert
 from tests.helpers import MODES, in_mode
 
@@ -19,6 +25,33 @@ def pytest_collection_modifyitems(items):
     It takes longest, so that the processes of pytest-xdist end at about the same time.
     """
     items.sort(key=lambda item: item.name != "test_all_cells_are_as_expected")
+
+
+_READ_BY_US = ("JAX_", "LOWERING_", "TF_", "XLA_")
+
+
+def _shared_state() -> dict[str, Any]:
+    """What all tests of a process share and none may leave changed: their order is a random one."""
+    environment = {key: value for key, value in os.environ.items() if key.startswith(_READ_BY_US)}
+    return {
+        **{f"limitations of {name}": of for name, of in all_limitations().items()},
+        **{f"JAX's {name}": value for name, value in jax.config.values.items()},
+        **{f"environment's {name}": value for name, value in environment.items()},
+        "sys.path": list(sys.path),
+        "working directory": os.getcwd(),
+        "TensorFlow's optimizer": dict(tf.config.optimizer.get_experimental_options()),
+        "functions run eagerly": tf.config.functions_run_eagerly(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_changed():
+    before = _shared_state()
+    yield
+    after = _shared_state()
+    names = before.keys() | after.keys()
+    left = {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)}
+    assert not left
 
 
 @pytest.fixture(params=MODES)
