@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,21 @@ _log = logging.getLogger("lowering.export")
 # The tolerance, in square roots of the epsilon of a dtype: runtimes sum in another order than JAX.
 # Of a coarser dtype that an output is computed in, one root is enough.
 _ROOTS = 4
+
+
+# Dtypes by their names in MLIR.
+_DTYPES = {
+    "i1": "bool",
+    "bf16": "bfloat16",
+    "complex<f32>": "complex64",
+    "complex<f64>": "complex128",
+    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
+    **{
+        f"{prefix}{n}": f"{sign}int{n}"
+        for n in (8, 16, 32, 64)
+        for prefix, sign in (("i", ""), ("ui", "u"))
+    },
+}
 
 
 class VerificationError(LoweringError):
@@ -38,13 +54,23 @@ def refusals(consumer: str, doing: str) -> Iterator[None]:
     except (LoweringError, ImportError):
         raise
     except Exception as error:
+        lacked = _lacked(str(error))
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        ops = next((line for line in lines if line.startswith("TF Select ops:")), None)
-        reason = f"it lacks {ops.removeprefix('TF Select ops: ')}" if ops else " ".join(lines[:3])
+        reason = f"it lacks {', '.join(lacked)}" if lacked else " ".join(lines[:3])
         raise UnsupportedError(
             f"{consumer} failed to {doing}: {reason[:600]}. `python -m lowering show` lists the "
             "ops, the primitives and lines that they come from, and the consumers that lack them"
         ) from error
+
+
+def _lacked(message: str) -> list[str]:
+    """The ops that the converter of TF Lite would leave to TensorFlow, and of which dtypes.
+
+    Its error lists them with the types of MLIR: `tf.AddV2(tensor<?x4xf64>, tensor<f64>) -> ...`.
+    """
+    _, _, details = message.partition("TF Select ops:")
+    found = re.findall(r"tf\.(\w+)\((?:tensor<(?:[\d?*]+x)*(.+?)>[,)])?", details)
+    return sorted({f"{op} of {_DTYPES.get(mlir, mlir)}" if mlir else op for op, mlir in found})
 
 
 def verify(

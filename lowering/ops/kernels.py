@@ -82,13 +82,16 @@ def unchecked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def checked(target: Target) -> Iterator[None]:
-    """A context in which an op of a graph that the target is known to lack is an error."""
+    """A context in which an op of a graph that the target is known to lack is an error.
+
+    What TensorFlow runs while the graph is made is of another target.
+    """
     if not tables.refused(target.name) or not _IS_CHECKED.get():
         yield
         return
 
     def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        if graph is None or not (inputs or outputs) or _IS_FUSED.get():
+        if graph is None or not (inputs or outputs) or _IS_FUSED.get() or not are_for(target):
             return
         dtype = (inputs or outputs)[0].dtype.name
         op = listed(op, dict(zip(attrs[::2], attrs[1::2], strict=True)))

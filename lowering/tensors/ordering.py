@@ -111,8 +111,9 @@ def top_k(key: tf.Tensor, k: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Equal integers keep their order, so for k equal to the size of the axis this is a stable sort.
     """
     dtype = key.dtype
-    if not kernels.supports("TopKV2", dtype):
-        key = cast(key, dtypes.wider(dtype))
+    wider = dtypes.wider(dtype)
+    if wider is not None and not kernels.supports("TopKV2", dtype):
+        key = cast(key, wider)
     k = constant(k, tf.int32) if isinstance(k, int) else k
     found = emit("TopKV2", key, k, sorted=True)
     return cast(found.values, dtype), found.indices
