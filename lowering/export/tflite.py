@@ -14,6 +14,7 @@ import tensorflow as tf
 from lowering.errors import UnsupportedError
 from lowering.export import quantization, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
+from lowering.export.narrow import in_32_bits
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.transposes import keep_transposes
@@ -80,6 +81,34 @@ def to_tflite(
     _check_options(quantize, representative_data, io_dtype)
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
+    # TensorFlow's kernels have 64 bits.
+    with contextlib.nullcontext() if allow_flex else in_32_bits("TF Lite"):
+        return _exported(
+            fun,
+            args,
+            options,
+            quantize=quantize,
+            representative_data=representative_data,
+            io_dtype=io_dtype,
+            allow_flex=allow_flex,
+            verify=verify,
+            tolerance=tolerance,
+        )
+
+
+def _exported(
+    fun: Any,
+    args: Any,
+    options: Mapping[str, Any],
+    *,
+    quantize: str | None,
+    representative_data: Any,
+    io_dtype: str | None,
+    allow_flex: bool,
+    verify: bool,
+    tolerance: float | None,
+) -> bytes:
+    """As `to_tflite`, in the dtypes that JAX has there."""
     _log.info("lowering for TF Lite")
     with kernels.unchecked() if allow_flex else contextlib.nullcontext():
         made = {

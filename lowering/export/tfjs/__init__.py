@@ -7,8 +7,11 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from lowering.export import quantization, signatures
 from lowering.export.entry import Entry, entries
+from lowering.export.narrow import in_32_bits
 from lowering.export.paths import new_path
 from lowering.export.tfjs import graph_model, node
 from lowering.export.tfjs.graph_model import SHARD_BYTES, write
@@ -66,7 +69,7 @@ def to_tfjs(
       VerificationError: if the model does not compute what JAX computes.
     """
     graph_model.check_options(quantize, shard_bytes)
-    with new_path(directory) as written:
+    with new_path(directory) as written, in_32_bits("TF.js"):
         if verify:
             node.check_installed()
         _log.info("lowering for TF.js")
@@ -95,6 +98,13 @@ def _verify(
         spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
     name = prefix[:-1] if prefix else signatures.DEFAULT
     for backend, results in found.items():
-        in_order = {name: results[prefix + name] for name in entry.outputs}
+        in_order = {
+            name: _restored(results[prefix + name], entry.dtypes[name]) for name in entry.outputs
+        }
         where = signatures.described(f"the TF.js model on {backend}", name)
         compare(where, entry, in_order, tolerance, spreads)
+
+
+def _restored(result: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An output; one of uint32 is int32 with the same bits in TF.js."""
+    return result.view(dtype) if dtype == np.uint32 and result.dtype == np.int32 else result
