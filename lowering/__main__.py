@@ -360,6 +360,7 @@ def _export(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     from lowering.export import listing
     from lowering.export.entry import entry
+    from lowering.export.narrow import in_bits_of
     from lowering.targets import CONSUMERS, TARGETS
 
     if args.target not in TARGETS:
@@ -369,7 +370,8 @@ def _show(args: argparse.Namespace) -> int:
     def make(target: str) -> Any:
         return entry(fun, inputs, TARGETS[target], **options)
 
-    rows = listing.lines(make(args.target))
+    with in_bits_of(TARGETS[args.target]):
+        rows = listing.lines(make(args.target))
     titles = ("op", "dtype", "count", "primitive", "line")
     table = [titles] + [(r.op, r.dtype, str(r.count), r.primitive, r.source) for r in rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(titles))]
@@ -379,7 +381,8 @@ def _show(args: argparse.Namespace) -> int:
     print(f"{sum(row.count for row in rows)} ops")
     print()
     for consumer in CONSUMERS:
-        refused = listing.refusals(functools.partial(make, consumer), TARGETS[consumer])
+        with in_bits_of(TARGETS[consumer]):
+            refused = listing.refusals(functools.partial(make, consumer), TARGETS[consumer])
         print(f"{consumer}: " + ("would refuse" if refused else "refuses nothing that is known"))
         for message in refused:
             print(f"  {message}")

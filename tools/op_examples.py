@@ -35,6 +35,9 @@ _SKIPPED = {"PartitionedCall", "StatefulPartitionedCall", "NoOp", "Identity", "I
 # Dtypes that no consumer has, and those of 64 bits that programs have only where JAX has them.
 _LEFT_OUT = (tf.resource, tf.variant, tf.string, tf.float64, tf.complex128, tf.uint64)
 
+# The dtypes of 64 bits, which harnesses for consumers do not have.
+_OF_64_BITS = {"int32": "int64", "uint32": "uint64", "float32": "float64"}
+
 # Type attributes of indices, which are not the dtype of an op.
 _OF_PARAMETERS = re.compile(
     "T(idx|shape|len|perm|paddings|axis|multiples|dim|k|crops|block_shape)|Index|index_type"
@@ -86,6 +89,12 @@ class Example:
     @property
     def dtype(self) -> str:
         """The dtype of the op, as the tables have it."""
+        name = dtype_name(self.operands[self.typed[0]].dtype)
+        return f"{name}->{self.result.name}" if self.op == "Cast" else name
+
+    @property
+    def typed(self) -> list[int]:
+        """The positions of the operands whose dtype is that of the op."""
         args = list(op_def_registry.get(self.op).input_arg)
         main = next(
             (
@@ -96,10 +105,13 @@ class Example:
             ),
             0,
         )
-        first = self.grouped[main]
-        first = first[0] if isinstance(first, list) else first
-        name = dtype_name(self.operands[first].dtype)
-        return f"{name}->{self.result.name}" if self.op == "Cast" else name
+        attr = args[main].type_attr
+        groups = [
+            group
+            for i, group in enumerate(self.grouped)
+            if i == main or (attr and args[i].type_attr == attr)
+        ]
+        return [i for group in groups for i in (group if isinstance(group, list) else [group])]
 
     @property
     def inputs(self) -> list[np.ndarray]:
@@ -183,6 +195,35 @@ def examples(harnesses: Sequence[Harness]) -> list[list[Example]]:
         finally:
             op_callbacks.remove_op_callback(record)
     return [*found.values(), *_of_passes()]
+
+
+def of_64_bits(groups: Sequence[Sequence[Example]]) -> list[list[Example]]:
+    """The same ops on operands of twice as many bits, where they have 32; casts to these, too."""
+    found = []
+    for group in groups:
+        example = group[0]
+        to = _OF_64_BITS.get(example.result.name)
+        if example.op == "Cast" and to is not None:
+            found.append([_with_dtypes(x, None, to) for x in group])
+        wide = _OF_64_BITS.get(dtype_name(example.operands[example.typed[0]].dtype))
+        if wide is None:
+            continue
+        found.append([_with_dtypes(x, wide, to) for x in group])
+        if example.op == "Cast" and to is not None:
+            found.append([_with_dtypes(x, wide, None) for x in group])
+    return found
+
+
+def _with_dtypes(example: Example, dtype: str | None, result: str | None) -> Example:
+    """An op on operands of another dtype, if it is given, with results of another, if it is."""
+    operands = list(example.operands)
+    for i in example.typed if dtype is not None else ():
+        operands[i] = np.asarray(operands[i]).astype(dtype)
+        if dtype == "float64":
+            operands[i] *= 1 + 2**-40  # Not a float32.
+    to = example.result if result is None else tf.as_dtype(result)
+    attrs = {**example.attrs, **({"DstT": to} if example.op == "Cast" else {})}
+    return dataclasses.replace(example, operands=operands, result=to, attrs=attrs)
 
 
 def _of_passes() -> list[list[Example]]:

@@ -364,6 +364,7 @@ def flat_entry(
         lambda arrays: tuple(map(tf.constant, arrays)),
         lambda found: [x.numpy() for x in tf.nest.flatten(found)],
     )
+    arrays = list(map(np.asarray, arrays))  # NumPy's scalars are no arrays to runtimes.
     specs = [tf.TensorSpec(x.shape, x.dtype, f"x{i:03}") for i, x in enumerate(arrays)]
     return _of_flat(call, specs, reference, arrays, outputs, for_consumer)
 

@@ -1,4 +1,4 @@
-"""Exports of 32 bits, for runtimes that have no arithmetic of 64 bits."""
+"""Exports in 32 bits, for runtimes that have no, or not all, arithmetic of 64 bits."""
 
 import contextlib
 import warnings
@@ -6,19 +6,49 @@ from collections.abc import Iterator
 
 import jax
 
+from lowering.errors import LoweringError
+from lowering.targets import Target
+
 
 @contextlib.contextmanager
-def in_32_bits(runtime: str) -> Iterator[None]:
-    """A context in which a function is what JAX makes of it without `jax_enable_x64`.
+def in_bits_of(target: Target) -> Iterator[None]:
+    """A context in which a function is what JAX makes of it for a target.
+
+    If that has no arithmetic of 64 bits, it is what JAX makes of it without `jax_enable_x64`; there
+    is a warning if the user has set that.
+    """
+    if target.has_64_bits or not jax.config.jax_enable_x64:
+        yield
+        return
+    warnings.warn(
+        f"{target.name} computes with 32 bits: float64, int64, uint64 and complex128 become "
+        "float32, int32, uint32 and complex64, as if jax_enable_x64 were not set",
+        stacklevel=4,
+    )
+    with jax.enable_x64(False):
+        try:
+            yield
+        except TypeError as error:
+            error.add_note(
+                "arrays of 64 bits that a function closes over stay so, and JAX may refuse them "
+                "beside others of 32; pass them as params"
+            )
+            raise
+
+
+@contextlib.contextmanager
+def advising_32_bits(runtime: str) -> Iterator[None]:
+    """A context in which errors say how to export in 32 bits, where the user has enabled 64 bits.
 
     Args:
-      runtime: who has no more than 32 bits, to warn of it where the user has enabled 64 bits.
+      runtime: who lacks some ops of 64 bits.
     """
-    if jax.config.jax_enable_x64:
-        warnings.warn(
-            f"{runtime} computes with 32 bits: float64, int64, uint64 and complex128 are exported "
-            "as float32, int32, uint32 and complex64, as if jax_enable_x64 were not set",
-            stacklevel=4,
-        )
-    with jax.enable_x64(False):
+    try:
         yield
+    except LoweringError as error:
+        if jax.config.jax_enable_x64:
+            error.add_note(
+                f"{runtime} lacks some ops of 64 bits; inside of `with jax.enable_x64(False):` the "
+                "program is exported in 32 bits"
+            )
+        raise

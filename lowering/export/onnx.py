@@ -11,6 +11,7 @@ import tensorflow as tf
 from lowering.export import signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.frozen import frozen, give_results_nodes, unshare_functions
+from lowering.export.narrow import advising_32_bits
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.verification import refusals
@@ -25,8 +26,10 @@ OPSET = OPSETS[-1]
 _log = logging.getLogger("lowering.export")
 _UNUSED = "unused"
 _FLOAT = tf.float32.as_datatype_enum
-# The number of the dtype in ONNX.
-_BOOL = 9
+# The numbers of dtypes in ONNX.
+_FLOAT32, _INT32, _INT64, _BOOL, _FLOAT64 = 1, 6, 7, 9, 11
+# Those that onnxruntime sorts.
+_ORDERED = frozenset({_FLOAT32, _FLOAT64, _INT32, _INT64})
 
 # The comparisons of ONNX.
 _COMPARISONS = {
@@ -48,7 +51,8 @@ def to_onnx(
 ) -> bytes:
     """An ONNX model, made by tf2onnx.
 
-    It has one function; ONNX has no signatures.
+    It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
+    bits as JAX does, as far as onnxruntime has the ops.
 
     Args:
       fun: a JAX function.
@@ -70,15 +74,16 @@ def to_onnx(
     import_package("tf2onnx", "onnx")
     if verify:
         import_package("onnxruntime", "onnx")
-    _log.info("lowering for ONNX")
-    made = entry(fun, args, ONNX, **options)
-    concrete = made.concrete
-    _log.info("converting by tf2onnx")
-    model = converted(concrete, opset)
-    if verify:
-        _log.info("running the model in onnxruntime")
-        compare("the ONNX model", made, run(model, made), tolerance)
-    return model
+    with advising_32_bits("onnxruntime"):
+        _log.info("lowering for ONNX")
+        made = entry(fun, args, ONNX, **options)
+        concrete = made.concrete
+        _log.info("converting by tf2onnx")
+        model = converted(concrete, opset)
+        if verify:
+            _log.info("running the model in onnxruntime")
+            compare("the ONNX model", made, run(model, made), tolerance)
+        return model
 
 
 def write(function: Any, path: str | os.PathLike[str], *, opset: int = OPSET) -> None:
@@ -207,9 +212,48 @@ def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:
     ctx.make_node("Or", [first, second], outputs=outputs, name=name, dtypes=[_BOOL], shapes=[shape])
 
 
+def _as_itself(ctx: Any, node: Any, name: str, args: Any) -> None:
+    """Leaves an op that ONNX has; tf2onnx would take logarithms of float64 in float32."""
+
+
+def _as_complement(ctx: Any, node: Any, name: str, args: Any) -> None:
+    """Makes the complement of integers the BitwiseNot of opset 18; before, -1 less the number."""
+    if ctx.opset >= 18:
+        node.type = "BitwiseNot"
+        return
+    from tf2onnx.utils import map_onnx_to_numpy_type
+
+    node.type = "Sub"
+    dtype = map_onnx_to_numpy_type(ctx.get_dtype(node.output[0]))
+    ones = ctx.make_const(f"{name}__ones", np.array(-1).astype(dtype)).output[0]
+    ctx.replace_inputs(node, [ones, *node.input])
+
+
+def _as_top_k(ctx: Any, node: Any, name: str, args: Any) -> None:
+    """Makes a TopK of the dtype of the op; tf2onnx would compare all numbers as float32."""
+    (x, count), outputs = node.input, node.output
+    shapes, (dtype, index_dtype) = node.output_shapes, node.output_dtypes
+    ctx.remove_node(name)
+    ordered = dtype if dtype in _ORDERED else _FLOAT32
+    if ordered != dtype:
+        (x,) = ctx.make_node("Cast", [x], attr={"to": ordered}).output
+    (count,) = ctx.make_node("Cast", [count], attr={"to": _INT64}).output
+    one = ctx.make_const(f"{name}__shape_of_k", np.array([1], np.int64)).output[0]
+    (count,) = ctx.make_node("Reshape", [count, one]).output
+    have = [ordered, _INT64]
+    found = ctx.make_node("TopK", [x, count], output_count=2, dtypes=have, shapes=shapes).output
+    wanted = zip(found, have, outputs, (dtype, index_dtype), shapes, strict=True)
+    for result, has, output, to, shape in wanted:
+        kind, attr = ("Identity", {}) if has == to else ("Cast", {"to": to})
+        ctx.make_node(kind, [result], attr=attr, outputs=[output], dtypes=[to], shapes=[shape])
+
+
 # What takes the place of functions of tf2onnx that write an op.
 _HANDLERS = {
+    "Invert": _as_complement,
+    "Log": _as_itself,
     "SelectV2": _as_where,
+    "TopKV2": _as_top_k,
     "TruncateMod": _as_mod,
     **dict.fromkeys(_COMPARISONS, _as_comparison),
 }

@@ -14,7 +14,7 @@ import tensorflow as tf
 from lowering.errors import UnsupportedError
 from lowering.export import quantization, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
-from lowering.export.narrow import in_32_bits
+from lowering.export.narrow import in_bits_of
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.transposes import keep_transposes
@@ -82,7 +82,7 @@ def to_tflite(
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
-    with contextlib.nullcontext() if allow_flex else in_32_bits("TF Lite"):
+    with contextlib.nullcontext() if allow_flex else in_bits_of(TFLITE):
         return _exported(
             fun,
             args,

@@ -48,7 +48,7 @@ def top_k_natural(ctx, x, *, k, axis=-1, **_):
     return [_swap(ctx, cast(values, x.dtype), axis), _swap(ctx, positions, axis)]
 
 
-@rule("top_k", target=CONSUMER, dtypes=(np.int32,))
+@rule("top_k", target=CONSUMER, dtypes=(np.int32, np.int64))
 def top_k_consumer(ctx, x, *, k, axis=-1, **_):
     return _by_keys(ctx, x, ordering.natural_keys, axis, k)
 

@@ -25,6 +25,7 @@ class Target:
       holds: for dtypes that the consumer has no arithmetic for, those in which programs hold their
         values: the integers that fit, the same bits of words, floats that are rounded, or pairs of
         the parts of complex numbers.
+      has_64_bits: whether it has arithmetic of 64 bits. Without, exports are of 32 bits.
     """
 
     name: str
@@ -32,10 +33,18 @@ class Target:
     has_tensorflow_kernels: bool = True
     is_natural: bool = False
     holds: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    has_64_bits: bool = True
 
 
-def _natural(name: str, parent: str, holds: Mapping[str, str] | None = None) -> Target:
-    return Target(name, parent, has_tensorflow_kernels=False, is_natural=True, holds=holds or {})
+def _consumer(name: str, parent: str, *, has_64_bits: bool) -> Target:
+    return Target(
+        name,
+        parent,
+        has_tensorflow_kernels=False,
+        is_natural=True,
+        holds=_HELD,
+        has_64_bits=has_64_bits,
+    )
 
 
 TF = Target("tf")
@@ -48,10 +57,10 @@ _HELD = {
     **dict.fromkeys(("float16", "bfloat16"), "float32"),
     "complex64": "float32",
 }
-CONSUMER = _natural("consumer", "portable", _HELD)
-TFLITE = _natural("tflite", "consumer", _HELD)
-ONNX = _natural("onnx", "consumer", _HELD)
-TFJS = _natural("tfjs", "consumer", _HELD)
+CONSUMER = _consumer("consumer", "portable", has_64_bits=False)
+TFLITE = _consumer("tflite", "consumer", has_64_bits=False)
+ONNX = _consumer("onnx", "consumer", has_64_bits=True)
+TFJS = _consumer("tfjs", "consumer", has_64_bits=False)
 
 # The targets whose graphs something other than TensorFlow runs.
 CONSUMERS = (TFLITE.name, ONNX.name, TFJS.name)

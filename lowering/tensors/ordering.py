@@ -40,8 +40,8 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
 def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
     """Numbers in the order in which JAX sorts `x`, if there is no NaN: `x` itself, or its parts.
 
-    For consumers they are float32 or integers of at least 32 bits. Where one cannot sort all int32,
-    they are the upper and the lower half of the number, in float32.
+    For consumers they are floats or integers of at least 32 bits. Where one cannot sort integers,
+    they are groups of 16 bits of the number, the most significant first, in float32.
     """
     if x.dtype.is_complex:
         return [tf.math.real(x), tf.math.imag(x)]
@@ -55,11 +55,18 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
         return [_signed(x)]
     if x.dtype == tf.uint32:
         return [cast(x, tf.int64)]
-    if x.dtype == tf.int32 and not kernels.supports("TopKV2", tf.int32):
-        size = constant(1 << 16, tf.int32)
-        halves = emit("FloorDiv", x, size), emit("FloorMod", x, size)
-        return [cast(half, tf.float32) for half in halves]
-    return [cast(x, tf.int32) if x.dtype.size < 4 else x]
+    if x.dtype.size < 4:
+        return [cast(x, tf.int32)]
+    return [x] if kernels.supports("TopKV2", x.dtype) else _groups_of_bits(x)
+
+
+def _groups_of_bits(x):
+    size = constant(1 << 16, x.dtype)
+    lower = []
+    for _ in range(x.dtype.size // 2 - 1):
+        lower.insert(0, emit("FloorMod", x, size))
+        x = emit("FloorDiv", x, size)
+    return [cast(group, tf.float32) for group in (x, *lower)]
 
 
 def reverse(key: tf.Tensor) -> tf.Tensor:

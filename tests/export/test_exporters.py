@@ -336,3 +336,33 @@ def test_reductions_of_nothing(export_to, dtype):
         )
 
     export_to(fun, (jax.ShapeDtypeStruct((3, 4), dtype),), polymorphic_shapes=("b, 4",))
+
+
+def test_loops_of_known_numbers_run_before_the_export(export_to):
+    """TensorFlow runs them, whatever ops the runtime lacks."""
+    table = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+    def fun(x):
+        def body(k, carry):
+            kept, total, bits = carry
+            row = jnp.asarray(table)[k]
+            return kept & (row > k), total + jnp.sort(row) % 3, bits ^ (bits << k)
+
+        start = (jnp.ones(8, bool), jnp.zeros(8), jnp.uint32(7))
+        kept, total, bits = jax.lax.fori_loop(0, 8, body, start)
+        return jnp.where(kept, x, total), bits
+
+    export_to(fun, (np.arange(8, dtype=np.float32),))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
+def test_integers_of_all_sizes(export_to, dtype):
+    info = np.iinfo(dtype)
+    x = np.array([info.min, info.max, info.max // 2 + 1, 1, 0, 5], dtype)
+
+    def fun(x):
+        arithmetic = {"sum": x + x[::-1] - 1, "negative": -x, "parts": (x // 3, x % 7)}
+        order = {"sorted": jnp.sort(x), "greater": x > x[::-1], "largest": jnp.max(x)}
+        return arithmetic, order, (x >> 1, x << 2, x ^ 3), x.astype(jnp.float32), x
+
+    export_to(fun, (x,))

@@ -11,7 +11,7 @@ import numpy as np
 
 from lowering.export import quantization, signatures
 from lowering.export.entry import Entry, entries
-from lowering.export.narrow import in_32_bits
+from lowering.export.narrow import in_bits_of
 from lowering.export.paths import new_path
 from lowering.export.tfjs import graph_model, node
 from lowering.export.tfjs.graph_model import SHARD_BYTES, write
@@ -69,7 +69,7 @@ def to_tfjs(
       VerificationError: if the model does not compute what JAX computes.
     """
     graph_model.check_options(quantize, shard_bytes)
-    with new_path(directory) as written, in_32_bits("TF.js"):
+    with new_path(directory) as written, in_bits_of(TFJS):
         if verify:
             node.check_installed()
         _log.info("lowering for TF.js")

@@ -1,0 +1,120 @@
+"""Programs under `jax_enable_x64`: in 32 bits where a runtime has no more, in 64 elsewhere."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lowering import export
+from lowering.export.narrow import in_bits_of
+from lowering.targets import ONNX, TFJS, TFLITE
+
+X = np.random.default_rng(0).normal(size=(3, 4))
+K = np.random.default_rng(1).integers(-50, 50, (3, 4))
+U = np.abs(K).astype(np.uint64)
+
+PROGRAMS = {
+    "elementwise": (lambda x: (jnp.tan(x), jnp.arctan(x), jnp.log1p(jnp.abs(x)), x**-2), (X,)),
+    "bits": (lambda x: (jnp.copysign(x, -x), jnp.nextafter(x, 0), jnp.signbit(x)), (X,)),
+    "integers": (lambda k: (k // 7, k % 7, k ^ 3, k << 2, k >> 1, jnp.sort(k, 1), k.sum()), (K,)),
+    "unsigned": (lambda u: (u - 20, u // 7, u % 7, u >> 1, jax.lax.population_count(u)), (U,)),
+    "order": (lambda x: (jax.lax.top_k(x, 2), jnp.argsort(x, 1), jnp.median(x)), (X,)),
+    "linear": (lambda x: (jnp.linalg.svd(x)[1], jnp.linalg.eigvalsh(x @ x.T), x @ x.T), (X,)),
+    "complex": (lambda x: (jnp.abs(jnp.fft.fft(x)), jnp.real(jnp.exp(1j * x))), (X,)),
+    "indices": (lambda x, k: (x[k[:, 0] % 3], jax.nn.one_hot(k % 4, 4), x.at[0].add(1.5)), (X, K)),
+    "random": (lambda x: x + jax.random.normal(jax.random.key(3), x.shape), (X,)),
+    "loop": (lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + i, x), (X,)),
+}
+
+
+@pytest.fixture(params=[TFLITE, TFJS], ids=lambda target: target.name)
+def narrow(request, tmp_path):
+    """Exports to a format without 64 bits, and verifies the result."""
+
+    def run(fun, args, **options):
+        with pytest.warns(UserWarning, match=f"{request.param.name} computes with 32 bits"):
+            if request.param is TFLITE:
+                export.to_tflite(fun, args, **options)
+            else:
+                export.to_tfjs(fun, args, tmp_path / "model", **options)
+
+    return run
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_of_64_bits_are_exported_in_32(narrow, program):
+    with jax.enable_x64(True):
+        narrow(*PROGRAMS[program])
+        assert jax.config.jax_enable_x64
+
+
+def test_parameters_of_64_bits_are_exported_in_32(narrow):
+    with jax.enable_x64(True):
+        narrow(lambda w, x: x @ w["w"], (X,), params={"w": jnp.asarray(X.T)})
+
+
+def test_closures_of_64_bits_that_jax_refuses():
+    """The message says what to do."""
+    with jax.enable_x64(True):
+        kernel = jnp.ones((3, 3, 1, 2))
+        with (
+            pytest.warns(UserWarning, match="32 bits"),
+            pytest.raises(TypeError) as caught,
+        ):
+            export.to_tflite(
+                lambda x: jax.lax.conv(x, kernel, (1, 1), "SAME"), (np.ones((1, 3, 8, 8)),)
+            )
+    assert "pass them as params" in caught.value.__notes__[-1]
+
+
+def test_there_is_no_warning_without_64_bits(recwarn):
+    with in_bits_of(TFLITE):
+        pass
+    with jax.enable_x64(True), in_bits_of(ONNX):
+        assert jax.config.jax_enable_x64
+    assert not recwarn
+
+
+BIG = 1 << 40
+OF_64_BITS = {
+    "elementwise": (lambda x: (jnp.sin(x), jnp.exp(x), jnp.sqrt(jnp.abs(x)), x**-2, x % 0.3), (X,)),
+    "integers": (lambda k: (k // 7, k % -7, k.sum(), k * k, k.astype("float64") / 3), (K,)),
+    "large": (lambda k: (k - 1, k // 3, k % 7, jnp.sort(k, 1), k > k[::-1], k.max(1)), (K + BIG,)),
+    "larger": (lambda k: (jax.lax.top_k(k, 2), jnp.maximum(k, k[::-1]), jnp.cumsum(k)), (K * BIG,)),
+    "bits": (lambda k: (k & 12, k | 3, k ^ 5, ~k), (K * BIG,)),
+    "order": PROGRAMS["order"],
+    "indices": PROGRAMS["indices"],
+    "loop": PROGRAMS["loop"],
+    "linear": (
+        lambda x: (x @ x.T, jnp.linalg.solve(x @ x.T, x), jnp.linalg.cholesky(x @ x.T)),
+        (X,),
+    ),
+    "sizes": (lambda k: jnp.broadcast_to(k[None] + jnp.arange(4), (2, 3, 4)), (K,)),
+}
+
+NEED_SIZES = ("linear", "order", "sizes", "indices", "larger")
+
+
+@pytest.mark.parametrize("symbolic", [None, ["b, ..."]], ids=["static", "symbolic"])
+@pytest.mark.parametrize("program", OF_64_BITS)
+def test_onnx_computes_with_64_bits(program, symbolic):
+    runtime = pytest.importorskip("onnxruntime")
+    fun, args = OF_64_BITS[program]
+    if symbolic is not None and program in NEED_SIZES:
+        pytest.skip("JAX needs the size")
+    with jax.enable_x64(True):
+        session = runtime.InferenceSession(export.to_onnx(fun, args, polymorphic_shapes=symbolic))
+        inputs = {i.name: x for i, x in zip(session.get_inputs(), args, strict=True)}
+        expected = jax.tree.leaves(jax.jit(fun)(*args))
+        for e, actual in zip(expected, session.run(None, inputs), strict=True):
+            assert actual.dtype == e.dtype
+            np.testing.assert_allclose(actual, e, rtol=1e-12, atol=1e-13)
+
+
+def test_what_onnx_lacks_in_64_bits_is_exported_in_32():
+    fun, args = PROGRAMS["bits"]
+    with jax.enable_x64(True):
+        with pytest.raises(Exception, match="cannot be lowered") as caught:
+            export.to_onnx(fun, args)
+        assert "jax.enable_x64(False)" in caught.value.__notes__[-1]
+    export.to_onnx(fun, args)
