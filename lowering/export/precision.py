@@ -23,7 +23,7 @@ _COARSEST = np.dtype(ml_dtypes.bfloat16)
 def epsilons(reference: Reference, samples: Sequence[np.ndarray]) -> list[float]:
     """For each output the largest epsilon of what it is computed of, at most that of bfloat16.
 
-    It is 0 where nothing is rounded to fewer bits than those of float32.
+    It is 0 where nothing is rounded.
 
     Args:
       reference: what is computed, in JAX.
@@ -70,6 +70,6 @@ def _of_equation(eqn: jex_core.JaxprEqn) -> float:
 
 
 def _epsilon(dtype: Any) -> float:
-    if dtype in dtypes.NARROW_FLOAT:
-        dtype = _COARSEST
-    return float(ml_dtypes.finfo(dtype).eps) if dtype in dtypes.LOW_PRECISION else 0.0
+    if dtype is None or not jax.dtypes.issubdtype(dtype, np.inexact):
+        return 0.0
+    return float(ml_dtypes.finfo(_COARSEST if dtype in dtypes.NARROW_FLOAT else dtype).eps)

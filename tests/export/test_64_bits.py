@@ -92,16 +92,16 @@ OF_64_BITS = {
     "sizes": (lambda k: jnp.broadcast_to(k[None] + jnp.arange(4), (2, 3, 4)), (K,)),
 }
 
-NEED_SIZES = ("linear", "order", "sizes", "indices", "larger")
+OF_ANY_SIZE = ("elementwise", "integers", "large", "bits", "loop")
 
 
-@pytest.mark.parametrize("symbolic", [None, ["b, ..."]], ids=["static", "symbolic"])
-@pytest.mark.parametrize("program", OF_64_BITS)
+@pytest.mark.parametrize(
+    ("program", "symbolic"),
+    [*((p, None) for p in OF_64_BITS), *((p, ["b, ..."]) for p in OF_ANY_SIZE)],
+)
 def test_onnx_computes_with_64_bits(program, symbolic):
     runtime = pytest.importorskip("onnxruntime")
     fun, args = OF_64_BITS[program]
-    if symbolic is not None and program in NEED_SIZES:
-        pytest.skip("JAX needs the size")
     with jax.enable_x64(True):
         session = runtime.InferenceSession(export.to_onnx(fun, args, polymorphic_shapes=symbolic))
         inputs = {i.name: x for i, x in zip(session.get_inputs(), args, strict=True)}

@@ -366,3 +366,16 @@ def test_integers_of_all_sizes(export_to, dtype):
         return arithmetic, order, (x >> 1, x << 2, x ^ 3), x.astype(jnp.float32), x
 
     export_to(fun, (x,))
+
+
+@pytest.mark.parametrize("opset", onnx.OPSETS)
+def test_orders_in_opsets(opset):
+    """onnxruntime sorts integers of 32 bits as they are; complements are bits in opset 18 alone."""
+    x = np.array([[5, -(2**31), 2**31 - 1, 16777217, 16777216, 5]], np.int32)
+
+    def fun(x):
+        return jnp.sort(x, 1), jnp.argsort(x, 1), jax.lax.top_k(x, 4), jnp.sort(x.astype("uint32"))
+
+    model = export.to_onnx(fun, (x,), opset=opset)
+    ops = [n.op_type for n in pytest.importorskip("onnx").load_model_from_string(model).graph.node]
+    assert 3 <= ops.count("TopK") <= 4
