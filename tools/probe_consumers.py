@@ -38,7 +38,7 @@ from harnesses.selection import matches
 from lowering.export import runtimes
 from lowering.export.entry import Entry, flat_entry
 from lowering.export.tfjs import node
-from lowering.targets import tables
+from lowering.targets import TARGETS, tables
 from tools.op_examples import Example, examples, of_64_bits
 
 # The packages that decide what a consumer runs.
@@ -47,9 +47,6 @@ CONSUMERS = {
     "onnx": ("tf2onnx", "onnxruntime"),
     "tfjs": (),
 }
-
-# Consumers that have arithmetic of 64 bits.
-_WITH_64_BITS = ("onnx",)
 
 # How long one op may take.
 _SECONDS = 60
@@ -210,14 +207,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "tfjs" in args.consumer:
         Browser().close()  # Without a browser, TF.js would seem to refuse what runs there.
     for consumer in args.consumer:
-        wide = of_64_bits(tried) if consumer in _WITH_64_BITS else []
+        wide = of_64_bits(tried) if TARGETS[consumer].has_64_bits else []
         chosen = [group for group in (*tried, *wide) if is_chosen(group[0].name, group[0].dtype)]
         found, refused = probe(consumer, chosen, args.workers)
-        for now, before in ((found, tables.table(consumer)), (refused, tables.refused(consumer))):
-            for op, dtypes in before.items():
+        for new, old in ((found, tables.table(consumer)), (refused, tables.refused(consumer))):
+            for op, dtypes in old.items():
                 for dtype in sorted(dtypes):
                     if not is_chosen(op, dtype):
-                        now.setdefault(op, []).append(dtype)
+                        new.setdefault(op, []).append(dtype)
         if not args.check:
             tables.write(consumer, versions(consumer), found, refused)
             if consumer == "tfjs":

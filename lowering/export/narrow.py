@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 
 import jax
+import numpy as np
 
 from lowering.errors import LoweringError
 from lowering.targets import Target
@@ -17,7 +18,7 @@ def in_bits_of(target: Target) -> Iterator[None]:
     If that has no arithmetic of 64 bits, it is what JAX makes of it without `jax_enable_x64`; there
     is a warning if the user has set that.
     """
-    if target.has_64_bits or not jax.config.jax_enable_x64:
+    if target.has_64_bits or not _is_of_64_bits():
         yield
         return
     warnings.warn(
@@ -46,9 +47,14 @@ def advising_32_bits(runtime: str) -> Iterator[None]:
     try:
         yield
     except LoweringError as error:
-        if jax.config.jax_enable_x64:
+        if _is_of_64_bits():
             error.add_note(
                 f"{runtime} lacks some ops of 64 bits; inside of `with jax.enable_x64(False):` the "
                 "program is exported in 32 bits"
             )
         raise
+
+
+def _is_of_64_bits() -> bool:
+    """Whether `jax_enable_x64` is set, here or as a whole."""
+    return jax.dtypes.canonicalize_dtype(np.float64) == np.float64

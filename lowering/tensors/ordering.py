@@ -62,7 +62,7 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
 
 def _groups_of_bits(x):
     size = constant(1 << 16, x.dtype)
-    lower = []
+    lower: list[tf.Tensor] = []
     for _ in range(x.dtype.size // 2 - 1):
         lower.insert(0, emit("FloorMod", x, size))
         x = emit("FloorDiv", x, size)
