@@ -205,6 +205,7 @@ def watch(primitive: str, workers: int, stop: threading.Event) -> None:
         rows, errors = [], []
         running = Run(primitive, workers)
         is_complete = True
+        print(f"running the cells of {primitive} in {workers} processes", flush=True)
         try:
             for answer in running.results():
                 if isinstance(answer, UnknownPrimitiveError) and is_first:
