@@ -141,6 +141,17 @@ def test_filters_are_in_the_address(opened):
     assert page.url.endswith("#")
 
 
+@pytest.mark.parametrize("name", ["mode", "version", "device"])
+def test_a_value_that_no_cell_has(name, opened):
+    page = opened(f"#{name}=a+%22b%22")
+    assert counts(page).startswith("0 cells")
+    assert page.is_visible(f"#{name}")
+    assert page.input_value(f"#{name}") == 'a "b"'
+    page.click("text=Clear")
+    assert counts(page).startswith("31 cells")
+    assert page.input_value(f"#{name}") == ""
+
+
 @pytest.mark.parametrize(
     ("words", "count"),
     [("sort", 6), ("SIN_1", 8), ("xnnpack", 1), ("no sine", 1), ("sin_1 float16", 4), ("zzz", 0)],

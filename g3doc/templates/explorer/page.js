@@ -211,7 +211,7 @@ class Explorer {
     if (!before.primitive) this.scrolled = $("scroll").scrollTop;
     this.state = state;
     if ($("search").value !== (state.search || "")) $("search").value = state.search || "";
-    for (const [name, list] of Object.entries(this.filters)) list.value = state[name] || "";
+    for (const [name, list] of Object.entries(this.filters)) this.choose(list, state[name] || "");
     const primitive = this.data.primitives.indexOf(state.primitive);
     const isPage = primitive >= 0;
     this.select(isPage ? primitive : -1);
@@ -234,6 +234,16 @@ class Explorer {
       }
     }
     this.showCounts();
+  }
+
+  /** Chooses a value of a filter; one from an address that no cell has becomes a choice, too. */
+  choose(list, value) {
+    list.value = value;
+    if (list.value !== value) {
+      list.append(make("option", { value }, value));
+      list.value = value;
+      list.parentElement.hidden = false;
+    }
   }
 
   /** Chooses the cells that the filters let through, and counts them. */
