@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
-from lowering.export import samples, signatures
+from lowering.export import held, samples, signatures
 from lowering.formats import boundary, pairs
 from lowering.frontend import naming
 from lowering.targets import Target
@@ -28,11 +28,13 @@ class Parameters:
 
     Attributes:
       tree: the pytree of the arrays, or None if there are no parameters.
-      arrays: its leaves.
+      dtypes: the dtypes of its leaves.
+      arrays: its leaves, as the model keeps them.
       variables: a variable for each.
     """
 
     tree: Any
+    dtypes: Sequence[np.dtype]
     arrays: Sequence[np.ndarray]
     variables: Sequence[tf.Variable]
 
@@ -41,14 +43,14 @@ class Parameters:
         return () if self.tree is None else (jax.tree_util.tree_unflatten(self.tree, leaves),)
 
 
-def parameters(params: Any) -> Parameters:
-    """The parameters of an export; None if it has none.
+def parameters(params: Any, target: Target) -> Parameters:
+    """The parameters of a model that a target runs; None if it has none.
 
     Raises:
       TypeError: for leaves that are no arrays of numbers.
     """
     if params is None:
-        return Parameters(None, (), ())
+        return Parameters(None, (), (), ())
     leaves, tree = jax.tree_util.tree_flatten(params)
     for leaf in leaves:
         if not np.isscalar(leaf):
@@ -56,7 +58,9 @@ def parameters(params: Any) -> Parameters:
         if isinstance(leaf, jax.ShapeDtypeStruct):
             raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
     arrays = [np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves]
-    return Parameters(tree, arrays, [tf.Variable(x, trainable=False) for x in arrays])
+    dtypes = [x.dtype for x in arrays]
+    kept = [x.astype(held.of_parameter(x.dtype, target), copy=False) for x in arrays]
+    return Parameters(tree, dtypes, kept, [tf.Variable(x, trainable=False) for x in kept])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +185,7 @@ def entries(
     Raises:
       TypeError: if there are several functions, but not the arguments of each.
     """
-    kept = parameters(options.pop("params", None))
+    kept = parameters(options.pop("params", None), target)
     if not isinstance(fun, Mapping):
         return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
     if not fun:
@@ -226,7 +230,7 @@ def entry(
         unknown option.
       ValueError: if the number of names is not that of the leaves, or they are no names.
     """
-    return _entry(fun, args, target, parameters(params), **options)
+    return _entry(fun, args, target, parameters(params, target), **options)
 
 
 def _entry(
@@ -263,8 +267,11 @@ def _entry(
     constraints = tuple(polymorphic_constraints or ())
     symbolic, scope = samples.symbolic_shapes(leaves, tree, polymorphic_shapes, constraints)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
+    of_fun = [jax.dtypes.canonicalize_dtype(leaf.dtype) for leaf in leaves]
+    dtypes = [held.of_argument(dtype, target) for dtype in of_fun]
+    fun_held = held.on_held(fun, [*kept.dtypes, *of_fun], target)
     converted = convert(
-        fun,
+        fun_held,
         target=target,
         with_gradient=False,
         check_shapes=False,
@@ -275,7 +282,6 @@ def _entry(
     default = naming.of_arguments(fun, paths)[len(kept.arrays) :]
     names = _named("input_names", input_names, default)
     outputs: list[str] = []
-    dtypes = [jax.dtypes.canonicalize_dtype(leaf.dtype) for leaf in leaves]
 
     def call(*tensors: Any) -> list[Any]:
         given = jax.tree_util.tree_unflatten(tree, tensors)
@@ -292,7 +298,7 @@ def _entry(
         return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
     reference = Reference(
-        jax.jit(fun),
+        jax.jit(fun_held),
         lambda arrays: (*first, *jax.tree_util.tree_unflatten(tree, arrays)),
         lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
         len(kept.arrays),

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.export import signatures
+from lowering.export.branches import give_shapes
 from lowering.export.entry import Entry, entry
 from lowering.export.frozen import frozen, give_results_nodes, unshare_functions
 from lowering.export.narrow import advising_32_bits
@@ -158,6 +159,7 @@ def _by_tf2onnx(
         tf.import_graph_def(graph_def, name="")
         optimized = tf_loader.tf_optimize(input_names, output_names, graph_def)
     unshare_functions(optimized)
+    give_shapes(optimized)
     for function in optimized.library.function:
         give_results_nodes(function)
 

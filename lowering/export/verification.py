@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
 import ml_dtypes
 import numpy as np
 
@@ -135,7 +136,7 @@ def _by_jax(name: str, entry: Entry) -> list[np.ndarray]:
 
 
 def _tolerance(dtype: np.dtype, epsilon: float) -> float:
-    if dtype.kind in "biu":
+    if not jax.dtypes.issubdtype(dtype, np.inexact):
         return 0.0
     return max(_ROOTS * float(ml_dtypes.finfo(dtype).eps) ** 0.5, epsilon**0.5)
 

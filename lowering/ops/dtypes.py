@@ -55,7 +55,7 @@ FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
 E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 # The dtype whose tensors hold their values in a program; see `formats.narrow`.
-_HELD: dict[Any, np.dtype] = {
+HELD: Mapping[Any, np.dtype] = {
     **dict.fromkeys(NARROW_FLOAT, np.dtype(np.float32)),
     **dict.fromkeys(NARROW_SIGNED, np.dtype(np.int8)),
     **dict.fromkeys(NARROW_UNSIGNED, np.dtype(np.uint8)),
@@ -93,7 +93,7 @@ _CARRIER = {
 
 # The dtypes that hold the values of those that the consumer of the graph has no arithmetic for.
 _HELD_FOR_CONSUMER: contextvars.ContextVar[Mapping[Any, np.dtype]] = contextvars.ContextVar(
-    "held for consumer", default=_HELD
+    "held for consumer", default=HELD
 )
 
 
@@ -111,7 +111,7 @@ def holding(names: Mapping[str, str]) -> Iterator[None]:
 @functools.cache
 def _holding(names: tuple[tuple[str, str], ...]) -> Mapping[Any, np.dtype]:
     held_for = {jnp.dtype(dtype): np.dtype(name) for dtype, name in names}
-    return {**{dtype: held_for.get(of, of) for dtype, of in _HELD.items()}, **held_for}
+    return {**{dtype: held_for.get(of, of) for dtype, of in HELD.items()}, **held_for}
 
 
 def to_tf(dtype: Any) -> tf.DType:

@@ -379,3 +379,40 @@ def test_orders_in_opsets(opset):
     model = export.to_onnx(fun, (x,), opset=opset)
     ops = [n.op_type for n in pytest.importorskip("onnx").load_model_from_string(model).graph.node]
     assert 3 <= ops.count("TopK") <= 4
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
+def test_inputs_and_outputs_of_eight_bits_or_fewer(export_to, dtype):
+    """Models hold them in a wider dtype, whose other numbers are rounded as JAX rounds them."""
+    x = jnp.arange(12).reshape(3, 4).astype(dtype)
+
+    def fun(x, y):
+        return x, (x.astype(jnp.float32) * y).astype(dtype), x[::-1]
+
+    export_to(fun, (x, np.float32(0.3)), polymorphic_shapes=("b, 4", None))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e5m2fnuz", "int4", "uint4"])
+def test_parameters_of_eight_bits_or_fewer(export_to, dtype):
+    weights = {"w": jnp.arange(12).reshape(3, 4).astype(dtype)}
+
+    def fun(params, x):
+        return x @ params["w"].astype(jnp.float32)
+
+    export_to(fun, (np.ones((2, 3), np.float32),), params=weights)
+
+
+@pytest.mark.parametrize("polymorphic_shapes", [None, (None, "b, 4, 4", "b, 4, 2")])
+def test_shapes_of_what_branches_are_given(export_to, polymorphic_shapes):
+    """Each operand has another shape, and loops and solutions within the branches need them."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(2, 4, 4)) + 1j * rng.normal(size=(2, 4, 4))).astype(np.complex64)
+    y = (rng.normal(size=(2, 4, 2)) + 1j * rng.normal(size=(2, 4, 2))).astype(np.complex64)
+
+    def solved_or_not(condition, x, y):
+        return jax.lax.cond(
+            condition > 0, lambda x, y: jnp.linalg.solve(x, y), lambda x, y: y, x, y
+        )
+
+    args = np.float32(1), x, y
+    export_to(solved_or_not, args, polymorphic_shapes=polymorphic_shapes)
