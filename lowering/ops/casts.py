@@ -31,5 +31,17 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return cast(x, dtype)
 
 
+def beside_constant(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
+    """`x`, which is compared with another tensor; behind an op if it is cast from bools.
+
+    The converter knows that it is 0 or 1. Of a comparison with a constant that this decides, it
+    makes zeros of the shape of the bools, by an op that takes none.
+    """
+    source, beside = values.source(x), values.source(other)
+    is_bool = source is not None and source.type == "Cast" and source.inputs[0].dtype == tf.bool
+    is_decided = is_bool and beside is not None and beside.type == "Const"
+    return emit("Maximum", x, x) if is_decided else x
+
+
 def _can_move(dtype: tf.DType, op: str) -> bool:
     return not kernels.are_for(TFLITE) or kernels.supports(op, dtype)

@@ -6,22 +6,21 @@ from jax import lax
 
 from lowering.formats import halves, words
 from lowering.ops import dtypes, emit
+from lowering.ops.casts import beside_constant
 from lowering.registry import decomposition, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, TFJS
+from lowering.targets import CONSUMER, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
 from lowering.tensors.ordering import total_order
 
-register_ops(
-    {
-        "eq": "Equal",
-        "ne": "NotEqual",
-        "lt": "Less",
-        "le": "LessEqual",
-        "gt": "Greater",
-        "ge": "GreaterEqual",
-    }
-)
+_ORDERS = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}
+
+register_ops({"eq": "Equal", "ne": "NotEqual", **_ORDERS})
+
+for _primitive, _op in _ORDERS.items():
+    rule(_primitive, target=TFLITE, dtypes=(*dtypes.FLOAT, *dtypes.SIGNED, np.uint8, np.uint16))(
+        lambda ctx, x, y, op=_op: emit(op, beside_constant(x, y), beside_constant(y, x))
+    )
 
 
 def _not(x):

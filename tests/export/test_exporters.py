@@ -416,3 +416,17 @@ def test_shapes_of_what_branches_are_given(export_to, polymorphic_shapes):
 
     args = np.float32(1), x, y
     export_to(solved_or_not, args, polymorphic_shapes=polymorphic_shapes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
+def test_bools_as_numbers_are_compared_with_known_ones(export_to, dtype):
+    """Some of the comparisons are decided, as the numbers are 0 or 1."""
+
+    def fun(x):
+        number = x.astype(dtype)
+        known = [np.array(n, dtype) for n in (0, 1, 2)]
+        return [
+            compare(number, n) for n in known for compare in (jnp.less, jnp.less_equal, jnp.equal)
+        ] + [compare(n, number) for n in known for compare in (jnp.less, jnp.less_equal)]
+
+    export_to(fun, (np.array([[True, False, True]]),))
