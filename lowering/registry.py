@@ -60,6 +60,8 @@ class Trait(enum.Flag):
     NOT_MAPPED = enum.auto()
     # Becomes a hundred ops or more where TensorFlow has no kernel, or functions are no calls.
     LONG = enum.auto()
+    # Has vectors for results that are others for each algorithm: their signs, or phases, are free.
+    NOT_UNIQUE = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,8 @@ import numpy as np
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.export import precision
 from lowering.export.entry import Entry
+from lowering.passes.jaxprs import called_jaxprs
+from lowering.registry import Trait, has_trait
 
 _log = logging.getLogger("lowering.export")
 
@@ -119,9 +121,30 @@ def verify(
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
+            f"{_on_vectors(entry)}"
             "With verify=False it is not compared, and tolerance=... accepts larger errors"
         )
     return errors
+
+
+def _on_vectors(entry: Entry) -> str:
+    """A sentence on primitives whose results are not unique; empty if there are none."""
+    found = set()
+
+    def look(jaxpr: Any) -> None:
+        for eqn in jaxpr.eqns:
+            if has_trait(eqn.primitive.name, Trait.NOT_UNIQUE):
+                found.add(eqn.primitive.name)
+            for inner in called_jaxprs(eqn):
+                look(inner)
+
+    look(jax.make_jaxpr(entry.reference.fun)(*entry.reference.arguments(entry.samples)))
+    if not found:
+        return ""
+    return (
+        f"The vectors of {', '.join(sorted(found))} are unique up to their signs or phases only, "
+        "and runtimes may choose others. "
+    )
 
 
 def _by_jax(name: str, entry: Entry) -> list[np.ndarray]:

@@ -15,14 +15,14 @@ _eig = on_batches(schur_.eig)
 _schur = on_batches(schur_.schur)
 
 
-@decomposition("schur", traits=Trait.LONG)
+@decomposition("schur", traits=Trait.LONG | Trait.NOT_UNIQUE)
 def schur(x, *, compute_schur_vectors, **_):
     """A value that is not finite gives NaN."""
     t, z = _schur(x, compute_vectors=compute_schur_vectors)
     return [t, z] if compute_schur_vectors else [t]
 
 
-@rule("eig", traits=Trait.LONG)
+@rule("eig", traits=Trait.LONG | Trait.NOT_UNIQUE)
 def eig(ctx, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **_):
     """Vectors have norm one and a largest component that is real; values come in any order.
 

@@ -12,7 +12,7 @@ from lowering.targets import CONSUMER
 from lowering.tensors.nonfinite import nan_unless, where_finite
 
 
-@rule("eigh", traits=Trait.LONG)
+@rule("eigh", traits=Trait.LONG | Trait.NOT_UNIQUE)
 def eigh(ctx, x, *, lower, **_):
     """One triangle is read; eigenvalues are always sorted; a NaN in it gives NaN.
 

@@ -14,7 +14,7 @@ from lowering.tensors.nonfinite import nan_unless, where_finite
 _svd = on_batches(jacobi.svd)
 
 
-@rule("svd", traits=Trait.LONG)
+@rule("svd", traits=Trait.LONG | Trait.NOT_UNIQUE)
 def svd(ctx, x, *, full_matrices, compute_uv, **_):
     """A NaN or an infinity gives NaN.
 

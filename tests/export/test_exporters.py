@@ -430,3 +430,14 @@ def test_bools_as_numbers_are_compared_with_known_ones(export_to, dtype):
         ] + [compare(n, number) for n in known for compare in (jnp.less, jnp.less_equal)]
 
     export_to(fun, (np.array([[True, False, True]]),))
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_vectors_of_another_sign_are_explained(name):
+    x = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32)
+
+    def fun(x):
+        return getattr(jnp.linalg, name)(x @ x.T)[-1]
+
+    with pytest.raises(export.VerificationError, match=f"The vectors of {name} are unique up to"):
+        export.to_onnx(fun, (x,), tolerance=0.0)
