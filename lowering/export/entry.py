@@ -15,7 +15,7 @@ from lowering.convert import convert
 from lowering.errors import UnsupportedError
 from lowering.export import held, samples, signatures
 from lowering.formats import boundary, pairs
-from lowering.frontend import naming
+from lowering.frontend import closures, naming
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -298,7 +298,7 @@ def _entry(
         return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
     reference = Reference(
-        jax.jit(fun_held),
+        jax.jit(closures.on_plain_containers(fun_held)),
         lambda arrays: (*first, *jax.tree_util.tree_unflatten(tree, arrays)),
         lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
         len(kept.arrays),

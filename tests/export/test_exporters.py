@@ -441,3 +441,21 @@ def test_vectors_of_another_sign_are_explained(name):
 
     with pytest.raises(export.VerificationError, match=f"The vectors of {name} are unique up to"):
         export.to_onnx(fun, (x,), tolerance=0.0)
+
+
+class _Module(tf.Module):
+    """TensorFlow wraps the containers among its attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.params = {"w": jnp.ones((3, 2)), "b": [jnp.zeros(2), jnp.ones(2)]}
+
+    def __call__(self, x):
+        params = jax.tree.map(lambda p: 2 * p, self.params)
+        return x @ params["w"] + params["b"][1]
+
+
+def test_modules_of_tensorflow(export_to):
+    module = _Module()
+    for fun in module, module.__call__, lambda x: module(x):
+        export_to(fun, (np.ones((1, 3), np.float32),))
