@@ -60,7 +60,7 @@ class Trait(enum.Flag):
     NOT_MAPPED = enum.auto()
     # Becomes a hundred ops or more where TensorFlow has no kernel, or functions are no calls.
     LONG = enum.auto()
-    # Has vectors for results that are others for each algorithm: their signs, or phases, are free.
+    # Returns vectors whose signs or phases are free, so that each algorithm finds others.
     NOT_UNIQUE = enum.auto()
 
 

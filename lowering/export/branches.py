@@ -1,8 +1,11 @@
-"""Arguments of branches whose shapes tf2onnx finds.
+"""The shapes of the arguments of branches, for tf2onnx.
 
-tf2onnx takes the shapes of the inputs of an If for those of the arguments of its branches, one by
-one, but the first input is the condition: each argument has the shape of the one before it. And it
-may come to a branch before it knows the node that has it.
+tf2onnx takes the shapes of the first inputs of an If for those of the arguments of its branches.
+The first input is the condition, so each argument gets the shape of the argument before it. Here
+each argument is given twice: the copy that comes first gets a wrong shape, and nothing uses it.
+
+tf2onnx may also convert a function before the one that calls it. It then takes the shapes that the
+function states, which TensorFlow's optimizer has left out in some. They are written here.
 """
 
 from collections.abc import Mapping
@@ -17,7 +20,11 @@ _SHAPES = "_output_shapes"
 
 
 def give_shapes(graph_def: Any) -> None:
-    """Lets tf2onnx find the shapes of the arguments of branches; each function has one caller."""
+    """Changes a graph so that tf2onnx finds the shapes of the arguments of branches.
+
+    Args:
+      graph_def: the graph, in which each function has one caller.
+    """
     functions = {function.signature.name: function for function in graph_def.library.function}
     bodies = graph_def.node, *(function.node_def for function in functions.values())
     ifs = [node for nodes in bodies for node in nodes if node.op in _IFS]
@@ -36,7 +43,7 @@ def give_shapes(graph_def: Any) -> None:
 
 
 def _write_shapes(graph: Any, functions: Mapping[str, Any]) -> None:
-    """Writes the shapes that are known where they are used into functions that lack them."""
+    """Writes the shapes of inputs into the functions that a graph calls and that lack them."""
     for op in graph.get_operations():
         inputs = op.inputs[1:] if op.type in _IFS else op.inputs
         for value in op.node_def.attr.values():
@@ -52,7 +59,7 @@ def _write_shapes(graph: Any, functions: Mapping[str, Any]) -> None:
 
 
 def _repeat_arguments(function: Any) -> None:
-    """Puts an unused copy before each argument, which has the shape that is found for it."""
+    """Puts a copy that nothing uses before each argument of a function."""
     arguments, attributes = list(function.signature.input_arg), dict(function.arg_attr)
     repeated = type(function)()
     for i, argument in enumerate(arguments):

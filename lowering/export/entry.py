@@ -408,11 +408,11 @@ def _of_flat(
         dtypes.update({name: np.dtype(x.dtype.as_numpy_dtype) for name, x in results.items()})
         return {name: _to_consumer(x) for name, x in results.items()}
 
-    def arguments(held: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    def arguments(given: Sequence[np.ndarray]) -> tuple[Any, ...]:
         return reference.arguments(
             [
                 restored(x, np.dtype(dtype.as_numpy_dtype))
-                for x, dtype in zip(held, of_function, strict=True)
+                for x, dtype in zip(given, of_function, strict=True)
             ]
         )
 

@@ -27,17 +27,17 @@ def of_parameter(dtype: Any, target: Target) -> np.dtype:
 
 
 def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> Callable[..., Any]:
-    """A JAX function like `fun` of positional arguments and results in the dtypes of a model.
+    """A JAX function like `fun`, with arguments and results in the dtypes that a model has.
 
     Args:
-      fun: the function.
-      dtypes: the dtypes of the leaves of its arguments.
+      fun: a function of positional arguments.
+      dtypes: the dtypes in which `fun` takes the leaves of its arguments.
       target: who will run the model.
     """
 
     def result(y: Any) -> Any:
-        dtype = getattr(y, "dtype", None)
-        return y if of_argument(dtype, target) == dtype else y.astype(of_argument(dtype, target))
+        is_held = getattr(y, "dtype", None) in HELD
+        return y.astype(of_argument(y.dtype, target)) if is_held else y
 
     @functools.wraps(fun, updated=())
     def held(*args: Any) -> Any:

@@ -32,15 +32,15 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def beside_constant(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
-    """`x`, which is compared with another tensor; behind an op if it is cast from bools.
+    """`x` to be compared with `other`, with an op after it if bools are compared with a constant.
 
-    The converter knows that it is 0 or 1. Of a comparison with a constant that this decides, it
-    makes zeros of the shape of the bools, by an op that takes none.
+    The converter knows that bools are cast to 0 or 1. Where this decides a comparison, it puts
+    `ZerosLike` of the bools in its place, which TF Lite has for numbers only.
     """
     source, beside = values.source(x), values.source(other)
     is_bool = source is not None and source.type == "Cast" and source.inputs[0].dtype == tf.bool
-    is_decided = is_bool and beside is not None and beside.type == "Const"
-    return emit("Maximum", x, x) if is_decided else x
+    is_beside = beside is not None and beside.type == "Const"
+    return emit("Maximum", x, x) if is_bool and is_beside else x
 
 
 def _can_move(dtype: tf.DType, op: str) -> bool:
