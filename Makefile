@@ -8,7 +8,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: sweep test lint docs explorer bench demo demo-test
+.PHONY: sweep test lint docs explorer bench demo demo-test reach
 
 sweep: $(READY)
 	$(VENV)/bin/python -m tools.sweep $(ARGS)
@@ -40,8 +40,13 @@ demo: $(READY)
 demo-test: demo
 	$(VENV)/bin/python -m pytest tests/demo/in_browser.py tests/demo/runner_in_browser.py $(ARGS)
 
+# Records which sources tests reach, by which .ci/run selects them. Needs Python 3.12.
+reach: $(READY)
+	$(VENV)/bin/python -m tools.ci.record $(ARGS)
+
 $(READY): setup.cfg pyproject.toml
+	@echo "Installing JAX, TensorFlow and what tests need into $(VENV), once. This takes some minutes."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,ray,dev]"
+	$(PIP) install --progress-bar on --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,browser,demo,ray,dev]"
 	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

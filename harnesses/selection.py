@@ -13,6 +13,7 @@ import tensorflow as tf
 from harnesses import cell
 from harnesses.cell import ALL_MODES, DEVICES, RUNTIME, SWEPT, Cell
 from harnesses.harness import Harness
+from harnesses.times import Times
 from harnesses.variants import PLAIN, SETTINGS, VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
 
@@ -50,6 +51,12 @@ class Selection:
         each mode on one target.
       with_consumers: whether half of the harnesses of the core dtypes are also run by the runtime
         of one of the consumers each; which, and by which one, differs from turn to turn.
+      seconds: about how long the plain cells of a primitive may take, and so long again its
+        variants and its cells of runtimes, by recorded times; None for any time. At least one cell
+        of each is run, and which of them fit differs from turn to turn. Cells that a limitation
+        covers are always run.
+      whole: names of primitives, or patterns, of which all harnesses are run in all modes on all
+        targets, and with `with_consumers` by all runtimes, whatever the other fields say.
     """
 
     primitives: Sequence[str] = ("*",)
@@ -61,6 +68,8 @@ class Selection:
     share: str = "part"
     per_harness: str = "one"
     with_consumers: bool = False
+    seconds: float | None = None
+    whole: Sequence[str] = ()
 
     @classmethod
     def of_consumers(
@@ -81,15 +90,24 @@ class Selection:
 
     def as_data(self) -> dict[str, Any]:
         """The selection as JSON data; the same whatever the order of the filters."""
-        fields = dataclasses.asdict(self).items()
-        return {key: x if isinstance(x, str | bool) else sorted(set(x)) for key, x in fields}
+        fields = dataclasses.asdict(self)
+        # Absent where they limit nothing, as in files that are older than these fields.
+        for name in ("seconds", "whole"):
+            if not fields[name]:
+                del fields[name]
+        return {
+            key: sorted(set(x)) if isinstance(x, list | tuple) else x for key, x in fields.items()
+        }
 
-    def cells(self, catalogue: Mapping[str, Harness], turn: str = "") -> dict[str, list[Cell]]:
+    def cells(
+        self, catalogue: Mapping[str, Harness], turn: str = "", times: Times | None = None
+    ) -> dict[str, list[Cell]]:
         """The selected cells by the name of their harness.
 
         Args:
           catalogue: the harnesses by name.
           turn: which part is taken, of variants or of the cells of a harness.
+          times: how long cells take; the committed table by default.
 
         Raises:
           SelectionError: if a filter selects nothing, or TensorFlow lacks a device.
@@ -114,9 +132,14 @@ class Selection:
         taken = _variants(harnesses, turn, self.share)
 
         half = _half(harnesses, turn)
+        whole = {name for name in primitives if matches(name, self.whole)}
+        if self.whole and not whole:
+            _select(self.whole, primitives, "primitive")
 
         def cells_of(harness, variant):
             cells = cell.cells_of(harness, modes, targets, devices, variant)
+            if harness.primitive in whole and variant == PLAIN:
+                return cells
             if self.per_harness == "all" and (variant == PLAIN or self.share == "all"):
                 return cells
             drawn = _drawn(turn, variant, harness.name)
@@ -132,9 +155,13 @@ class Selection:
             ]
 
         def by_runtimes(harness):
-            if not self.with_consumers or harness.dtype_name not in CORE_DTYPES:
+            of_all = harness.primitive in whole
+            dtypes = CONSUMER_DTYPES if of_all else CORE_DTYPES
+            if not self.with_consumers or harness.dtype_name not in dtypes:
                 return []
             cells = cell.cells_of(harness, (RUNTIME,), CONSUMERS)
+            if of_all:
+                return cells
             chosen = CONSUMERS[_drawn(turn, RUNTIME, harness.name) % len(CONSUMERS)]
             return [
                 c
@@ -142,7 +169,7 @@ class Selection:
                 if (c.target == chosen and harness.name in half) or cell.find_limitation(harness, c)
             ]
 
-        return {
+        selected = {
             harness.name: [
                 c
                 for variant in variants
@@ -152,6 +179,36 @@ class Selection:
             + by_runtimes(harness)
             for harness in harnesses
         }
+        if self.seconds is None:
+            return selected
+        limited = {name: h for name, h in catalogue.items() if h.primitive not in whole}
+        return _in_time(selected, limited, self.seconds, turn, times or Times.committed())
+
+
+def _in_time(
+    selected: Mapping[str, list[Cell]],
+    limited: Mapping[str, Harness],
+    seconds: float,
+    turn: str,
+    times: Times,
+) -> dict[str, list[Cell]]:
+    """Some of the cells of the `limited` harnesses; see `Selection.seconds`."""
+    spent: dict[tuple[str, str], float] = {}
+    dropped = set()
+    cells = [c for name in selected if name in limited for c in selected[name]]
+    for c in sorted(cells, key=lambda c: _drawn(turn, c.harness, c.variant)):
+        harness = limited[c.harness]
+        if cell.find_limitation(harness, c):
+            continue
+        kind = RUNTIME if c.mode == RUNTIME else "variant" if c.variant != PLAIN else PLAIN
+        before = spent.get((harness.primitive, kind), 0.0)
+        after = before + times.of(harness.primitive, c)
+        # A cell that is longer than what is left leaves room for shorter ones.
+        if before and after > seconds:
+            dropped.add(c)
+        else:
+            spent[harness.primitive, kind] = after
+    return {name: [c for c in of if c not in dropped] for name, of in selected.items()}
 
 
 def _variants(harnesses: Sequence[Harness], turn: str, share: str) -> set[tuple[str, str]]:

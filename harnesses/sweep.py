@@ -98,6 +98,7 @@ def sweep(
     runs: pathlib.Path | None = None,
     shard: Shard | None = None,
     times: Times | None = None,
+    turn: str = TURN,
     stop: threading.Event | None = None,
     on_start: Callable[[int, int], None] = lambda total, done: None,
     on_results: Callable[[Sequence[Row]], None] = lambda rows: None,
@@ -119,6 +120,8 @@ def sweep(
       shard: runs only this part of the selection.
       times: by which shards are balanced, and long tasks come first; the committed table by
         default.
+      turn: which part is run of what is selected by turns; a sweep that follows a finished one of
+        the same file takes another part.
       stop: interrupts the sweep when it is set.
       on_start: called with the number of cells, and the number of those that have been run before.
       on_results: called with new results after they have been recorded.
@@ -129,18 +132,18 @@ def sweep(
     """
     stop = stop or threading.Event()
     harnesses = catalogue()
-    selection.cells(harnesses)  # Raises an error before anything is recorded.
     times = times or Times.committed()
+    selection.cells(harnesses, times=times)  # Raises an error before anything is recorded.
 
     def expected(task: Task) -> float:
         return sum(times.of(harnesses[c.harness].primitive, c) for c in task)
 
     with contextlib.closing(Database(path)) as database:
         sources = fingerprint()
-        sweep_id, turn = database.begin(
+        sweep_id, number = database.begin(
             versions(), selection.as_data(), sources, fresh, str(shard or "")
         )
-        selected = selection.cells(harnesses, f"{TURN} {turn}")
+        selected = selection.cells(harnesses, f"{turn} {number}", times)
         database.count(sweep_id, sum(map(len, selected.values())))
         if shard is not None:
             selected = take(shard, selected, harnesses, times)

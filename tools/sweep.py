@@ -36,6 +36,7 @@ from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection, Selecti
 from harnesses.shards import Shard
 from harnesses.sweep import Catalogue, Report, sweep
 from harnesses.times import Times
+from harnesses.turn import TURN
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
 from results import files
@@ -46,6 +47,9 @@ DATABASE = pathlib.Path("sweep.sqlite")
 
 # The longest time that a cell may take, in seconds: a day.
 _LONGEST = 86_400
+# How long each primitive takes in a sample, in seconds of one core; so long again for its variants
+# and for the runtimes.
+SECONDS = 2.0
 # The number of unexpected and stale cells to print; more would hide the summary.
 _SHOWN_CELLS = 100
 
@@ -60,6 +64,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
     if args.bisect is not None:
         filters = args.mode, args.target, args.device, args.variant
         return bisect.bisect(catalogue, args.bisect, *filters, timeout=args.timeout)
+    # Without filters, a sweep is a sample that a person can wait for.
+    is_sample = not (args.per_harness or args.full or any(_filters(args)))
     selection = Selection(
         primitives=args.primitive or ("*",),
         dtypes=args.dtype or ("*",),
@@ -68,8 +74,10 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         devices=args.device or ("cpu",),
         variants=args.variant or ("*",),
         share=args.variants,
-        per_harness=args.per_harness or ("all" if any(_filters(args)) else "one"),
-        with_consumers=args.per_harness != "all" and not any(_filters(args)),
+        per_harness=args.per_harness or ("one" if is_sample else "all"),
+        with_consumers=args.per_harness != "all" and not args.full and not any(_filters(args)),
+        seconds=args.seconds or (SECONDS if is_sample else None),
+        whole=args.whole or (),
     )
     if args.consumers:
         selection = Selection.of_consumers(
@@ -106,6 +114,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 runs=args.runs,
                 shard=args.shard,
                 times=times,
+                turn=args.turn,
                 stop=stop,
                 on_start=progress.start,
                 on_results=lambda rows: progress.add(len(rows)),
@@ -221,8 +230,35 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--per-harness",
         choices=("one", "all", "half"),
         help="in which of the selected modes and targets each harness is run: in one of them, in "
-        "all, or half of the harnesses in one; by default in all if something is selected, else in "
-        "one. Which it is differs from run to run; cells of limitations are always run",
+        "all, or half of the harnesses in one; by default in all if something is selected. Which "
+        "it is differs from run to run; cells of limitations are always run",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="run all harnesses in all modes on all targets instead of a sample; --per-harness all",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="run so many cells of each primitive as take about S seconds on one core, as many "
+        "variants and as many cells of runtimes, at least one of each; by default "
+        f"{SECONDS:g} if nothing is selected, which takes some minutes on two cores. Which they "
+        "are differs from run to run",
+    )
+    parser.add_argument(
+        "--whole",
+        action="append",
+        metavar="PATTERN",
+        help="beside the sample, run all harnesses of these primitives in all modes on all "
+        "targets; may be repeated",
+    )
+    parser.add_argument(
+        "--turn",
+        default=TURN,
+        metavar="TEXT",
+        help="another text takes another part of what is run by turns",
     )
     parser.add_argument(
         "--consumers",
@@ -304,6 +340,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--workers takes a positive number")
     if not 0 < args.timeout <= _LONGEST:
         parser.error(f"--timeout takes a positive number of seconds, up to {_LONGEST:,}")
+    if args.seconds is not None and not 0 < args.seconds <= _LONGEST:
+        parser.error("--seconds takes a positive number")
+    if args.full and (args.per_harness or args.seconds or args.consumers):
+        parser.error("--full runs everything; --per-harness, --seconds and --consumers do not")
     if args.consumers and (args.mode or args.variant or args.device):
         parser.error("--consumers runs plain harnesses in the mode runtime on the cpu alone")
     if args.database.suffix == ".log":

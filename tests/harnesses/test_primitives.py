@@ -1,6 +1,5 @@
-"""Every harness computes what JAX computes, in modes and on targets that turn from run to run."""
+"""Harnesses compute what JAX computes; which ones, in which modes and on which targets, turns."""
 
-import os
 import subprocess
 import sys
 
@@ -9,16 +8,16 @@ from harnesses.database import Database
 from harnesses.harness import all_harnesses
 from harnesses.selection import Selection
 from harnesses.sweep import unused_limitations, versions
+from tools.sweep import SECONDS
 
 
 def test_all_cells_are_as_expected(tmp_path):
     path = tmp_path / "sweep.sqlite"
     command = [sys.executable, "-m", "tools.sweep", "--database", str(path)]
-    if runs := os.environ.get("LOWERING_RUNS"):
-        command += ["--runs", runs]
     subprocess.run(command, check=False)
     database = Database(path)
-    sweeps = dict(database.finished(Selection(with_consumers=True).as_data()))
+    selection = Selection(with_consumers=True, seconds=SECONDS)
+    sweeps = dict(database.finished(selection.as_data()))
     (sweep,) = [sweep for sweep, ran in sweeps.items() if ran == versions()]
     rows = database.rows(sweep)
     database.close()

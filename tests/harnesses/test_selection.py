@@ -9,7 +9,9 @@ import pytest
 from harnesses.cell import MODES, SWEPT
 from harnesses.harness import Harness
 from harnesses.selection import Selection, SelectionError
+from harnesses.times import Times
 from harnesses.variants import PLAIN, SETTINGS
+from lowering.targets import CONSUMERS
 from tools import sweep
 
 HARNESSES = {
@@ -95,13 +97,20 @@ def test_exit_code_of_a_filter_that_selects_nothing(tmp_path, capfd):
 
 @pytest.mark.parametrize(
     ("argv", "expected"),
-    [([], "one"), (["--primitive=sin"], "all"), (["--dtype=int8", "--per-harness=half"], "half")],
+    [
+        ([], ("one", sweep.SECONDS)),
+        (["--seconds=8"], ("one", 8)),
+        (["--full"], ("all", None)),
+        (["--per-harness=one"], ("one", None)),
+        (["--primitive=sin"], ("all", None)),
+        (["--dtype=int8", "--per-harness=half"], ("half", None)),
+    ],
 )
 def test_a_sweep_of_what_is_selected_runs_all_of_it(argv, expected, tmp_path, monkeypatch):
     selected = []
 
     def record(selection, *args, **kwargs):
-        selected.append(selection.per_harness)
+        selected.append((selection.per_harness, selection.seconds))
         raise SelectionError("enough")
 
     monkeypatch.setattr(sweep, "sweep", record)
@@ -137,3 +146,53 @@ def test_selection_of_consumers():
     assert {(c.target, c.mode) for c in cells} == {
         (target, "runtime") for target in ("tflite", "onnx", "tfjs")
     }
+
+
+def _of_one_primitive(count):
+    return {h.name: h for h in (Harness("abs", str(i), None, dtype="int8") for i in range(count))}
+
+
+def test_a_sample_takes_its_time_and_has_each_primitive():
+    harnesses = _of_one_primitive(12) | HARNESSES
+    times = Times({"abs": {"": 0.5}, "sort": {"": 60.0}})
+    seen = set()
+    for turn in map(str, range(30)):
+        cells = Selection(seconds=2.0, share="none").cells(harnesses, turn, times)
+        taken = {name for name, of in cells.items() if of}
+        assert len([name for name in taken if name.startswith("abs")]) == 4
+        assert "sort_int8" in taken
+        assert {name.split("_")[0] for name in taken} == {"abs", "sin", "sort"}
+        seen |= taken
+    assert seen == set(harnesses)
+
+
+def test_time_that_a_long_cell_does_not_fit_in_is_left_to_short_ones():
+    harnesses = _of_one_primitive(20)
+    times = Times({"abs": {"eager": 0.1, "graph": 0.1, "compiled": 10.0}})
+    for turn in map(str, range(20)):
+        cells = [
+            c for of in Selection(seconds=1.0).cells(harnesses, turn, times).values() for c in of
+        ]
+        plain = [c for c in cells if c.variant == PLAIN]
+        assert sum(c.mode == "compiled" for c in plain) <= 1
+        assert len(plain) >= 5 or plain[0].mode == "compiled"
+
+
+def test_whole_primitives_beside_a_sample():
+    harnesses = _of_one_primitive(9) | HARNESSES
+    times = Times({"": {"": 10.0}})
+    selection = Selection(seconds=1.0, with_consumers=True, share="none", whole=("ab*", "tan"))
+    cells = selection.cells(harnesses, "turn", times)
+    everywhere = {(c.target, c.mode) for c in cells["abs_3"]}
+    assert everywhere == {
+        *itertools.product(SWEPT, MODES),
+        *itertools.product(CONSUMERS, ["runtime"]),
+    }
+    assert len(cells["sort_int8"]) == 1
+    with pytest.raises(SelectionError, match="no harness has the primitive 'tan'"):
+        Selection(whole=("tan",)).cells(harnesses)
+
+
+def test_fields_that_limit_nothing_are_not_in_data():
+    assert not {"seconds", "whole"} & Selection().as_data().keys()
+    assert Selection(seconds=2.0, whole=("b", "a")).as_data()["whole"] == ["a", "b"]

@@ -1,0 +1,176 @@
+"""What CI runs: what a change can reach, and a sample of the rest."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT
+from tools.ci import __main__ as ci
+from tools.ci import reach, record
+from tools.ci.observed import PROCESS
+from tools.ci.reach import Reach
+from tools.ci.selecting import Selected, by_directory
+
+RULE, PASS, WRITER = (
+    "lowering/rules/sort.py",
+    "lowering/passes/hoisting.py",
+    "lowering/export/onnx.py",
+)
+TESTS = {
+    "tests/rules/test_a.py::test_sort": frozenset([RULE]),
+    "tests/passes/test_b.py::test_pass": frozenset([PASS, "lowering/passes/pipeline.py"]),
+    "tests/export/test_c.py::test_export": frozenset([WRITER, PASS]),
+    "tests/tools/test_d.py::test_command": frozenset([PROCESS]),
+    "tests/test_e.py::test_page": frozenset(["README.md"]),
+}
+PRIMITIVES = {"sort": frozenset([RULE, PASS]), "sin": frozenset([PASS, "lowering/rules/unary.py"])}
+KNOWN = Reach(TESTS, PRIMITIVES)
+
+
+@pytest.mark.parametrize(
+    ("changed", "tests", "primitives"),
+    [
+        ([RULE], "a d", {"sort"}),
+        ([PASS], "b c d", {"sin", "sort"}),
+        # It is imported by the pass, and executed by nothing.
+        (["lowering/passes/jaxprs.py"], "b c d", {"sin", "sort"}),
+        (["tests/passes/test_b.py"], "b", set()),
+        (["README.md"], "e", set()),
+        (["LICENSE"], "", set()),
+        (["setup.cfg"], "a b c d e", {"sin", "sort"}),
+    ],
+)
+def test_what_a_change_reaches(changed, tests, primitives):
+    reached = KNOWN.tests_of(frozenset(changed))
+    assert {name.split("/test_")[1][0] for name in reached} == set(tests.split())
+    assert KNOWN.primitives_of(frozenset(changed)) == primitives
+
+
+def test_a_table_of_a_package_reaches_what_reads_it():
+    known = Reach({"tests/test_a.py::test": frozenset(["lowering/targets/tables.py"])}, {})
+    assert known.tests_of(frozenset(["lowering/targets/tables/onnx.json"]))
+
+
+def test_a_reach_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "reach.json"
+    known = Reach(TESTS, PRIMITIVES, {"tests/test_e.py::test_page": 7.5})
+    reach.write(known, path)
+    assert reach.read(path) == known
+    assert reach.read(tmp_path / "none.json") == Reach({}, {})
+
+
+def test_what_has_changed_since_everything_passed(tmp_path):
+    path = tmp_path / "passed.json"
+    now = reach.hashes()
+    assert reach.changed(path) == now.keys()
+    path.write_text(json.dumps({**now, RULE: "another", "lowering/removed.py": "x"}))
+    assert reach.changed(path) == {RULE, "lowering/removed.py"}
+
+
+def test_the_seed_is_that_of_the_sources(monkeypatch):
+    sources = reach.hashes()
+    assert ".ci/passed.json" not in sources
+    seed = reach.seed()
+    assert reach.seed() == seed
+    monkeypatch.setattr(reach, "hashes", lambda: {**sources, RULE: "another"})
+    assert reach.seed() != seed
+
+
+def test_tests_that_nothing_reaches_take_turns(tmp_path):
+    tests = [f"tests/test_x.py::test[{i}]" for i in range(500)]
+    drawn = {}
+    for seed in "abcdefghijklmnopqrstuvwxyz":
+        selected = Selected(seed, {"tests/test_x.py::test"}, (), {})
+        selected.write(tmp_path / seed)
+        again = Selected.read(tmp_path / seed)
+        drawn[seed] = {test for test in tests if again.has(test)}
+        assert drawn[seed] == {test for test in tests if selected.has(test)}
+        assert 60 < len(drawn[seed]) < 140
+    assert len(set().union(*drawn.values())) > 480
+    assert Selected("a", {"tests/test_x.py::test"}, {"tests/test_x.py::test"}, {}).has(tests[0])
+    # What is not known has to run.
+    assert all(Selected("a", {"tests/test_y.py::test"}, (), {}).has(test) for test in tests)
+
+
+def test_a_plan_of_a_change_of_one_rule():
+    plan = ci.Plan(frozenset([RULE]), KNOWN, full=False, seed="0a")
+    assert plan.whole == ["sort"]
+    assert plan.sweep(is_newer=True) == ["--seconds", "1", "--turn", "0a-newer", "--whole=sort"]
+    assert "2 of the 5 test functions" in str(plan)
+    assert "1 of 2 primitives" in str(plan)
+
+
+def test_a_plan_of_a_change_that_reaches_most(monkeypatch):
+    monkeypatch.setattr(ci, "_MOST_WHOLE", 1)
+    plan = ci.Plan(frozenset([PASS, RULE]), KNOWN, full=False, seed="0a")
+    # The rule is the primitive's own.
+    assert plan.sweep(is_newer=False) == ["--seconds", "8", "--turn", "0a", "--whole=sort"]
+
+
+def test_a_full_plan_runs_all_tests():
+    plan = ci.Plan(frozenset(), KNOWN, full=True, seed="0a")
+    assert all(plan.selected().has(test) for test in TESTS)
+    assert not plan.selected().has(ci.SWEEP)
+
+
+def test_where_the_time_went():
+    steps = ci.Steps({"environment": 30.0})
+    steps.run("fine", sys.executable, "-c", "")
+    steps.run("bad", sys.executable, "-c", "import sys; sys.exit(3)")
+    assert steps.failed == ["bad"]
+    assert [line.split()[-1] for line in steps.report().splitlines()[1:]] == [
+        "environment",
+        "fine",
+        "bad",
+    ]
+    durations = [("tests/export/test_a.py::t", 2.0), ("tests/test_b.py::t", 9.0)]
+    durations += [("tests/export/test_c.py::t", 1.5), ("tests/export/test_c.py::t", 1.0)]
+    assert by_directory(durations) == [
+        "     9.0 s      1 tests  tests/test_b.py",
+        "     4.5 s      2 tests  tests/export",
+    ]
+
+
+def test_the_plugin_runs_what_is_selected(tmp_path):
+    (tmp_path / "test_x.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('i', range(40))\ndef test_many(i): pass\n"
+        "def test_left_out(): assert False\n"
+        "def test_long(): pass\n"
+    )
+    selected = Selected(
+        "0",
+        {"test_x.py::test_many"},
+        (),
+        {"test_x.py::test_long": 9.0},
+        {"test_x.py::test_left_out"},
+    )
+    selected.write(tmp_path / "selected.json")
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "tools.ci.selecting"]
+    command += ["--selected", "selected.json", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = [line.split()[0] for line in done.stdout.splitlines() if " PASSED " in line]
+    assert ran[0] == "test_x.py::test_long"
+    assert 1 < len(ran) < 20
+    assert "time by directory" in done.stdout
+
+
+def test_a_recording_is_read(tmp_path):
+    lines = [
+        {"test": "tests/test_x.py::test[1]", "seen": [RULE], "reports": [["call", "passed", 6.0]]},
+        {"test": "tests/test_x.py::test[2]", "seen": [PASS], "reports": [["call", "passed", 1.0]]},
+    ]
+    (tmp_path / "tests-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    seen, seconds = record.read(tmp_path)
+    assert seen == {"tests/test_x.py::test": {RULE, PASS}}
+    assert seconds == {"tests/test_x.py::test": 6.0}

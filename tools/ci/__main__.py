@@ -1,0 +1,225 @@
+"""What a change has to pass: lint, tests, the demo in a browser, sweeps with two versions of JAX.
+
+    .ci/run             # what has changed since everything passed, and a sample of the rest
+    .ci/run --full      # everything
+
+What a change can reach runs in full; of everything else runs a sample, which is the same for the
+same sources, and another one for others. When all has passed, the state of the sources is recorded
+in `.ci/passed.json`, to be committed; `tools/ci/reach.py` says what is reached.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Sequence
+
+from harnesses import browser
+from tools.ci import reach, record
+from tools.ci.reach import ROOT
+from tools.ci.selecting import Selected
+
+# The sweep is a step of its own, with both versions of JAX.
+SWEEP = "tests/harnesses/test_primitives.py::test_all_cells_are_as_expected"
+# How long the cells of a primitive take in a sweep: where a change can reach all of them, and where
+# it reaches none. With a newer JAX nearly all programs become the same graphs.
+_REACHED, _NEWER, _OTHERS = 8.0, 2.0, 1.0
+# If a change reaches more primitives than these, it is not all cells of each of them that are run.
+_MOST_WHOLE = 12
+# Results of graphs that have been run on this machine; see `harnesses.runs`.
+_RUNS = pathlib.Path.home() / ".cache" / "lowering" / "runs"
+_MOST_BYTES = 4 * 2**30
+
+
+@dataclasses.dataclass
+class Steps:
+    """The steps of a run: how long each took, and which failed."""
+
+    seconds: dict[str, float]
+    failed: list[str] = dataclasses.field(default_factory=list)
+
+    def run(self, name: str, *command: str, **environment: str) -> None:
+        """Runs a command as a step."""
+        print(f"== {name}: {' '.join(command)}", flush=True)
+        with self.timed(name):
+            done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=False)
+        if done.returncode:
+            self.failed.append(name)
+
+    @contextlib.contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Adds the time of a block to that of a step."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
+
+    def report(self) -> str:
+        """Where the time went."""
+        total = sum(self.seconds.values())
+        lines = [f"== {total / 60:.1f} minutes"]
+        lines += [f"{s:8.0f} s  {s / total:4.0%}  {name}" for name, s in self.seconds.items()]
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is run because of a change.
+
+    Attributes:
+      changed: the sources that have changed.
+      known: what tests and primitives reach.
+      full: whether to run everything, whatever has changed.
+      seed: draws samples.
+    """
+
+    changed: Collection[str]
+    known: reach.Reach
+    full: bool
+    seed: str
+
+    @classmethod
+    def of(cls, full: bool) -> "Plan":
+        """The plan for the sources of the checkout."""
+        return cls(
+            changed=frozenset(reach.hashes()) if full else reach.changed(),
+            known=reach.read(),
+            full=full,
+            seed=reach.seed(),
+        )
+
+    @functools.cached_property
+    def primitives(self) -> frozenset[str]:
+        """The primitives that the change can reach."""
+        return self.known.primitives_of(self.changed)
+
+    @property
+    def reaches_most(self) -> bool:
+        """Whether the change can reach so many primitives that not all of their cells are run."""
+        return self.full or not self.known.primitives or len(self.primitives) > _MOST_WHOLE
+
+    @property
+    def whole(self) -> list[str]:
+        """The primitives of which all cells are run."""
+        if self.full:
+            return []
+        if not self.reaches_most:
+            return sorted(self.primitives)
+        own = [name for name in self.primitives if record.own(name) & self.changed]
+        return sorted(own) if len(own) <= _MOST_WHOLE else []
+
+    def selected(self) -> Selected:
+        """The tests to run."""
+        return Selected(
+            seed=self.seed,
+            known=self.known.tests.keys() if not self.full else (),
+            reached=self.known.tests_of(self.changed),
+            seconds=dict(self.known.seconds),
+            left_out=(SWEEP,),
+        )
+
+    def sweep(self, is_newer: bool) -> list[str]:
+        """The options of a sweep."""
+        of_reached = _NEWER if is_newer else _REACHED
+        seconds = of_reached if self.reaches_most else _OTHERS
+        options = ["--seconds", f"{seconds:g}", "--turn", self.seed + "-newer" * is_newer]
+        return options + [f"--whole={primitive}" for primitive in self.whole]
+
+    def __str__(self) -> str:
+        tests, primitives = self.known.tests, self.known.primitives
+        return (
+            f"== {len(self.changed)} sources have changed since everything passed; they reach "
+            f"{len(self.selected().reached)} of the {len(tests)} test functions whose reach is "
+            f"known, and {len(self.primitives)} of {len(primitives)} primitives\n"
+            f"== what runs of the rest is drawn by the seed {self.seed}, a hash of the sources"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs all steps; returns the exit code."""
+    args = _parse(argv)
+    plan = Plan.of(args.full)
+    print(plan)
+    steps = Steps({"environment": args.spent})
+    steps.run("lint", "make", "lint")
+    with tempfile.TemporaryDirectory() as folder:
+        selected = pathlib.Path(folder) / "selected.json"
+        plan.selected().write(selected)
+        options = f"-p tools.ci.selecting --selected {selected}"
+        steps.run(
+            "tests",
+            *("make", "test", f"ARGS={options} --randomly-seed={int(plan.seed[:8], 16)}"),
+            LOWERING_PROGRAMS="100",
+            LOWERING_SEED=plan.seed,
+        )
+        if _has_browser():
+            steps.run("demo", "make", "demo-test")
+        else:
+            print("== no browser found; the demo and the exports were not used in one")
+        runs = pathlib.Path(folder) / "runs" if args.full else _RUNS
+        _make_room(runs)
+        for is_newer in (False, True):
+            if is_newer and not args.newer:
+                print("== no newer Python found; the harnesses ran with one version of JAX")
+                continue
+            name = "newer" if is_newer else "sweep"
+            options = " ".join(
+                [*plan.sweep(is_newer), f"--runs={runs}", f"--database={folder}/{name}.sqlite"]
+            )
+            environment = [f"PYTHON={args.newer}", "VENV=.venv-newer"] if is_newer else []
+            title = "sweep with a newer JAX" if is_newer else "sweep"
+            steps.run(title, "make", "sweep", *environment, f"ARGS={options}")
+    print(steps.report())
+    if steps.failed:
+        print(f"== FAILED: {', '.join(steps.failed)}; the seed was {plan.seed}")
+        return 1
+    reach.PASSED.write_text(json.dumps(reach.hashes(), indent=0) + "\n")
+    print("== passed")
+    return 0
+
+
+def _has_browser() -> bool:
+    """Whether Chromium is found, in which tests use pages and run models."""
+    try:
+        browser.chromium()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _make_room(runs: pathlib.Path) -> None:
+    """Removes the results that have not been used for longest, if there are too many."""
+    files = sorted(runs.glob("*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    size = 0
+    for path in files:
+        size += path.stat().st_size
+        if size > _MOST_BYTES:
+            path.unlink()
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    description, _, epilog = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        prog=".ci/run",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--full", action="store_true", help="run everything")
+    parser.add_argument("--newer", default="", help="a newer Python, which brings another JAX")
+    parser.add_argument(
+        "--spent", type=float, default=0.0, help="seconds that the environments have taken"
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

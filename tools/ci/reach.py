@@ -1,0 +1,176 @@
+"""Which tests and primitives a change can reach.
+
+`.ci/reach.json` says which sources each test and each primitive has executed or opened, as
+`tools.ci.recording` has seen it. `.ci/passed.json` has a hash of each source as it was when
+everything that it can reach last passed. What has another hash has changed since.
+
+A test reaches a source if it executed one of its functions or opened it, or if it executed a module
+that imports the source directly: constants and classes leave no other trace. What the map does not
+know runs always.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+import subprocess
+from collections.abc import Collection, Iterable, Mapping
+
+import grimp
+
+from tools.ci.observed import PROCESS, ROOT
+
+REACH = ROOT / ".ci" / "reach.json"
+PASSED = ROOT / ".ci" / "passed.json"
+
+PACKAGES = ("lowering", "harnesses", "limitations", "results", "tools")
+# What all tests depend on: the packages that they run with, and how they are run.
+_EVERYTHING = frozenset(["setup.cfg", "pyproject.toml", "tests/conftest.py"])
+# Where the files are that are a primitive's own.
+OWN = ("lowering/rules/", "harnesses/primitives/", "limitations/primitives/")
+# What no test depends on: the records of what has run, and what has merely been written about it.
+_NOTHING = (".ci/reach.json", ".ci/passed.json", ".gitignore")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reach:
+    """What tests and primitives reach.
+
+    Attributes:
+      tests: by name of a test without parameters, the sources that it has executed or opened.
+      primitives: the same for the harnesses of each primitive.
+      seconds: how long tests take, of those that take long.
+    """
+
+    tests: Mapping[str, frozenset[str]]
+    primitives: Mapping[str, frozenset[str]]
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def tests_of(self, changed: frozenset[str]) -> frozenset[str]:
+        """The tests, among those that are known, that reach one of the changed sources."""
+        if changed & _EVERYTHING:
+            return frozenset(self.tests)
+        users = _users(changed)
+        has_sources = any(map(_is_source, changed))
+        return frozenset(
+            name
+            for name, seen in self.tests.items()
+            # Every test reaches the file that it stands in.
+            if seen & users or name.split("::")[0] in changed or (PROCESS in seen and has_sources)
+        )
+
+    def primitives_of(self, changed: frozenset[str]) -> frozenset[str]:
+        """The primitives, among those that are known, that reach one of the changed sources."""
+        if changed & _EVERYTHING:
+            return frozenset(self.primitives)
+        users = _users(changed)
+        return frozenset(name for name, seen in self.primitives.items() if seen & users)
+
+
+def read(path: pathlib.Path = REACH) -> Reach:
+    """The recorded reach; empty if there is no file."""
+    if not path.exists():
+        return Reach({}, {})
+    data = json.loads(path.read_text())
+    sources = data["sources"]
+
+    def seen(by_name: Mapping[str, str]) -> dict[str, frozenset[str]]:
+        return {name: frozenset(_unpacked(bits, sources)) for name, bits in by_name.items()}
+
+    return Reach(seen(data["tests"]), seen(data["primitives"]), data["seconds"])
+
+
+def write(reach: Reach, path: pathlib.Path = REACH) -> None:
+    """Writes a reach: a list of sources, and for each test the numbers of its sources as bits."""
+    both = (reach.tests, reach.primitives)
+    sources = sorted(frozenset().union(*(seen for of in both for seen in of.values())))
+    number = {source: i for i, source in enumerate(sources)}
+
+    def packed(by_name: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        return {
+            name: f"{sum(1 << number[source] for source in by_name[name]):x}"
+            for name in sorted(by_name)
+        }
+
+    data = {
+        "sources": sources,
+        "primitives": packed(reach.primitives),
+        "tests": packed(reach.tests),
+        "seconds": {name: reach.seconds[name] for name in sorted(reach.seconds)},
+    }
+    path.write_text(json.dumps(data, indent=0) + "\n")
+
+
+def _unpacked(bits: str, sources: list[str]) -> Iterable[str]:
+    number = int(bits, 16)
+    return (source for i, source in enumerate(sources) if number >> i & 1)
+
+
+def hashes() -> dict[str, str]:
+    """A hash of each source of the checkout, by its path."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {}
+    for name in sorted(filter(None, listed.stdout.split("\0"))):
+        if name not in _NOTHING and (ROOT / name).is_file():
+            found[name] = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()[:10]
+    return found
+
+
+def changed(path: pathlib.Path = PASSED) -> frozenset[str]:
+    """The sources that are not as they were when everything passed; all, if that is unknown."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    now = hashes()
+    return frozenset(n for n in before.keys() | now.keys() if before.get(n) != now.get(n))
+
+
+def seed() -> str:
+    """A text that is the same for the same sources, whatever has been recorded of them."""
+    return hashlib.sha256(json.dumps(hashes()).encode()).hexdigest()[:12]
+
+
+def _is_source(name: str) -> bool:
+    return name.split("/")[0] in PACKAGES
+
+
+def _users(changed: Collection[str]) -> frozenset[str]:
+    """Sources, and what shows that these are used: the modules that import them directly."""
+    return frozenset().union(*map(_users_of, changed))
+
+
+def _users_of(name: str) -> frozenset[str]:
+    if not _is_source(name):
+        return frozenset([name])
+    if not name.endswith(".py"):
+        # Read once by a process, whichever test comes first: a table of targets, a program of Node.
+        folder = pathlib.PurePath(name).parent
+        while not (ROOT / folder / "__init__.py").exists() and folder.name:
+            folder = folder.parent
+        modules = (str(path.relative_to(ROOT)) for path in (ROOT / folder).glob("*.py"))
+        return frozenset([name, *modules])
+    return frozenset([name, *_importers(name)])
+
+
+def _importers(name: str) -> Iterable[str]:
+    graph = _graph()
+    module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if module not in graph.modules:
+        return ()
+    return (_path(importer) for importer in graph.find_modules_that_directly_import(module))
+
+
+def _path(module: str) -> str:
+    path = ROOT / module.replace(".", "/")
+    found = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return str(found.relative_to(ROOT))
+
+
+@functools.cache
+def _graph() -> grimp.ImportGraph:
+    return grimp.build_graph(*PACKAGES)
