@@ -46,26 +46,32 @@ def table(*families: Callable[[], Iterable[tuple[str, Case]]]) -> dict[str, Case
     }
 
 
-def check(case: Case, target: str, compiled: bool) -> None:
-    """Converts a function once, and compares it with JAX at several sizes."""
+def check(case: Case, ways: Iterable[tuple[str, bool]] = WAYS) -> None:
+    """Converts a function once for each way, and compares it with JAX at several sizes."""
     with jax.enable_x64(case.x64):
-        converted = lowering.convert(
+        runs = [list(_arguments(case, start)) for start in range(len(case.sizes))]
+        expected = [jax.jit(case.fun)(*args) for args in runs]
+        for target, compiled in ways:
+            function = _converted(case, target, compiled)
+            for args, results in zip(runs, expected, strict=True):
+                what = f"{target}, {'compiled' if compiled else 'as a graph'}, {args}"
+                _compare(function(*args), results, what)
+
+
+def _converted(case: Case, target: str, compiled: bool) -> Callable[..., Any]:
+    shapes = [[None if d.isalpha() else int(d) for d in s.split(", ")] for s in case.specs]
+    return tf.function(
+        lowering.convert(
             case.fun,
             polymorphic_shapes=case.specs,
             polymorphic_constraints=case.constraints,
             target=target,
             with_gradient=False,
-        )
-        shapes = [[None if d.isalpha() else int(d) for d in s.split(", ")] for s in case.specs]
-        function = tf.function(
-            converted,
-            autograph=False,
-            jit_compile=compiled,
-            input_signature=[tf.TensorSpec(shape, case.dtype) for shape in shapes],
-        )
-        for start in range(len(case.sizes)):
-            args = list(_arguments(case, start))
-            _compare(function(*args), jax.jit(case.fun)(*args))
+        ),
+        autograph=False,
+        jit_compile=compiled,
+        input_signature=[tf.TensorSpec(shape, case.dtype) for shape in shapes],
+    )
 
 
 def _array(shape, dtype, seed):
@@ -85,16 +91,16 @@ def _arguments(case, start):
         yield _array(shape, case.dtype, i)
 
 
-def _compare(actual, expected):
+def _compare(actual, expected, what):
     leaves = jax.tree.leaves(expected)
     for a, e in zip(tf.nest.flatten(actual), map(np.asarray, leaves), strict=True):
-        assert (a.shape, a.dtype) == (e.shape, e.dtype)
+        assert (a.shape, a.dtype) == (e.shape, e.dtype), what
         if not jnp.issubdtype(e.dtype, np.inexact):
-            np.testing.assert_array_equal(a, e)
+            np.testing.assert_array_equal(a, e, what)
             continue
         # Sums over whole arrays, and matrices of condition up to a hundred.
         tolerance = 1000 * float(jnp.finfo(e.dtype).eps)
         wide = np.complex128 if e.dtype.kind == "c" else np.float64
         a, e = a.numpy().astype(wide), e.astype(wide)
         scale = max(1, np.abs(e).max(initial=0, where=np.isfinite(e)))
-        np.testing.assert_allclose(a, e, rtol=tolerance, atol=tolerance * scale)
+        np.testing.assert_allclose(a, e, tolerance, tolerance * scale, err_msg=what)

@@ -5,7 +5,6 @@ from unittest import mock
 
 import jax
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ _SETTINGS = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+_TARGETS = ("tf", "xla", "portable")
 # Whole numbers, of which sums are exact in any order.
 _DTYPES = st.sampled_from([np.float32, np.int32, np.int8, np.complex64])
 
@@ -29,15 +29,16 @@ def _whole(shape, dtype, seed):
     return (x * (1 + 1j) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
-def _check(fun, target, *args):
+def _check(fun, *args, targets=_TARGETS):
     """Compares with JAX in graph mode; zeros of both signs are equal."""
     try:
         expected = jax.jit(fun)(*args)
     except (TypeError, ValueError):
         assume(False)
-    converted = lowering.convert(fun, target=target, with_gradient=False)
-    actual = tf.function(converted, autograph=False)(*map(tf.constant, args))
-    np.testing.assert_array_equal(actual.numpy(), np.asarray(expected), strict=True)
+    for target in targets:
+        converted = lowering.convert(fun, target=target, with_gradient=False)
+        actual = tf.function(converted, autograph=False)(*map(tf.constant, args))
+        np.testing.assert_array_equal(actual.numpy(), np.asarray(expected), target, strict=True)
 
 
 @st.composite
@@ -65,13 +66,12 @@ def _dots(draw):
     return lhs, rhs, ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))
 
 
-@pytest.mark.parametrize("target", ["tf", "xla", "portable"])
 @_SETTINGS
 @given(dot=_dots(), dtype=_DTYPES, seed=st.integers(0, 99))
-def test_dot_general(target, dot, dtype, seed):
+def test_dot_general(dot, dtype, seed):
     lhs, rhs, numbers = dot
     args = _whole(lhs, dtype, seed), _whole(rhs, dtype, seed + 1)
-    _check(lambda x, y: lax.dot_general(x, y, numbers), target, *args)
+    _check(lambda x, y: lax.dot_general(x, y, numbers), *args)
 
 
 @_SETTINGS
@@ -80,7 +80,7 @@ def test_batches_as_if_large(dot, seed):
     lhs, rhs, numbers = dot
     args = _whole(lhs, np.float32, seed), _whole(rhs, np.float32, seed + 1)
     with mock.patch.object(tuning, "multiplies_by_eigen", return_value=False):
-        _check(lambda x, y: lax.dot_general(x, y, numbers), "tf", *args)
+        _check(lambda x, y: lax.dot_general(x, y, numbers), *args, targets=["tf"])
 
 
 def _axes(draw, rank, low=-1):
@@ -130,13 +130,12 @@ def _placed(dims, spec):
     return placed
 
 
-@pytest.mark.parametrize("target", ["tf", "xla", "portable"])
 @_SETTINGS
 @given(convolution=_convolutions(), dtype=_DTYPES, seed=st.integers(0, 99))
-def test_conv_general_dilated(target, convolution, dtype, seed):
+def test_conv_general_dilated(convolution, dtype, seed):
     lhs, rhs, params = convolution
     args = _whole(lhs, dtype, seed), _whole(rhs, dtype, seed + 1)
-    _check(lambda x, y: lax.conv_general_dilated(x, y, **params), target, *args)
+    _check(lambda x, y: lax.conv_general_dilated(x, y, **params), *args)
 
 
 @st.composite
@@ -155,7 +154,6 @@ def _bitwise_or_or_max(x, y):
     return lax.bitwise_or(x, y) if x.dtype.kind == "i" else lax.max(x, y)
 
 
-@pytest.mark.parametrize("target", ["tf", "xla", "portable"])
 @_SETTINGS
 @given(
     window=_windows(),
@@ -163,7 +161,7 @@ def _bitwise_or_or_max(x, y):
     dtype=st.sampled_from([np.float32, np.int32, np.uint8]),
     seed=st.integers(0, 99),
 )
-def test_reduce_window(target, window, reducer, dtype, seed):
+def test_reduce_window(window, reducer, dtype, seed):
     shape, params = window
     neutral = {lax.add: 0, lax.max: -math.inf, lax.min: math.inf}.get(reducer, 1)
     if np.dtype(dtype).kind != "f" and abs(neutral) == math.inf:
@@ -171,13 +169,14 @@ def test_reduce_window(target, window, reducer, dtype, seed):
         neutral = info.max if neutral > 0 else info.min
     init = np.array(neutral, dtype)
     x = _whole(shape, dtype, seed)
-    _check_close(lambda x: lax.reduce_window(x, init, reducer, *params), target, x)
+    _check_close(lambda x: lax.reduce_window(x, init, reducer, *params), x)
 
 
-def _check_close(fun, target, x):
+def _check_close(fun, x):
     """Compares with JAX in graph mode, up to the rounding of sums."""
-    expected = jax.jit(fun)(x)
-    converted = lowering.convert(fun, target=target, with_gradient=False)
-    actual = tf.function(converted, autograph=False)(tf.constant(x))
-    assert actual.shape == expected.shape
-    np.testing.assert_allclose(actual.numpy(), np.asarray(expected), rtol=1e-6, atol=1e-5)
+    expected = np.asarray(jax.jit(fun)(x))
+    for target in _TARGETS:
+        converted = lowering.convert(fun, target=target, with_gradient=False)
+        actual = tf.function(converted, autograph=False)(tf.constant(x))
+        assert actual.shape == expected.shape
+        np.testing.assert_allclose(actual.numpy(), expected, 1e-6, 1e-5, err_msg=target)

@@ -191,7 +191,6 @@ def _convolutions():
 CASES = table(_windows, _padding, _convolutions)
 
 
-@pytest.mark.parametrize(("target", "compiled"), [*WAYS, ("portable", False)])
 @pytest.mark.parametrize("name", CASES)
-def test_symbolic_windows(name, target, compiled):
-    check(CASES[name], target, compiled)
+def test_symbolic_windows(name):
+    check(CASES[name], [*WAYS, ("portable", False)])

@@ -81,7 +81,7 @@ class Plan:
       seed: draws samples.
     """
 
-    changed: Collection[str]
+    changed: frozenset[str]
     known: reach.Reach
     full: bool
     seed: str

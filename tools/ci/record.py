@@ -71,7 +71,7 @@ def _run_tests(tests: Sequence[str], folder: pathlib.Path) -> int:
 
 def read(folder: pathlib.Path) -> tuple[dict[str, frozenset[str]], dict[str, float]]:
     """What tests have seen, and how long those took that take long, without their parameters."""
-    seen = collections.defaultdict(set)
+    seen: dict[str, set[str]] = collections.defaultdict(set)
     seconds: dict[str, float] = collections.defaultdict(float)
     for path in folder.glob("tests-*.jsonl"):
         for record in map(json.loads, path.read_text().splitlines()):
