@@ -13,6 +13,7 @@ import lowering
 from harnesses import models, without_jax
 from harnesses.models import symbolic
 from tests.helpers import MODES, in_mode, op_counts
+from tests.turns import turns
 
 # Saved by hand; the exporters' tests save what is lowered for the other targets.
 SAVED_TARGETS = ("tf", "xla")
@@ -117,16 +118,28 @@ class Saved(tf.Module):
         self.run = run
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("target", TARGETS)
-def test_same_as_jax(case, target, mode):
+@pytest.mark.parametrize(
+    ("case", "mode", "target"),
+    [
+        (name, mode, t)
+        for name in models.NAMES
+        for mode in MODES
+        for t in turns(TARGETS, name, mode)
+    ],
+    indirect=["case"],
+)
+def test_same_as_jax(case, mode, target):
     function = lowering.convert(case.model.apply, target=target)
     function = in_mode(function, mode)
     params, inputs = jax.tree.map(tf.constant, (case.params, case.inputs))
     assert_same(case, jax.tree.leaves(function(params, inputs)))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [(name, target) for name in models.NAMES for target in turns(TARGETS, name)],
+    indirect=["case"],
+)
 def test_symbolic_shapes(case, target):
     """With as many symbolic dimensions as JAX can trace, a graph computes inputs of two sizes."""
     traced = [m for choice in symbolic.choices(case.model) if (m := multiples(case, choice))]

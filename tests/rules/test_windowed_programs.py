@@ -7,18 +7,17 @@ import sys
 
 import pytest
 
-from harnesses.sweep import fingerprint
+from tests import turns
 from tests.helpers import ROOT
 from tests.rules.windowed_programs import ROUND
 
 _BATCHES = 3
 _SIZE = 2 * ROUND // _BATCHES
-_TURN = int(fingerprint(), 16)
 
 
 # Each batch is run with or without oneDNN, and the other way after the next change of sources.
 @pytest.mark.parametrize(
-    ("batch", "onednn"), [(batch, (batch + _TURN) % 2 == 0) for batch in range(_BATCHES)]
+    ("batch", "onednn"), [(batch, (batch + turns.number()) % 2 == 0) for batch in range(_BATCHES)]
 )
 def test_windowed_programs(batch, onednn):
     first = (batch + _BATCHES * onednn) * _SIZE

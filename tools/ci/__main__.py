@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from harnesses import browser
 from tools.ci import reach, record
@@ -159,6 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             *("make", "test", f"ARGS={options} --randomly-seed={int(plan.seed[:8], 16)}"),
             LOWERING_PROGRAMS="100",
             LOWERING_SEED=plan.seed,
+            LOWERING_TURNS="all" if args.full else "",
         )
         if _has_browser():
             steps.run("demo", "make", "demo-test")
