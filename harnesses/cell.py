@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import lowering
 from harnesses import compare
+from harnesses.devices import PLACES, reference, running_on
 from harnesses.harness import Harness
 from harnesses.natural import natural
 from harnesses.runs import Runs, RunsInMemory, key_of
@@ -31,7 +32,7 @@ RUNTIME = "runtime"
 ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name, PORTABLE.name)
-DEVICES = ("cpu", "gpu", "tpu")
+DEVICES = tuple(PLACES)
 # Consumers have no more than 32 bits, so they are given what JAX computes in these.
 _MADE_FOR_CONSUMERS = "32 bits"
 
@@ -80,11 +81,11 @@ def cells_of(
     devices: Sequence[str] = ("cpu",),
     variant: str = PLAIN,
 ) -> list[Cell]:
-    """The cells of a harness, or of a variant of it."""
+    """The cells of a harness, or of a variant of it. The runtimes of consumers are on the CPU."""
     return [
         Cell(harness.name, mode, target, device, variant)
         for target, mode, device in itertools.product(targets, modes, devices)
-        if mode in _modes(target, variant)
+        if mode in _modes(target, variant) and (mode != RUNTIME or device == "cpu")
     ]
 
 
@@ -124,7 +125,8 @@ class Runner:
 
         An error while its arguments are made is raised: it is the harness's own, not JAX's.
         """
-        return self._prepared(*_kind(cell), cell.variant)(cell)
+        with reference():
+            return self._prepared(*_kind(cell), cell.variant)(cell)
 
     def _prepare(
         self, is_natural: bool, is_consumer: bool, variant: str
@@ -290,7 +292,7 @@ def _run_cell(
     """Runs a cell; returns the outcome, and the comparison and values of the run that is worst."""
     given: Sequence[Any] = trial.runs
     try:
-        with tf.device(f"/{cell.device}:0"):
+        with running_on(cell.device):
             if cell.mode == RUNTIME:
                 actual = _run_runtime(cell, trial, lowered, runs)
                 expected, given = list(expected) * len(actual), list(given) * len(actual)
