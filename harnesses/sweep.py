@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from harnesses import cell
 from harnesses.cell import DEVICES, Cell, Result, Verdict
-from harnesses.database import Database, Row, Versions
+from harnesses.database import Database, Row, Versions, as_text
 from harnesses.engines import Catalogue, Engine, Job, Task
 from harnesses.engines.local import LocalEngine
 from harnesses.harness import Harness, all_harnesses
@@ -28,6 +28,12 @@ from harnesses.turn import TURN
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering.targets import TARGETS
+from results import locks
+
+
+# How many seconds go into a task beside its cells, whose times are recorded: JAX makes the program
+# and computes what is expected.
+_OF_JAX = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +105,8 @@ def sweep(
     shard: Shard | None = None,
     times: Times | None = None,
     stop: threading.Event | None = None,
-    on_start: Callable[[int, int], None] = lambda total, done: None,
-    on_results: Callable[[Sequence[Row]], None] = lambda rows: None,
+    on_start: Callable[[int, int, float], None] = lambda total, done, seconds: None,
+    on_results: Callable[[Sequence[Row], float], None] = lambda rows, seconds: None,
 ) -> Report:
     """Runs the selected cells and records their results.
 
@@ -120,12 +126,15 @@ def sweep(
       times: by which shards are balanced, and long tasks come first; the committed table by
         default.
       stop: interrupts the sweep when it is set.
-      on_start: called with the number of cells, and the number of those that have been run before.
-      on_results: called with new results after they have been recorded.
+      on_start: called with the number of cells, the number of those that have been run before, and
+        how many seconds of one worker the others should take.
+      on_results: called with new results after they have been recorded, and how many seconds they
+        should have taken.
 
     Raises:
       SelectionError: if a filter selects nothing.
-      DatabaseError: if the file cannot be used, or no longer be written.
+      DatabaseError: if the file cannot be used, or no longer be written; or if another process is
+        at the same sweep.
     """
     stop = stop or threading.Event()
     harnesses = catalogue()
@@ -135,7 +144,11 @@ def sweep(
     def expected(task: Task) -> float:
         return sum(times.of(harnesses[c.harness].primitive, c) for c in task)
 
-    with contextlib.closing(Database(path)) as database:
+    def whole(task: Task) -> float:
+        return expected(task) + _OF_JAX
+
+    same = f"{versions()} {as_text(selection.as_data())} {shard or ''}"
+    with locks.held(path, same), contextlib.closing(Database(path)) as database:
         sources = fingerprint()
         sweep_id, turn = database.begin(
             versions(), selection.as_data(), sources, fresh, str(shard or "")
@@ -147,7 +160,6 @@ def sweep(
         done = {
             Cell(r.harness, r.mode, r.target, r.device, r.variant) for r in database.rows(sweep_id)
         }
-        on_start(sum(map(len, selected.values())), len(done))
         left = [[c for c in cells if c not in done] for cells in selected.values()]
         tasks = [
             list(task)
@@ -156,12 +168,14 @@ def sweep(
         ]
         # The longest first, so that no worker begins one when the others end.
         tasks.sort(key=expected, reverse=True)
+        total = sum(map(len, selected.values()))
+        on_start(total, total - sum(map(len, tasks)), sum(map(whole, tasks)))
         job = Job(catalogue, harnesses, runs, expected, timeout, stop)
         with contextlib.closing((engine or LocalEngine(workers)).run(tasks, job)) as batches:
             for results in batches:
                 rows = [row_of(harnesses[result.cell.harness], result) for result in results]
                 database.record(sweep_id, rows)
-                on_results(rows)
+                on_results(rows, whole([result.cell for result in results]))
         if not stop.is_set():
             database.finish(sweep_id)
         return Report(
