@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import lowering
 from harnesses import compare
+from harnesses.devices import PLACES, reference, running_on
 from harnesses.harness import Harness
 from harnesses.natural import natural
 from harnesses.runs import Runs, RunsInMemory, key_of
@@ -31,7 +32,7 @@ RUNTIME = "runtime"
 ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name, PORTABLE.name)
-DEVICES = ("cpu", "gpu", "tpu")
+DEVICES = tuple(PLACES)
 # Consumers have no more than 32 bits, so they are given what JAX computes in these.
 _MADE_FOR_CONSUMERS = "32 bits"
 
@@ -80,11 +81,11 @@ def cells_of(
     devices: Sequence[str] = ("cpu",),
     variant: str = PLAIN,
 ) -> list[Cell]:
-    """The cells of a harness, or of a variant of it."""
+    """The cells of a harness, or of a variant of it. The runtimes of consumers are on the CPU."""
     return [
         Cell(harness.name, mode, target, device, variant)
         for target, mode, device in itertools.product(targets, modes, devices)
-        if mode in _modes(target, variant)
+        if mode in _modes(target, variant) and (mode != RUNTIME or device == "cpu")
     ]
 
 
@@ -96,52 +97,53 @@ def _modes(target: str, variant: str) -> Sequence[str]:
 
 
 def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> Iterator[Result]:
-    """Runs cells of one harness.
+    """Runs cells of one harness; see `Runner`."""
+    return map(Runner(harness, runs).run, cells)
+
+
+class Runner:
+    """Runs cells of one harness, when they are asked for.
 
     For each variant, JAX computes the expected results once for all its cells, and traces the
-    function once per target.
-
-    Args:
-      harness: the harness.
-      cells: which of its cells to run.
-      runs: the cache of results of graphs; if None, these cells have one of their own.
+    function once per target. Natural targets have a comparison of their own, and consumers are
+    given other arguments.
     """
-    runs = runs or RunsInMemory()
-    for variant, of_variant in itertools.groupby(cells, key=lambda cell: cell.variant):
-        yield from _run_variant(harness, variant, list(of_variant), runs)
 
+    def __init__(self, harness: Harness, runs: Runs | None = None):
+        """Makes a runner.
 
-def _run_variant(
-    harness: Harness, variant: str, cells: Sequence[Cell], runs: Runs
-) -> Iterator[Result]:
-    """Runs cells of one variant of a harness, those of natural targets on their own.
+        Args:
+          harness: the harness.
+          runs: the cache of results of graphs; if None, these cells have one of their own.
+        """
+        self._harness = harness
+        self._runs = runs or RunsInMemory()
+        self._prepared = functools.cache(self._prepare)
 
-    An error while its arguments are made is raised: it is the harness's own, not JAX's.
-    """
-    for (is_natural, is_consumer), of_kind in itertools.groupby(
-        sorted(cells, key=_kind), key=_kind
-    ):
-        kind = natural(harness) if is_natural else harness
-        made = _MADE_FOR_CONSUMERS if is_consumer else variant
-        yield from _run_kind(kind, made, list(of_kind), runs)
+    def run(self, cell: Cell) -> Result:
+        """Runs a cell.
+
+        An error while its arguments are made is raised: it is the harness's own, not JAX's.
+        """
+        with reference():
+            return self._prepared(*_kind(cell), cell.variant)(cell)
+
+    def _prepare(
+        self, is_natural: bool, is_consumer: bool, variant: str
+    ) -> Callable[[Cell], Result]:
+        """A function that runs cells with the same arguments and expected results."""
+        kind = natural(self._harness) if is_natural else self._harness
+        kind.make_args()
+        try:
+            trial = VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else variant].trial(kind)
+        except Exception as error:  # Any error of JAX is an outcome.
+            return functools.partial(_of_jax, kind, error)
+        return _runner_of(kind, trial, self._runs)
 
 
 def _kind(cell: Cell) -> tuple[bool, bool]:
     """Whether the target of a cell is natural, and whether it is a consumer's own."""
     return TARGETS[cell.target].is_natural, cell.target in CONSUMERS
-
-
-def _run_kind(
-    harness: Harness, variant: str, cells: Sequence[Cell], runs: Runs
-) -> Iterator[Result]:
-    """Runs cells that have the same arguments and expected results."""
-    harness.make_args()
-    try:
-        trial = VARIANTS[variant].trial(harness)
-    except Exception as error:  # Any error of JAX is an outcome.
-        yield from _of_jax(harness, cells, error)
-        return
-    yield from run_trial(harness, trial, cells, runs)
 
 
 def trial_of(harness: Harness, cell: Cell) -> Trial:
@@ -151,27 +153,28 @@ def trial_of(harness: Harness, cell: Cell) -> Trial:
     return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else cell.variant].trial(kind)
 
 
-def run_trial(
-    harness: Harness, trial: Trial, cells: Sequence[Cell], runs: Runs | None = None
-) -> Iterator[Result]:
+def run_trial(harness: Harness, trial: Trial, cells: Iterable[Cell]) -> Iterator[Result]:
     """Runs a program in the modes and on the targets and devices of cells.
 
     Args:
       harness: the harness by which the results are judged.
       trial: the program.
       cells: the cells.
-      runs: the cache of results of graphs; if None, these cells have one of their own.
     """
-    runs = runs or RunsInMemory()
+    return map(_runner_of(harness, trial, RunsInMemory()), cells)
+
+
+def _runner_of(harness: Harness, trial: Trial, runs: Runs) -> Callable[[Cell], Result]:
+    """A function that runs cells of a program, for which JAX has computed the expected results."""
     try:
         with jax_compat.under(trial.settings):
             expected = _expected(trial)
             trial.trace()
     except Exception as error:  # Any error of JAX is an outcome.
-        yield from _of_jax(harness, cells, error)
-        return
+        return functools.partial(_of_jax, harness, error)
     lowered = functools.cache(trial.lowered)
-    for cell in cells:
+
+    def run(cell: Cell) -> Result:
         start = time.perf_counter()
         with jax_compat.under(trial.settings):
             outcome, comparison, values = _run_cell(
@@ -180,7 +183,9 @@ def run_trial(
         seconds = time.perf_counter() - start
         message, worst = comparison.message, comparison.error
         result = judge(harness, cell, outcome, message, worst, seconds, values)
-        yield dataclasses.replace(result, ulps=_ulps(harness, values))
+        return dataclasses.replace(result, ulps=_ulps(harness, values))
+
+    return run
 
 
 def _expected(trial: Trial) -> list[Any]:
@@ -191,10 +196,9 @@ def _expected(trial: Trial) -> list[Any]:
     return [arrays_of(reference(*args)) for args in trial.runs]
 
 
-def _of_jax(harness: Harness, cells: Iterable[Cell], error: Exception) -> Iterator[Result]:
-    """The results of cells of a program that JAX cannot make or run."""
-    for cell in cells:
-        yield judge(harness, cell, Outcome.JAX_ERROR, _message(error))
+def _of_jax(harness: Harness, error: Exception, cell: Cell) -> Result:
+    """The result of a cell of a program that JAX cannot make or run."""
+    return judge(harness, cell, Outcome.JAX_ERROR, _message(error))
 
 
 def judge(
@@ -288,7 +292,7 @@ def _run_cell(
     """Runs a cell; returns the outcome, and the comparison and values of the run that is worst."""
     given: Sequence[Any] = trial.runs
     try:
-        with tf.device(f"/{cell.device}:0"):
+        with running_on(cell.device):
             if cell.mode == RUNTIME:
                 actual = _run_runtime(cell, trial, lowered, runs)
                 expected, given = list(expected) * len(actual), list(given) * len(actual)

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from harnesses import cell
 from harnesses.cell import DEVICES, Cell, Result, Verdict
-from harnesses.database import Database, Row, Versions
+from harnesses.database import Database, Row, Versions, as_text
 from harnesses.engines import Catalogue, Engine, Job, Task
 from harnesses.engines.local import LocalEngine
 from harnesses.harness import Harness, all_harnesses
@@ -28,6 +28,12 @@ from harnesses.turn import TURN
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering.targets import TARGETS
+from results import locks
+
+
+# How many seconds go into a task beside its cells, whose times are recorded: JAX makes the program
+# and computes what is expected.
+_OF_JAX = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +106,8 @@ def sweep(
     times: Times | None = None,
     turn: str = TURN,
     stop: threading.Event | None = None,
-    on_start: Callable[[int, int], None] = lambda total, done: None,
-    on_results: Callable[[Sequence[Row]], None] = lambda rows: None,
+    on_start: Callable[[int, int, float], None] = lambda total, done, seconds: None,
+    on_results: Callable[[Sequence[Row], float], None] = lambda rows, seconds: None,
 ) -> Report:
     """Runs the selected cells and records their results.
 
@@ -123,12 +129,15 @@ def sweep(
       turn: which part is run of what is selected by turns; a sweep that follows a finished one of
         the same file takes another part.
       stop: interrupts the sweep when it is set.
-      on_start: called with the number of cells, and the number of those that have been run before.
-      on_results: called with new results after they have been recorded.
+      on_start: called with the number of cells, the number of those that have been run before, and
+        how many seconds of one worker the others should take.
+      on_results: called with new results after they have been recorded, and how many seconds they
+        should have taken.
 
     Raises:
       SelectionError: if a filter selects nothing.
-      DatabaseError: if the file cannot be used, or no longer be written.
+      DatabaseError: if the file cannot be used, or no longer be written; or if another process is
+        at the same sweep.
     """
     stop = stop or threading.Event()
     harnesses = catalogue()
@@ -138,7 +147,11 @@ def sweep(
     def expected(task: Task) -> float:
         return sum(times.of(harnesses[c.harness].primitive, c) for c in task)
 
-    with contextlib.closing(Database(path)) as database:
+    def whole(task: Task) -> float:
+        return expected(task) + _OF_JAX
+
+    same = f"{versions()} {as_text(selection.as_data())} {shard or ''}"
+    with locks.held(path, same), contextlib.closing(Database(path)) as database:
         sources = fingerprint()
         sweep_id, number = database.begin(
             versions(), selection.as_data(), sources, fresh, str(shard or "")
@@ -150,7 +163,6 @@ def sweep(
         done = {
             Cell(r.harness, r.mode, r.target, r.device, r.variant) for r in database.rows(sweep_id)
         }
-        on_start(sum(map(len, selected.values())), len(done))
         left = [[c for c in cells if c not in done] for cells in selected.values()]
         tasks = [
             list(task)
@@ -159,12 +171,14 @@ def sweep(
         ]
         # The longest first, so that no worker begins one when the others end.
         tasks.sort(key=expected, reverse=True)
+        total = sum(map(len, selected.values()))
+        on_start(total, total - sum(map(len, tasks)), sum(map(whole, tasks)))
         job = Job(catalogue, harnesses, runs, expected, timeout, stop)
         with contextlib.closing((engine or LocalEngine(workers)).run(tasks, job)) as batches:
             for results in batches:
                 rows = [row_of(harnesses[result.cell.harness], result) for result in results]
                 database.record(sweep_id, rows)
-                on_results(rows)
+                on_results(rows, whole([result.cell for result in results]))
         if not stop.is_set():
             database.finish(sweep_id)
         return Report(

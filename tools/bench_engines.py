@@ -55,7 +55,7 @@ def measure(selection: Selection, engine: Engine, catalogue: Catalogue = all_har
             pathlib.Path(directory, "sweep.sqlite"),
             catalogue=catalogue,
             engine=engine,
-            on_results=lambda rows: came.append(time.perf_counter()),
+            on_results=lambda rows, seconds: came.append(time.perf_counter()),
         )
         end = time.perf_counter()
     if len(came) < 2:

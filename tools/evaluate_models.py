@@ -6,8 +6,8 @@
 Writes g3doc/convert_models_results.json, with the results of each version of JAX,
 g3doc/convert_models_results.md, and the table of the README. Results that a filter leaves out stay
 as they are. The same command continues an interrupted run. What converters print goes to
-evaluation.log. The exit code is 0 if this project's converters take all that JAX can trace, 1 if
-not, 2 if a filter selects nothing, 130 after an interrupt.
+evaluation.jsonl.log. The exit code is 0 if this project's converters take all that JAX can trace, 1
+if not, 2 if a filter selects nothing, 130 after an interrupt.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from harnesses.models import symbolic
 from harnesses.selection import matches
 from harnesses.sweep import fingerprint, versions
 from tools import regenerate_docs
-from tools.terminal import Progress, standard_error_to, stopped_by_signals
+from tools.terminal import Progress, log_of, standard_error_to, stopped_by_signals
 
 DOCUMENT = "convert_models_results.md"
 JOURNAL = pathlib.Path("evaluation.jsonl")
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     journal = Journal(args.journal, ran, fingerprint(), args.fresh)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(stopped_by_signals())
-        terminal = stack.enter_context(standard_error_to(args.journal.with_suffix(".log")))
+        terminal = stack.enter_context(standard_error_to(log_of(args.journal)))
         progress = stack.enter_context(contextlib.closing(Progress(terminal, "evaluation")))
         done = {(row.case, row.converter) for row in journal.rows}
         progress.start(

@@ -5,8 +5,9 @@
 
 The same command continues an interrupted sweep. The exit code is 0 if every cell is equal to JAX or
 fails as a limitation states; 1 if a cell does not, or if a limitation is stale; 2 if a filter
-selects nothing, the database cannot be used, or no worker starts; 130 after an interrupt.
-TensorFlow, XLA and workers that crash print to a .log file beside the database.
+selects nothing, the database cannot be used, another process is at the same sweep, or no worker
+starts; 130 after an interrupt. TensorFlow, XLA and workers that crash print to a file beside the
+database, such as sweep.sqlite.log.
 
     python -m tools.sweep --shard 1/3 --database shard1.sqlite
 
@@ -25,23 +26,37 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
+from tools.terminal import (
+    Progress,
+    failed,
+    log_of,
+    run,
+    say,
+    standard_error_to,
+    stopped_by_signals,
+)
+
+if __name__ == "__main__":
+    # What follows takes many seconds.
+    say("importing JAX and TensorFlow")
+
 import jax
 
 from harnesses.cell import ALL_MODES, DEVICES, SWEPT, Verdict
 from harnesses.database import Row
 from harnesses.engines import EngineError
 from harnesses.engines.ray import RayEngine
+from harnesses.engines.worker import cores
 from harnesses.harness import all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, Selection, SelectionError
 from harnesses.shards import Shard
 from harnesses.sweep import Catalogue, Report, sweep
 from harnesses.times import Times
 from harnesses.turn import TURN
-from harnesses.variants import PLAIN, VARIANTS
+from harnesses.variants import VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
 from results import files
-from tools import bisect, update_limitations
-from tools.terminal import Progress, failed, run, standard_error_to, stopped_by_signals
+from tools import bisect, failures, update_limitations
 
 DATABASE = pathlib.Path("sweep.sqlite")
 
@@ -50,8 +65,6 @@ _LONGEST = 86_400
 # How long each primitive takes in a sample, in seconds of one core; so long again for its variants
 # and for the runtimes.
 SECONDS = 2.0
-# The number of unexpected and stale cells to print; more would hide the summary.
-_SHOWN_CELLS = 100
 
 
 def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses) -> int:
@@ -87,12 +100,11 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         stack.enter_context(jax.enable_x64(True))
         stop = stack.enter_context(stopped_by_signals())
         try:
-            # Before the log, which takes the place of a file.
             files.check(args.database)
             times = Times.recorded(args.times) if args.times else None
             if args.runs is not None:
                 args.runs.mkdir(parents=True, exist_ok=True)
-            terminal = stack.enter_context(standard_error_to(args.database.with_suffix(".log")))
+            terminal = stack.enter_context(standard_error_to(log_of(args.database)))
         except files.DatabaseError as error:
             return failed(error)
         except OSError as error:
@@ -101,7 +113,16 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         stack.enter_context(
             contextlib.redirect_stdout(terminal if args.update_limitations else sys.stdout)
         )
-        progress = stack.enter_context(contextlib.closing(Progress(terminal, "sweep")))
+        workers = args.workers or cores()
+        progress = stack.enter_context(contextlib.closing(Progress(terminal, "sweep", workers)))
+
+        def start(total: int, done: int, seconds: float) -> None:
+            os.truncate(log_of(args.database), 0)
+            of_workers = f"{workers} {'worker' if workers == 1 else 'workers'}"
+            say(f"starting {of_workers if args.ray is None else 'Ray'}", terminal)
+            progress.start(total, done, seconds)
+
+        say("making harnesses", terminal)
         try:
             report = sweep(
                 selection,
@@ -116,8 +137,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
                 times=times,
                 turn=args.turn,
                 stop=stop,
-                on_start=progress.start,
-                on_results=lambda rows: progress.add(len(rows)),
+                on_start=start,
+                on_results=lambda rows, seconds: progress.add(len(rows), seconds),
             )
         except (SelectionError, EngineError, files.DatabaseError) as error:
             progress.close()
@@ -144,7 +165,7 @@ def _filters(args: argparse.Namespace) -> Sequence[Sequence[str] | None]:
 
 
 def print_report(report: Report, verbose: bool) -> None:
-    """Prints the results by primitive, the unexpected and stale cells, and the counts.
+    """Prints the results by primitive, the unexpected and stale cells by cause, and the counts.
 
     Args:
       report: the results of a sweep.
@@ -161,14 +182,7 @@ def print_report(report: Report, verbose: bool) -> None:
             print("{:32}{:>8}{:>8}{:>8}{:>12}{:>8}{:>10}{:>9}".format(*line))
         print()
 
-    bad = [row for row in report.rows if not Verdict(row.verdict).is_as_expected]
-    for row in bad[:_SHOWN_CELLS]:
-        variant = "" if row.variant == PLAIN else f" ({row.variant})"
-        place = f"{row.harness}{variant}, {row.mode} on {row.target} ({row.device})"
-        what = row.limitation if row.verdict == Verdict.STALE else row.message
-        print(f"{row.verdict}: {place}: {row.outcome}: {what[:500]}")
-    if len(bad) > _SHOWN_CELLS:
-        print(f"... and {len(bad) - _SHOWN_CELLS} more; the database has them all")
+    print(*(f"{line}\n" for line in failures.lines(report.rows)), sep="", end="")
     for primitive, limitation in report.unused:
         print(f"stale: no cell of {primitive} is under the limitation {limitation.reason!r}")
 
@@ -346,8 +360,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--full runs everything; --per-harness, --seconds and --consumers do not")
     if args.consumers and (args.mode or args.variant or args.device):
         parser.error("--consumers runs plain harnesses in the mode runtime on the cpu alone")
-    if args.database.suffix == ".log":
-        parser.error("--database is not to end with .log, as what crashes print is there")
     return args
 
 

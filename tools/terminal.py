@@ -7,10 +7,16 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import NoReturn, TextIO
 
 import tqdm
+
+# After so many seconds, or this part of the whole, the measured speed counts as much as that of
+# recorded times.
+_TRUST = 30.0
+_TRUSTED_PART = 0.1
 
 
 def failed(error: Exception | str, terminal: TextIO | None = None) -> int:
@@ -40,31 +46,89 @@ def run(main: Callable[[], int]) -> NoReturn:
     sys.exit(code)
 
 
-class Progress:
-    """A progress bar, which appears when the number of cells is known."""
+def say(what: str, terminal: TextIO | None = None) -> None:
+    """Says what a command does now, for those who wait; never to standard output."""
+    print(f"{what} ...", file=terminal or sys.stderr, flush=True)
 
-    def __init__(self, terminal: TextIO, run: str) -> None:
-        """Makes a bar on a terminal; `run` is what is running, such as "sweep"."""
+
+class Progress:
+    """A progress bar, which appears when it is known what there is to do.
+
+    It shows how much of the time is over, by what cells should take, not how many of them are done,
+    as some take a thousand times as long as others.
+    """
+
+    def __init__(
+        self,
+        terminal: TextIO,
+        run: str,
+        workers: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Makes a bar.
+
+        Args:
+          terminal: where it appears.
+          run: what is running, such as "sweep".
+          workers: how many cells run side by side.
+          clock: the time, in seconds.
+        """
         self.total = self.done = 0
         self._run = run
         self._terminal = terminal
+        self._workers = workers
+        self._clock = clock
         self._bar: tqdm.tqdm | None = None
 
-    def start(self, total: int, done: int) -> None:
-        """Shows the bar, for a number of cells of which some are done."""
+    def start(self, total: int, done: int, seconds: float | None = None) -> None:
+        """Shows the bar.
+
+        Args:
+          total: the number of cells.
+          done: how many of them are done.
+          seconds: how long the others should take one after the other; if None, nothing is known.
+        """
         if done:
             print(f"continuing an interrupted {self._run}: {done} of {total} cells are done")
         self.total, self.done = total, done
+        self._seconds = float(total - done) if seconds is None else seconds
+        self._past = 0.0
+        part = _TRUSTED_PART * self._seconds / self._workers
+        self._trust = 0.0 if seconds is None else min(_TRUST, part)
+        self._started = self._clock()
         interval = 0.5 if self._terminal.isatty() else 30
         self._bar = tqdm.tqdm(
-            total=total, initial=done, unit="cell", mininterval=interval, file=self._terminal
+            total=self._seconds,
+            mininterval=interval,
+            file=self._terminal,
+            bar_format="{percentage:3.0f}%|{bar}| {desc}, {elapsed} so far",
+            desc=self._state(),
         )
 
-    def add(self, count: int) -> None:
-        """Counts further cells as done."""
+    def add(self, count: int, seconds: float | None = None) -> None:
+        """Counts further cells as done, and the seconds that they should have taken."""
         self.done += count
+        seconds = count if seconds is None else seconds
+        self._past += seconds
         if self._bar is not None:
-            self._bar.update(count)
+            self._bar.set_description_str(self._state(), refresh=False)
+            self._bar.update(min(seconds, self._seconds - self._bar.n))
+
+    def left(self) -> float | None:
+        """An estimate of the seconds that are left; None if nothing is known yet.
+
+        At first the recorded times and the number of workers say it. The longer it has been
+        running, the more does its own speed, which is another one on another machine.
+        """
+        speed = self._trust * self._workers + self._past
+        measured = self._trust + self._clock() - self._started
+        return max(self._seconds - self._past, 0.0) * measured / speed if speed else None
+
+    def _state(self) -> str:
+        state, left = f"{self.done} of {self.total} cells", self.left()
+        if left is None:
+            return state
+        return f"{state}, about {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
 
     def close(self) -> None:
         """Ends the bar."""
@@ -87,15 +151,20 @@ def stopped_by_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def log_of(path: pathlib.Path) -> pathlib.Path:
+    """The log beside a file: "sweep.sqlite.log", as there may be a "sweep.log" of somebody else."""
+    return path.with_name(f"{path.name}.log")
+
+
 @contextlib.contextmanager
 def standard_error_to(path: pathlib.Path) -> Iterator[TextIO]:
-    """Redirects the standard error of this process and its workers to a file.
+    """Adds the standard error of this process and its workers to a file.
 
     Yields a stream to the former standard error.
     """
     sys.stderr.flush()
     with os.fdopen(os.dup(2), "w") as terminal:
-        with open(path, "wb") as log:
+        with open(path, "ab") as log:
             os.dup2(log.fileno(), 2)
         try:
             yield terminal

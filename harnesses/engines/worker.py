@@ -50,6 +50,9 @@ def start(catalogue: Catalogue, runs: pathlib.Path | None) -> None:
     tf.get_logger().setLevel("ERROR")
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
+    for gpu in tf.config.list_physical_devices("GPU"):
+        # The first worker would take all its memory, and leave none to the others.
+        tf.config.experimental.set_memory_growth(gpu, True)
     _harnesses = catalogue()
     _runs = None if runs is None else RunsInDirectory(runs)
 

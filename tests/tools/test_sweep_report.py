@@ -1,12 +1,22 @@
 """What a sweep prints at its end."""
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
+import harnesses.sweep
 from harnesses.cell import Verdict
 from harnesses.sweep import Report
 from limitations import Limitation
+from results import locks
+from results.files import DatabaseError
+from tests.harnesses.engines import EqualEngine
 from tests.harnesses.rows import row
+from tests.helpers import ROOT
 from tools import sweep
+from tools.terminal import log_of
 
 
 def test_report_of_a_green_sweep(capsys):
@@ -30,7 +40,7 @@ def test_an_unused_limitation_is_stale(capsys):
 
 
 def test_a_database_that_cannot_be_used_is_an_error_and_its_neighbours_are_kept(tmp_path, capsys):
-    path, log = tmp_path / "diary.sqlite", tmp_path / "diary.log"
+    path, log = tmp_path / "diary.sqlite", tmp_path / "diary.sqlite.log"
     path.write_text("Dear diary")
     log.write_text("of somebody else")
     assert sweep.main(["--primitive=sin", "--database", str(path)]) == 2
@@ -48,7 +58,6 @@ def test_a_database_that_cannot_be_used_is_an_error_and_its_neighbours_are_kept(
         ["--timeout=0"],
         ["--timeout=nan"],
         ["--timeout=inf"],
-        ["--database=sweep.log"],
     ],
 )
 def test_options_that_make_no_sense(argv, capsys):
@@ -58,12 +67,70 @@ def test_options_that_make_no_sense(argv, capsys):
     assert "error:" in capsys.readouterr().err
 
 
+def test_a_log_of_the_user_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(harnesses.sweep, "LocalEngine", lambda workers: EqualEngine())
+    log = tmp_path / "run.log"
+    log.write_text("of the user")
+    argv = ["--primitive=sin", "--mode=eager", "--variants=none", "--database"]
+    assert sweep.main([*argv, str(tmp_path / "run.sqlite")]) == 0
+    assert log.read_text() == "of the user"
+    assert sweep.main([*argv, str(log)]) == 2
+    assert log.read_text() == "of the user"
+    # What had been locked meanwhile is not.
+    assert {p.name for p in tmp_path.iterdir()} == {"run.log", "run.sqlite", "run.sqlite.log"}
+
+
+def test_two_sweeps_of_the_same_cells_at_the_same_time(tmp_path, monkeypatch):
+    path = tmp_path / "sweep.sqlite"
+    argv = ["--primitive=sin", "--mode=eager", "--variants=none", f"--database={path}"]
+    codes, said = [], []
+
+    class Meanwhile(EqualEngine):
+        """An engine that meets others: what they print goes to the log of this sweep."""
+
+        def run(self, tasks, job):
+            if not codes:
+                codes.append(sweep.main(argv))
+                said.extend(log_of(path).read_text().splitlines())
+                # Other cells are other work.
+                codes.append(sweep.main([*argv, "--target=tf"]))
+            yield from super().run(tasks, job)
+
+    monkeypatch.setattr(harnesses.sweep, "LocalEngine", lambda workers: Meanwhile())
+    assert sweep.main(argv) == 0
+    assert codes == [2, 0]
+    expected = f"error: another process is sweeping the same cells into {path}; "
+    assert said[-1].startswith(expected)
+
+
+def test_locks_end_with_their_process(tmp_path):
+    path = tmp_path / "sweep.sqlite"
+    body = f"""
+        import time
+        from results import locks
+        with locks.held({str(path)!r}, "work"):
+            print("held", flush=True)
+            time.sleep(600)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(body)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(DatabaseError, match="another process"), locks.held(path, "work"):
+            pass
+        with locks.held(path, "other work"):
+            pass
+        process.kill()
+    with locks.held(path, "work"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_that_cannot_be_written_are_named(tmp_path, capsys):
-    (tmp_path / "taken.log").mkdir()
+    (tmp_path / "taken.sqlite.log").mkdir()
     (tmp_path / "file").touch()
     options = {
-        "missing/sweep.log": [f"--database={tmp_path}/missing/sweep.sqlite"],
-        "taken.log": [f"--database={tmp_path}/taken.sqlite"],
+        "missing/sweep.sqlite.log": [f"--database={tmp_path}/missing/sweep.sqlite"],
+        "taken.sqlite.log": [f"--database={tmp_path}/taken.sqlite"],
         "file": [f"--database={tmp_path}/sweep.sqlite", f"--runs={tmp_path}/file"],
     }
     for name, argv in options.items():

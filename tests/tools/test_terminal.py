@@ -1,11 +1,13 @@
 """Commands end with the right exit code, and without a traceback, whatever ends them."""
 
+import io
 import subprocess
 import sys
 
 import pytest
 
 from tests.helpers import ROOT
+from tools.terminal import Progress
 
 
 def run(body, stdout=subprocess.PIPE):
@@ -43,3 +45,67 @@ def test_a_full_disk():
         code, _, errors = run("print('x'); return 0", stdout=full)
     assert code == 2
     assert errors.startswith("error: ") and len(errors.splitlines()) == 1
+
+
+class Time:
+    """A clock that is set."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+def test_an_estimate_goes_by_recorded_times_at_first(time):
+    terminal = io.StringIO()
+    progress = Progress(terminal, "sweep", workers=2, clock=time)
+    progress.start(1000, 0, 1200.0)
+    assert progress.left() == 600
+    # The longest cell comes first; counted by cells, hours would be left.
+    time.now += 30
+    progress.add(1, 60.0)
+    assert progress.left() == pytest.approx(570)
+    progress.close()
+    first, last = terminal.getvalue().split("\r")[1:3]
+    assert "0 of 1000 cells, about 10 min left" in first
+    assert last.startswith("  5%") and "1 of 1000 cells, about 10 min left" in last
+
+
+def test_an_estimate_is_corrected_by_what_is_measured(time):
+    """On a machine that is four times slower than that of the recorded times."""
+    progress = Progress(io.StringIO(), "sweep", workers=2, clock=time)
+    progress.start(2000, 0, 2000.0)
+    errors = []
+    for _ in range(199):
+        time.now += 20
+        progress.add(10, 10.0)
+        real = 2.0 * (2000 - progress.done)
+        errors.append(abs(progress.left() / real - 1))
+    assert errors == sorted(errors, reverse=True)
+    assert errors[20] < 0.2 and errors[-1] < 0.03
+    progress.add(10, 10.0)
+    assert progress.left() == 0
+    progress.close()
+
+
+def test_without_recorded_times_there_is_no_estimate_before_something_is_done(time):
+    progress = Progress(io.StringIO(), "evaluation", clock=time)
+    progress.start(10, 2)
+    assert progress.left() is None
+    time.now += 10
+    progress.add(1)
+    assert progress.left() == 70
+    progress.close()
+
+
+def test_a_run_that_has_nothing_left_to_do(time):
+    terminal = io.StringIO()
+    progress = Progress(terminal, "sweep", clock=time)
+    progress.start(0, 0, 0.0)
+    progress.close()
+    assert "0 of 0 cells" in terminal.getvalue()
