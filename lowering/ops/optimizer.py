@@ -22,6 +22,7 @@ from tensorflow.core.framework import attr_value_pb2
 from lowering.ops import kernels, memo
 from lowering.ops.constants import constant
 from lowering.ops.values import source
+from lowering.targets import TFLITE
 
 # A node with this attribute is not replaced, moved past another or merged into it.
 _KEPT = "_grappler_do_not_remove"
@@ -70,6 +71,9 @@ def emitted(op: str, operands: Tensors, run: Callable[..., Any]) -> Any:
     is_exact = not kernels.target().is_natural
     if is_exact:
         op, operands = _in_another_form(op, operands)
+    elif op == "LogicalNot" and kernels.are_for(TFLITE) and _merged(op, operands, is_exact):
+        # TF Lite's converter rewrites comparisons, too, and looks at no attribute.
+        op, operands = "Equal", (*operands, constant(False))
     for operand in _merged(op, operands, is_exact):
         _mark(operand.op, _KEPT)
     result = run(op, *operands)
@@ -201,7 +205,8 @@ def _is_simplified(op: str, operands: Tensors, is_exact: bool) -> bool:
         return False
     x, y = operands
     if not _is_inexact(x):
-        return op == "Sub" and x.dtype.is_unsigned
+        # The difference to zero becomes a negation, which lacks dtypes and meets other ops.
+        return op == "Sub" and (x.dtype.is_unsigned or _is_all(x, 0))
     if op == "RealDiv":
         return not _is_all(y, 1)
     if not is_exact or not any(_is_known(z) for z in operands if tf.is_symbolic_tensor(z)):
