@@ -47,8 +47,14 @@ _MONOTONIC = frozenset(
 _EXTREMA = frozenset("ArgMax ArgMin Max Min".split())
 _CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
 _SQUARES = frozenset({"Mul", "Square"})
-# The ops that the optimizer computes in another order, or joins, in sums, products and logarithms.
-_WITHIN = {"AddV2": _SUMS, "Mul": frozenset({"Mul"}), "Log": frozenset({"Softmax"})}
+# The ops that the optimizer computes in another order, or joins, in sums, products, logarithms and
+# quotients.
+_WITHIN = {
+    "AddV2": _SUMS,
+    "Mul": frozenset({"Mul"}),
+    "Log": frozenset({"Softmax"}),
+    "RealDiv": frozenset({"Sqrt"}),
+}
 _SIMPLIFIED = frozenset("AddV2 Mul RealDiv Sub".split())
 # The ops before or in which the optimizer is to be kept from something.
 _GUARDED = _EXTREMA | _SIMPLIFIED | frozenset("Log LogicalNot Pack Square".split())
@@ -212,6 +218,7 @@ def _is_simplified(op: str, operands: Tensors, is_exact: bool) -> bool:
     if not is_exact or not any(_is_known(z) for z in operands if tf.is_symbolic_tensor(z)):
         return False
     if op == "Mul":
-        is_factor = bool(_makers(operands, _CONVOLUTIONS))
-        return not (is_factor or _is_all(x, 1) or _is_all(y, 1))
+        # The product of a complex infinity with one is NaN.
+        is_one = not x.dtype.is_complex and (_is_all(x, 1) or _is_all(y, 1))
+        return not (is_one or _makers(operands, _CONVOLUTIONS))
     return not _is_all(y, 0) and (op == "Sub" or not _is_all(x, 0))

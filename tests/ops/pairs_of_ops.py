@@ -138,8 +138,8 @@ _STRUCTURAL: dict[str, Callable[[Any], Any]] = {
     "min": lambda x: jnp.min(x, 0),
     "mean": lambda x: jnp.mean(x, 0, keepdims=True),
     "var": lambda x: jnp.var(x, -1),
-    "argmax": lambda x: jnp.argmax(x, -1),
-    "argmin": lambda x: jnp.argmin(x, 0),
+    "argmax": lambda x: jnp.argmax(jnp.real(x), -1),
+    "argmin": lambda x: jnp.argmin(jnp.real(x), 0),
     "any": lambda x: jnp.any(x, -1),
     "all": lambda x: jnp.all(x, 0),
     "cumsum": lambda x: jnp.cumsum(x, -1),
@@ -275,9 +275,21 @@ def _canonical(x: Any) -> Any:
 
 
 def _is_right(expected: np.ndarray, graph: np.ndarray) -> bool:
+    # Ops that the optimizer leaves out, or computes itself, do not make zeros of subnormal numbers.
+    expected, graph = _flushed(expected), _flushed(graph)
     if compare.exact([expected], [graph], []).equal:
         return True
     return compare.signed(compare.close())([expected], [graph], []).equal
+
+
+def _flushed(x: np.ndarray) -> np.ndarray:
+    """An array with zeros in place of subnormal numbers."""
+    if x.dtype.kind == "c":
+        parts = _flushed(np.stack([x.real, x.imag], -1))
+        return np.ascontiguousarray(parts).view(x.dtype)[..., 0]
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return x
+    return np.where(abs(x) < jnp.finfo(x.dtype).tiny, np.copysign(0, x).astype(x.dtype), x)
 
 
 def _first_line(error: Exception) -> str:
