@@ -1,12 +1,12 @@
 """What TensorFlow's graph optimizer must leave as it is.
 
-The optimizer (grappler) rewrites a graph before it runs, and when it is exported. Many rewrites hold
-for real numbers only: `~(x > 1)` becomes `x <= 1`, which differs where x is NaN, and `x / c` becomes
-a product with an approximate reciprocal. Others make ops that have no kernel for the dtype.
+The optimizer (grappler) rewrites a graph before it runs, and when it is exported. Many rewrites
+hold for real numbers only: `~(x > 1)` becomes `x <= 1`, which differs where x is NaN, and `x / c`
+becomes a product with an approximate reciprocal. Others make ops that lack a kernel for the dtype.
 
 An attribute of a node keeps the optimizer from that, and costs nothing when the graph runs. There
-are two, as the optimizer asks for one when it moves ops and for the other when it looks at known
-operands. What neither keeps, Log1p and Expm1, is emitted in a form that the optimizer does not know.
+are two, as the optimizer asks for one when it moves ops, and for the other when it looks at known
+operands. Where it asks for neither, an op is emitted in a form that the optimizer leaves alone.
 
 The rewrites are those of `arithmetic_optimizer.cc` and `constant_folding.cc` in
 `tensorflow/core/grappler/optimizers`.

@@ -13,6 +13,7 @@ from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 # The highest rank that the kernels of ArgMax and ArgMin take.
 _MAX_RANK = 7
 
+
 @rule("argmax", "argmin")
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""

@@ -1,6 +1,6 @@
 """Pairs of ops compute in the runtimes of exported models what JAX computes.
 
-    LOWERING_SEED=7 pytest tests/export/test_pairs_of_ops.py    # the part of a seed
+LOWERING_SEED=7 pytest tests/export/test_pairs_of_ops.py    # the part of a seed
 """
 
 import os

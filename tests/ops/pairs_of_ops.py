@@ -4,8 +4,8 @@ TensorFlow's optimizer looks at ops and at those before them, so that ops that a
 be wrong together. Many pairs are in one graph. Each has an argument of its own, as the optimizer
 joins what is computed twice, and leaves alone what is used twice.
 
-    python -m tests.ops.pairs_of_ops                                     # all pairs, dtypes, targets
-    python -m tests.ops.pairs_of_ops --dtype uint8 --first sub_from_zero # some
+    python -m tests.ops.pairs_of_ops                                      # all pairs
+    python -m tests.ops.pairs_of_ops --dtype uint8 --first sub_from_zero  # some
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Pairs of ops in a graph compute what they do one by one: another part of them for each seed.
 
-    LOWERING_SEED=7 pytest tests/ops/test_pairs_of_ops.py    # the part of a seed
-    python -m tests.ops.pairs_of_ops                         # all pairs
+LOWERING_SEED=7 pytest tests/ops/test_pairs_of_ops.py    # the part of a seed
+python -m tests.ops.pairs_of_ops                         # all pairs
 """
 
 import os
@@ -33,7 +33,11 @@ KNOWN = {
     "bfloat16": [("neg", "div_row"), ("less", "not")],
     "int8": [("neg", "max"), ("neg", "argmax"), ("sub_one", "square"), ("sub_one", "pow_2")],
     "int16": [("first_minus", "times_itself"), ("add_one", "square_of_difference")],
-    "uint8": [("add_one", "sub_from_zero"), ("mul_zero", "one_sub"), ("not", "square_of_difference")],
+    "uint8": [
+        ("add_one", "sub_from_zero"),
+        ("mul_zero", "one_sub"),
+        ("not", "square_of_difference"),
+    ],
     "uint16": [("add_one", "sub_from_zero"), ("add_one", "stack"), ("sub_one", "square")],
     "uint32": [("sub_one", "square"), ("add_first", "add_reversed")],
     "complex64": [("neg", "double"), ("conj", "double_again"), ("neg", "square_of_difference")],
