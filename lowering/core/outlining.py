@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from lowering import avals
-from lowering.ops import dtypes, values
+from lowering.ops import dtypes, optimizer, values
 from lowering.ops.bounded import Bounded
 from lowering.ops.values import Value
 
@@ -68,10 +68,12 @@ class Functions:
             def function(*arguments):
                 rest = iter(arguments)
                 inner = {name: next(rest) for name in variables}
-                return lower(
+                results = lower(
                     inner,
                     *(x if k else next(rest) for x, k in zip(operands, is_known, strict=True)),
                 )
+                optimizer.keep(results)
+                return results
 
             specs = [
                 *(tf.TensorSpec((), tf.int32) for _ in variables),
@@ -81,6 +83,7 @@ class Functions:
 
         concrete, _ = self._functions.get(key, make)
         tensors = [values.full(x) for x, k in zip(operands, is_known, strict=True) if not k]
+        optimizer.keep(tensors)
         return _without_gradient(concrete, [*variables.values(), *tensors])
 
 

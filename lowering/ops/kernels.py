@@ -128,6 +128,11 @@ def refusal(target: Target, op: str, dtype: str) -> str:
     )
 
 
+def target() -> Target:
+    """The target that ops are made for now."""
+    return _TARGET.get()
+
+
 def are_of_tensorflow() -> bool:
     """Whether TensorFlow's own kernels run the ops that are made now."""
     return not _table()

@@ -13,17 +13,11 @@ from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 # The highest rank that the kernels of ArgMax and ArgMin take.
 _MAX_RANK = 7
 
-# The functions that TensorFlow's optimizer takes for monotonic.
-_MONOTONIC = frozenset(
-    "Acos Acosh Asin Asinh Atan Atanh Ceil Elu Erf Erfc Exp Expm1 Floor Inv LeakyRelu Log Log1p "
-    "Neg Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sinh Softplus Softsign Sqrt Tanh".split()
-)
-
 
 @rule("argmax", "argmin")
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""
-    if x.dtype.is_floating or len(ctx.in_avals[0].shape) > _MAX_RANK or _is_of_monotonic(x):
+    if x.dtype.is_floating or len(ctx.in_avals[0].shape) > _MAX_RANK:
         return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     index = emit(op, x, integers(axes[0]), output_type=tf.int64)
@@ -38,24 +32,12 @@ def argmax_xla(ctx, x, **params):
 
 @rule("argmax", "argmin", target=PORTABLE, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER))
 def argmax_natural(ctx, x, *, axes, index_dtype, **_):
-    if len(ctx.in_avals[0].shape) > _MAX_RANK or _is_of_monotonic(x):
+    if len(ctx.in_avals[0].shape) > _MAX_RANK:
         return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     output = np.int32 if np.dtype(index_dtype).itemsize <= 4 else np.int64
     index = emit(op, x, integers(axes[0]), output_type=dtypes.to_tf(output))
     return cast(index, dtypes.to_tf(index_dtype))
-
-
-def _is_of_monotonic(x):
-    """Whether a tensor is the result of a monotonic function.
-
-    TensorFlow's optimizer leaves such a function out below ArgMax, although different arguments may
-    have equal results, of which the first counts.
-    """
-    op = getattr(x, "op", None)  # Eager tensors have none.
-    while op is not None and op.type in ("Identity", "Reshape", "Cast"):
-        op = op.inputs[0].op
-    return op is not None and op.type in _MONOTONIC
 
 
 @rule("argmax", "argmin", dtypes=dtypes.NARROW)

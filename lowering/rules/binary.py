@@ -149,13 +149,7 @@ def _less_complex(x, y):
     return (real_x < real_y) | (real_x == real_y) & (lax.imag(x) < lax.imag(y))
 
 
-@rule("sub", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.LINEAR)
-def sub(ctx, x, y):
-    """In a graph, TensorFlow's optimizer makes -y of 0 - y, which is -0 and not 0 where y is 0."""
-    if _is_known(ctx, x, 0) and jnp.issubdtype(x.dtype, jnp.floating):
-        zero, y = constant(0, x.dtype), tensor(y)
-        return emit("SelectV2", emit("Equal", y, zero), zero, emit("Neg", y))
-    return emit("Sub", tensor(x), tensor(y), modular=True)
+register_ops({"sub": "Sub"}, modular=True, traits=Trait.LINEAR)
 
 
 @rule("sub", target=PORTABLE, dtypes=dtypes.FLOAT, keep_constants=True)
@@ -173,18 +167,10 @@ def _is_known(ctx, x, number):
     return ctx.mode is Mode.GRAPH and isinstance(x, np.ndarray) and bool(np.all(x == number))
 
 
-@rule("div", keep_constants=True, traits=Trait.ELEMENTWISE)
+@rule("div", traits=Trait.ELEMENTWISE)
 def div(ctx, x, y):
-    """In a graph, 1 / y is -1 / -y, of which TensorFlow's optimizer makes no Reciprocal.
-
-    The float32 kernel of that op loses half of the digits where y is larger than 9e31.
-    """
-    is_reciprocal = x.dtype == np.float32 and _is_known(ctx, x, 1)
-    x, y = tensor(x), tensor(y)
     if x.dtype.is_complex:
         return complex_division.divide(ctx, x, y)
-    if is_reciprocal:
-        x, y = constant(-1, x.dtype), emit("Neg", y)
     return emit("RealDiv", x, y)
 
 

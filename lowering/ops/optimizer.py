@@ -1,0 +1,224 @@
+"""What TensorFlow's graph optimizer must leave as it is.
+
+The optimizer (grappler) rewrites a graph before it runs, and when it is exported. Many rewrites
+hold for real numbers only: `~(x > 1)` becomes `x <= 1`, which differs where x is NaN, and `x / c`
+becomes a product with an approximate reciprocal. Others make ops that lack a kernel for the dtype.
+
+An attribute of a node keeps the optimizer from that, and costs nothing when the graph runs. There
+are two, as the optimizer asks for one when it moves ops, and for the other when it looks at known
+operands. Where it asks for neither, an op is emitted in a form that the optimizer leaves alone.
+
+The rewrites are those of `arithmetic_optimizer.cc` and `constant_folding.cc` in
+`tensorflow/core/grappler/optimizers`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+
+from lowering.ops import kernels, memo
+from lowering.ops.constants import constant
+from lowering.ops.values import source
+from lowering.targets import TFLITE
+
+# A node with this attribute is not replaced, moved past another or merged into it.
+_KEPT = "_grappler_do_not_remove"
+# A node with `_tpu_` in the name of an attribute is not simplified by what it knows of operands.
+_NOT_SIMPLIFIED = "_not_tpu_simplified"
+_TRUE = attr_value_pb2.AttrValue(b=True)
+
+# Ops that the optimizer may leave out, so that an op meets the one before them.
+_VIEWS = frozenset(
+    "Bitcast Cast ExpandDims Identity PreventGradient Reshape Squeeze Transpose".split()
+)
+_COMPARISONS = frozenset("Equal Greater GreaterEqual Less LessEqual NotEqual".split())
+_SUMS = frozenset({"AddV2", "AddN"})
+# The functions that the optimizer takes for monotonic: it finds the extremum of their arguments.
+# It loses NaN, what overflows, and which of several arguments with the same result comes first.
+_MONOTONIC = frozenset(
+    "Acos Acosh Asin Asinh Atan Atanh Ceil Elu Erf Erfc Exp Expm1 Floor Inv LeakyRelu Log Log1p "
+    "Neg Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sinh Softplus Softsign Sqrt "
+    "Tanh".split()
+)
+
+_EXTREMA = frozenset("ArgMax ArgMin Max Min".split())
+_CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
+_SQUARES = frozenset({"Mul", "Square"})
+# The ops that the optimizer computes in another order, or joins, in sums, products, logarithms and
+# quotients.
+_WITHIN = {
+    "AddV2": _SUMS,
+    "Mul": frozenset({"Mul"}),
+    "Log": frozenset({"Softmax"}),
+    "RealDiv": frozenset({"Sqrt"}),
+}
+_SIMPLIFIED = frozenset("AddV2 Mul RealDiv Sub".split())
+# The ops before or in which the optimizer is to be kept from something.
+_GUARDED = _EXTREMA | _SIMPLIFIED | frozenset("Log LogicalNot Pack Square".split())
+# The ops that it merges with others.
+_MET = _COMPARISONS | _MONOTONIC | _SUMS | frozenset("Mul Softmax Sub".split())
+
+Tensors = tuple[Any, ...]
+
+
+def emitted(op: str, operands: Tensors, run: Callable[..., Any]) -> Any:
+    """The results of an op whose composition with those before it is left as it is.
+
+    Args:
+      op: the name of the op.
+      operands: its inputs; all ops that make them have been made.
+      run: makes an op, given its name and inputs.
+    """
+    if op not in _GUARDED or not _are_symbolic(operands):
+        return run(op, *operands)
+    is_exact = not kernels.target().is_natural
+    if is_exact:
+        op, operands = _in_another_form(op, operands)
+    elif op == "LogicalNot" and kernels.are_for(TFLITE) and _merged(op, operands, is_exact):
+        # TF Lite's converter rewrites comparisons, too, and looks at no attribute.
+        op, operands = "Equal", (*operands, constant(False))
+    for operand in _merged(op, operands, is_exact):
+        _mark(operand.op, _KEPT)
+    result = run(op, *operands)
+    if _is_replaced(op, operands):
+        _mark(result.op, _KEPT)
+    if _is_simplified(op, operands, is_exact):
+        _mark(result.op, _NOT_SIMPLIFIED)
+    return result
+
+
+def keep(tensors: Any) -> None:
+    """Keeps the ops that make tensors, which functions of the graph take or return.
+
+    The optimizer puts the body of such a function in its place, so that ops meet that were made
+    apart.
+    """
+    for x in tensors:
+        made = _maker(x)
+        if made is not None and made.op.type in _MET:
+            _mark(made.op, _KEPT)
+
+
+def _mark(op: tf.Operation, attribute: str) -> None:
+    op._set_attr(attribute, _TRUE)
+
+
+def _are_symbolic(operands: Tensors) -> bool:
+    return any(tf.is_symbolic_tensor(x) for x in tf.nest.flatten(operands))
+
+
+def _maker(x: Any) -> Any:
+    """The tensor that `x` is a view of."""
+    while tf.is_symbolic_tensor(x) and x.op.type in _VIEWS:
+        x = x.op.inputs[0]
+    return x if tf.is_symbolic_tensor(x) else None
+
+
+def _makers(operands: Tensors, types: frozenset[str]) -> list[Any]:
+    """What makes the operands, of ops of some types that are not known before the graph runs."""
+    made = [_maker(x) for x in operands]
+    return [x for x in made if x is not None and x.op.type in types and not _is_known(x)]
+
+
+def _is_known(x: tf.Tensor) -> bool:
+    """Whether a tensor of a graph depends on constants only, so that the optimizer computes it."""
+    op, found = x.op, memo.of(x.graph).setdefault("known ops", {})
+    if op.name not in found:
+        of_nothing = op.type == "Const" if not op.inputs else not op.op_def.is_stateful
+        found[op.name] = of_nothing and all(map(_is_known, op.inputs))
+    return found[op.name]
+
+
+def _value(x: Any) -> np.ndarray | None:
+    """The value of a constant."""
+    x = _maker(x)
+    return np.asarray(tf.get_static_value(x)) if x is not None and x.op.type == "Const" else None
+
+
+def _is_all(x: Any, number: float) -> bool:
+    """Whether a tensor is a constant of one number."""
+    value = _value(x)
+    return value is not None and bool(np.all(value == number))
+
+
+def _is_inexact(x: tf.Tensor) -> bool:
+    return x.dtype.is_floating or x.dtype.is_complex
+
+
+def _in_another_form(op: str, operands: Tensors) -> tuple[str, Tensors]:
+    """An op in place of one that the optimizer would join with the one before it.
+
+    Of `log(x + 1)` and `exp(x) - 1` it makes ops that are precise where these are not, and of
+    `x + x` a product, which is NaN where one part of a complex number is infinite.
+    """
+    if op == "AddV2" and _is_inexact(operands[0]):
+        return _sum(*operands)
+    made = source(operands[0])
+    if op == "Log" and made is not None and made.type == "AddV2":
+        for x, y in (made.inputs, reversed(made.inputs)):
+            if _is_all(y, 1):
+                return op, (tf.raw_ops.Sub(x=x, y=_negated(y)),)
+    if op == "Sub" and made is not None and made.type == "Exp" and _is_all(operands[1], 1):
+        return "AddV2", (operands[0], _negated(operands[1]))
+    return op, operands
+
+
+def _sum(x: tf.Tensor, y: tf.Tensor) -> tuple[str, Tensors]:
+    is_double = _maker(x) is _maker(y)
+    if not x.dtype.is_complex:
+        return ("Mul", (x, constant(2, x.dtype))) if is_double and x is y else ("AddV2", (x, y))
+    if is_double:
+        y = tf.raw_ops.Identity(input=y)
+    _mark(y.op, _KEPT)  # Or it becomes one with what is equal to it.
+    return "AddV2", (x, y)
+
+
+def _negated(x: tf.Tensor) -> tf.Tensor:
+    return constant(-np.asarray(tf.get_static_value(x)))
+
+
+def _merged(op: str, operands: Tensors, is_exact: bool) -> list[tf.Tensor]:
+    """The results of ops that the optimizer would merge with an op on them, or move past it."""
+    first = operands[:1]
+    if op == "LogicalNot":
+        return [x for x in _makers(first, _COMPARISONS) if _is_inexact(x.op.inputs[0])]
+    if op in _EXTREMA:
+        return _makers(first, _MONOTONIC)
+    if op in _SQUARES and not _is_inexact(operands[0]):
+        # The square of a difference becomes an op that few dtypes have. Equal operands become one.
+        differences = _makers(operands, frozenset({"Sub"}))
+        return differences if len(differences) == len(operands) else []
+    if op not in _WITHIN or not is_exact or not _is_inexact(operands[0]):
+        return []
+    return _makers(operands, _WITHIN[op])
+
+
+def _is_replaced(op: str, operands: Tensors) -> bool:
+    """Whether the optimizer would replace an op by one that has no kernel."""
+    return op == "Pack" and not kernels.supports("Tile", operands[0][0].dtype)
+
+
+def _is_simplified(op: str, operands: Tensors, is_exact: bool) -> bool:
+    """Whether the optimizer would simplify an op to one that computes something else.
+
+    What is left to it is exact: the sum with zero, the product with one, and the like. The factor
+    of a convolution may go into its weights.
+    """
+    if op not in _SIMPLIFIED:
+        return False
+    x, y = operands
+    if not _is_inexact(x):
+        # The difference to zero becomes a negation, which lacks dtypes and meets other ops.
+        return op == "Sub" and (x.dtype.is_unsigned or _is_all(x, 0))
+    if op == "RealDiv":
+        return not _is_all(y, 1)
+    if not is_exact or not any(_is_known(z) for z in operands if tf.is_symbolic_tensor(z)):
+        return False
+    if op == "Mul":
+        # The product of a complex infinity with one is NaN.
+        is_one = not x.dtype.is_complex and (_is_all(x, 1) or _is_all(y, 1))
+        return not (is_one or _makers(operands, _CONVOLUTIONS))
+    return not _is_all(y, 0) and (op == "Sub" or not _is_all(x, 0))
