@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import complex_math
+from lowering.arrays import complex_math, contractions
 from lowering.formats import words
 from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning
 from lowering.ops.constants import is_weight
@@ -33,6 +33,16 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
     choose = consumer_dtypes if ctx.target.holds else compute_dtypes
     lhs_dtype, rhs_dtype, dtype = choose(lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision)
+    if contractions.is_of_elements(lhs_aval.shape, rhs_aval.shape, dimension_numbers):
+        return ctx.lower(
+            contractions.product_of_elements,
+            lhs,
+            rhs,
+            avals=ctx.in_avals,
+            dimension_numbers=dimension_numbers,
+            permutation=permutation,
+            dtypes=(lhs_dtype, rhs_dtype, dtype, out_aval.dtype),
+        )
     lhs = _convert(ctx, lhs, lhs_aval.shape, lhs_dtype)
     rhs = _convert(ctx, rhs, rhs_aval.shape, rhs_dtype)
     products = _products(lhs_aval.shape, rhs_aval.shape, dimension_numbers, permutation)
