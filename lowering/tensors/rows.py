@@ -19,7 +19,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, integers, move
+from lowering.ops import cast, constant, emit, integers, move, ranks
 from lowering.tensors import indexing, movement, ordering
 
 Update = Callable[[jax.Array, jax.Array], jax.Array]
@@ -63,7 +63,7 @@ def _with_room(op, ctx, rows):
     """
     rank, indexed = rows.operand.shape.rank, rows.index.shape[-1]
     known = rows.operand.shape.as_list()
-    if rank > movement.max_rank(ctx) and None not in known:
+    if rank > ranks.highest("Slice") and None not in known:
         merged = [*known[:indexed], math.prod(known[indexed:])]
         operand = movement.reshape(ctx, rows.operand, merged)
         parts = [*rows.updates_shape[: rows.index.shape.rank - 1], merged[-1]]
