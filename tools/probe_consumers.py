@@ -79,6 +79,19 @@ def is_accepted(consumer: str, example: Example) -> bool | str | None:
     `WRONG` if no other example may be accepted: integers differ, or functions of moderate numbers.
     None if it does not take the op.
     """
+    pairs = _results(consumer, example)
+    if pairs is None or not all(_has_digits(e, a) for e, a in pairs):
+        return None
+    if not all(_are_near(example, e, a) for e, a in pairs):
+        return WRONG
+    return all(_are_close(e, a, example.atol) for e, a in pairs)
+
+
+def _results(consumer: str, example: Example) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Each result of TensorFlow with that of a runtime of a consumer, for all runtimes.
+
+    None if the consumer does not take the op.
+    """
     expected = example.results()
     try:
         entry = flat_entry(example.apply, example.inputs)
@@ -88,12 +101,7 @@ def is_accepted(consumer: str, example: Example) -> bool | str | None:
     except Exception as error:
         logging.getLogger(__name__).debug("%s: %s", example.op, error)
         return None
-    pairs = [pair for found in results.values() for pair in zip(expected, found, strict=True)]
-    if not all(_has_digits(e, a) for e, a in pairs):
-        return None
-    if not all(_are_near(example, e, a) for e, a in pairs):
-        return WRONG
-    return all(_are_close(e, a, example.atol) for e, a in pairs)
+    return [pair for found in results.values() for pair in zip(expected, found, strict=True)]
 
 
 def _by_webgl(entry: Entry) -> list[np.ndarray]:
@@ -190,11 +198,8 @@ def probe_ranks(consumer: str, ops: Sequence[str], workers: int) -> dict[str, in
 def highest_rank(consumer: str, op: str, dtype: str) -> int | None:
     """The highest rank that a consumer takes in all forms of an op of a dtype.
 
-    None if it does not take the op, and where it takes other ops of TensorFlow in its place.
+    None if it does not take the op. Precision does not matter: programs may ask for less.
     """
-    accepted = tables.table(consumer)
-    if op != "Cast" and dtype not in accepted.get(op, _OF_RANKS):
-        return None
     for rank in range(rank_examples.MOST, _FEW_AXES - 1, -1):
         if all(_is_taken(consumer, e) for e in rank_examples.rank_examples(op, dtype, rank)):
             return rank
@@ -204,9 +209,10 @@ def highest_rank(consumer: str, op: str, dtype: str) -> int | None:
 def _is_taken(consumer: str, example: Example) -> bool:
     """Whether TensorFlow computes an example, and a consumer the same."""
     try:
-        return is_accepted(consumer, example) is True
+        pairs = _results(consumer, example)
     except (ValueError, TypeError, tf.errors.OpError):
         return False
+    return pairs is not None and all(_are_close(e, a, example.atol) for e, a in pairs)
 
 
 def _start_worker() -> None:
