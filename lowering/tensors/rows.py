@@ -206,7 +206,7 @@ def combine_in_order(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
 
 
 def _in_order(ctx, rows):
-    """The positions of the updates in ascending order, and the updates; those of a row as before."""
+    """The positions of the updates in ascending order, and the updates in that order."""
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
     aval = jax.ShapeDtypeStruct(rows.updates_shape[:1], position.dtype.as_numpy_dtype)
     positions, places = ctx.lower(_sorted_with_places, position, avals=[aval])
