@@ -231,7 +231,7 @@ def _of_passes() -> list[list[Example]]:
     return [*_of_floats(), *_of_integers(), *_of_movement()]
 
 
-def _example(
+def example(
     op: str,
     *operands: Any,
     known: Sequence[int] = (),
@@ -250,7 +250,7 @@ def _example(
 
 def _of_two(x: Any, y: Any, ops: str) -> list[list[Example]]:
     """Ops on two operands, of which the second is known or is not."""
-    return [[_example(op, x, y, known=known) for known in ((), (1,))] for op in ops.split()]
+    return [[example(op, x, y, known=known) for known in ((), (1,))] for op in ops.split()]
 
 
 def _of_floats() -> list[list[Example]]:
@@ -264,15 +264,15 @@ def _of_floats() -> list[list[Example]]:
     }
     unary = "Relu Relu6 LeakyRelu Elu Softplus LogSoftmax Square Inv Erf Erfc Rint"
     return [
-        *([_example(op, numbers)] for op in unary.split()),
-        *([_example(op, np.array(x, np.float32), atol=0)] for op, x in with_digits.items()),
+        *([example(op, numbers)] for op in unary.split()),
+        *([example(op, np.array(x, np.float32), atol=0)] for op, x in with_digits.items()),
         *_of_two(numbers, numbers[::-1] + 0.5, "FloorMod SquaredDifference"),
         *_of_two(ratios, ratios[::-1] + 3, "FloorDiv TruncateMod"),
         *_of_two(np.abs(ratios), ratios[::-1] + 3, "FloorMod"),
         *_of_two(left, right, "Atan2"),
         *_of_two(np.float32(2), np.float32(3), "Atan2"),
-        [_example("Bitcast", numbers, result=tf.int32, type=tf.int32)],
-        [_example("Cast", ratios, result=tf.bool, DstT=tf.bool)],
+        [example("Bitcast", numbers, result=tf.int32, type=tf.int32)],
+        [example("Cast", ratios, result=tf.bool, DstT=tf.bool)],
     ]
 
 
@@ -289,22 +289,22 @@ def _of_integers() -> list[list[Example]]:
     large, axis = np.stack([x, x[::-1] + 7, x - 3, amounts * 3]), np.array([0], np.int32)
     totals = (("Sum", np.int32), ("Sum", np.int64), ("Prod", np.int32))
     return [
-        *([_example(op, x)] for op in ("Abs", "Invert", "Neg", "Square")),
+        *([example(op, x)] for op in ("Abs", "Invert", "Neg", "Square")),
         *_of_two(x, divisors, "FloorDiv FloorMod TruncateDiv TruncateMod Mul"),
         *_of_two(x, neighbours, "BitwiseAnd BitwiseOr BitwiseXor"),
         *_of_two(x, amounts, "LeftShift RightShift"),
         *(
-            [_example(op, x, neighbours, known=known, result=tf.bool) for known in ((), (1,))]
+            [example(op, x, neighbours, known=known, result=tf.bool) for known in ((), (1,))]
             for op in ("Less", "LessEqual", "Greater", "GreaterEqual")
         ),
         *_of_two(x, neighbours, "Maximum"),
         *(
-            [_example(op, large.astype(dtype), axis, known=(1,), keep_dims=False)]
+            [example(op, large.astype(dtype), axis, known=(1,), keep_dims=False)]
             for op, dtype in totals
         ),
-        [_example("TopKV2", x, np.int32(4), known=(1,), sorted=True)],
-        [_example("ClipByValue", x, np.int32(-5), np.int32(70000))],
-        [_example("Cast", x, result=tf.bool, DstT=tf.bool)],
+        [example("TopKV2", x, np.int32(4), known=(1,), sorted=True)],
+        [example("ClipByValue", x, np.int32(-5), np.int32(70000))],
+        [example("Cast", x, result=tf.bool, DstT=tf.bool)],
     ]
 
 
@@ -319,21 +319,21 @@ def _of_movement() -> list[list[Example]]:
     dtypes = (np.float32, np.int32, np.bool_)
     edge = np.array([[1, 2]], np.int32)
     return [
-        [_example("SelectV2", flags, flags, flags[::-1])],
-        [_example("ReverseV2", flags, axis, known=(1,))],
-        [_example("PadV2", _INTEGERS, edge, _INTEGERS[-1], known=(1, 2))],
+        [example("SelectV2", flags, flags, flags[::-1])],
+        [example("ReverseV2", flags, axis, known=(1,))],
+        [example("PadV2", _INTEGERS, edge, _INTEGERS[-1], known=(1, 2))],
         *(
-            [_example(op, with_infinity, place, update)]
+            [example(op, with_infinity, place, update)]
             for op in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
         ),
-        *([_example("TensorScatterUpdate", *_repeated(d))] for d in dtypes),
+        *([example("TensorScatterUpdate", *_repeated(d))] for d in dtypes),
         *(
-            [_example("GatherV2", rows.astype(d), columns, np.int32(1), known=(2,), batch_dims=1)]
+            [example("GatherV2", rows.astype(d), columns, np.int32(1), known=(2,), batch_dims=1)]
             for d in dtypes
         ),
         *(
             [
-                _example(
+                example(
                     "StridedSlice",
                     _INTEGERS.astype(d),
                     *bounds,

@@ -3,14 +3,16 @@
     python -m tools.probe_consumers
     python -m tools.probe_consumers --consumer onnx --check
     python -m tools.probe_consumers --consumer onnx --op 'Cum*' --dtype '*int64*'
+    python -m tools.probe_consumers --ranks
 
 Harnesses are run on the target `portable`, and each op that they need is kept with its operands,
 for each dtype. A program of that op alone is then converted and run for each consumer; the op is
 accepted if the results are those of TensorFlow: for TF.js in Node and, where integers are no larger
-than it holds, by webgl in Chromium, which has to be installed. The tables are written to
-`lowering/targets/tables/`; ops and dtypes that are not chosen stay as they are. With --check
-nothing is written: the differences from the tables are printed, and the exit code is 1 if there are
-any.
+than it holds, by webgl in Chromium, which has to be installed. Then ops on tensors of up to eight
+axes are run likewise, to find the highest rank that each takes; with --ranks nothing else is. The
+tables are written to `lowering/targets/tables/`; ops and dtypes that are not chosen stay as they
+are. With --check nothing is written: the differences from the tables are printed, and the exit code
+is 1 if there are any.
 """
 
 import argparse
@@ -39,6 +41,7 @@ from lowering.export import runtimes
 from lowering.export.entry import Entry, flat_entry
 from lowering.export.tfjs import node
 from lowering.targets import TARGETS, tables
+from tools import rank_examples
 from tools.op_examples import Example, examples, of_64_bits
 
 # The packages that decide what a consumer runs.
@@ -50,6 +53,11 @@ CONSUMERS = {
 
 # How long one op may take.
 _SECONDS = 60
+
+# The dtypes with which the highest rank of an op is looked for; the lowest of these ranks counts.
+_OF_RANKS = ("float32", "int32", "bool")
+# An op that fails on so many axes fails for another reason.
+_FEW_AXES = 3
 
 WRONG = "wrong"
 # Functions of numbers of such sizes have nearly all digits.
@@ -71,6 +79,19 @@ def is_accepted(consumer: str, example: Example) -> bool | str | None:
     `WRONG` if no other example may be accepted: integers differ, or functions of moderate numbers.
     None if it does not take the op.
     """
+    pairs = _results(consumer, example)
+    if pairs is None or not all(_has_digits(e, a) for e, a in pairs):
+        return None
+    if not all(_are_near(example, e, a) for e, a in pairs):
+        return WRONG
+    return all(_are_close(e, a, example.atol) for e, a in pairs)
+
+
+def _results(consumer: str, example: Example) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Each result of TensorFlow with that of a runtime of a consumer, for all runtimes.
+
+    None if the consumer does not take the op.
+    """
     expected = example.results()
     try:
         entry = flat_entry(example.apply, example.inputs)
@@ -80,12 +101,7 @@ def is_accepted(consumer: str, example: Example) -> bool | str | None:
     except Exception as error:
         logging.getLogger(__name__).debug("%s: %s", example.op, error)
         return None
-    pairs = [pair for found in results.values() for pair in zip(expected, found, strict=True)]
-    if not all(_has_digits(e, a) for e, a in pairs):
-        return None
-    if not all(_are_near(example, e, a) for e, a in pairs):
-        return WRONG
-    return all(_are_close(e, a, example.atol) for e, a in pairs)
+    return [pair for found in results.values() for pair in zip(expected, found, strict=True)]
 
 
 def _by_webgl(entry: Entry) -> list[np.ndarray]:
@@ -138,9 +154,7 @@ def probe(
     accepted: dict[str, set[str]] = collections.defaultdict(set)
     refused: dict[str, set[str]] = collections.defaultdict(set)
     wrong: dict[str, set[str]] = collections.defaultdict(set)
-    # A fork of this process would inherit locks of TensorFlow's threads.
-    context = multiprocessing.get_context("spawn")
-    with pebble.ProcessPool(workers, 200, _start_worker, context=context) as pool:
+    with _pool(workers) as pool:
         futures = {
             pool.schedule(is_any_accepted, (consumer, group), timeout=_SECONDS): group[0]
             for group in tried
@@ -156,6 +170,49 @@ def probe(
     taken = {op: sorted(dtypes - wrong[op]) for op, dtypes in accepted.items()}
     others = {op: sorted(dtypes - accepted[op]) for op, dtypes in refused.items()}
     return {k: v for k, v in taken.items() if v}, {k: v for k, v in others.items() if v}
+
+
+def _pool(workers: int) -> pebble.ProcessPool:
+    # A fork of this process would inherit locks of TensorFlow's threads.
+    context = multiprocessing.get_context("spawn")
+    return pebble.ProcessPool(workers, 200, _start_worker, context=context)
+
+
+def probe_ranks(consumer: str, ops: Sequence[str], workers: int) -> dict[str, int]:
+    """The highest ranks that a consumer takes, of those of `ops` that do not take all."""
+    jobs = [(consumer, op, dtype) for op in ops for dtype in _OF_RANKS]
+    with _pool(workers) as pool:
+        futures = [pool.schedule(highest_rank, job, timeout=_SECONDS) for job in jobs]
+        for _ in tqdm.tqdm(
+            concurrent.futures.as_completed(futures), total=len(futures), desc=f"{consumer}: ranks"
+        ):
+            pass
+    found: dict[str, int] = {}
+    for (_, op, _), future in zip(jobs, futures, strict=True):
+        rank = future.result() if future.exception() is None else None
+        if rank is not None and rank < rank_examples.MOST:
+            found[op] = min(rank, found.get(op, rank))
+    return found
+
+
+def highest_rank(consumer: str, op: str, dtype: str) -> int | None:
+    """The highest rank that a consumer takes in all forms of an op of a dtype.
+
+    None if it does not take the op. Precision does not matter: programs may ask for less.
+    """
+    for rank in range(rank_examples.MOST, _FEW_AXES - 1, -1):
+        if all(_is_taken(consumer, e) for e in rank_examples.rank_examples(op, dtype, rank)):
+            return rank
+    return None
+
+
+def _is_taken(consumer: str, example: Example) -> bool:
+    """Whether TensorFlow computes an example, and a consumer the same."""
+    try:
+        pairs = _results(consumer, example)
+    except (ValueError, TypeError, tf.errors.OpError):
+        return False
+    return pairs is not None and all(_are_close(e, a, example.atol) for e, a in pairs)
 
 
 def _start_worker() -> None:
@@ -193,12 +250,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--consumer", nargs="+", choices=CONSUMERS, default=list(CONSUMERS))
     parser.add_argument("--op", action="append", metavar="PATTERN", help="of these ops only")
     parser.add_argument("--dtype", action="append", metavar="PATTERN", help="of these dtypes only")
+    parser.add_argument("--ranks", action="store_true", help="find the highest ranks alone")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true", help="print differences, write nothing")
     args = parser.parse_args(argv)
     tf.get_logger().setLevel("ERROR")
-    with jax.enable_x64(True):
-        tried = examples(list(all_harnesses().values()))
+    tried = []
+    if not args.ranks:
+        with jax.enable_x64(True):
+            tried = examples(list(all_harnesses().values()))
 
     def is_chosen(op: str, dtype: str) -> bool:
         return matches(op, args.op or ["*"]) and matches(dtype, args.dtype or ["*"])
@@ -209,15 +269,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for consumer in args.consumer:
         wide = of_64_bits(tried) if TARGETS[consumer].has_64_bits else []
         chosen = [group for group in (*tried, *wide) if is_chosen(group[0].name, group[0].dtype)]
-        found, refused = probe(consumer, chosen, args.workers)
+        found, refused = probe(consumer, chosen, args.workers) if chosen else ({}, {})
+        of_ranks = [op for op in sorted(rank_examples.OPS) if matches(op, args.op or ["*"])]
+        ranks = probe_ranks(consumer, of_ranks, args.workers)
+        ranks |= {op: n for op, n in tables.ranks(consumer).items() if op not in of_ranks}
         for new, old in ((found, tables.table(consumer)), (refused, tables.refused(consumer))):
             for op, dtypes in old.items():
                 for dtype in sorted(dtypes):
-                    if not is_chosen(op, dtype):
+                    if args.ranks or not is_chosen(op, dtype):
                         new.setdefault(op, []).append(dtype)
         if not args.check:
-            tables.write(consumer, versions(consumer), found, refused)
-            if consumer == "tfjs":
+            tables.write(consumer, versions(consumer), found, refused, ranks)
+            if consumer == "tfjs" and not args.ranks:
                 tables.write_known(consumer, known_by_tfjs())
             continue
         before = {(op, d) for op, dtypes in tables.table(consumer).items() for d in dtypes}
@@ -225,6 +288,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for sign, pairs in (("+", now - before), ("-", before - now)):
             for op, dtype in sorted(pairs):
                 print(f"{consumer}: {sign} {op} of {dtype}")
+                differences += 1
+        for op in sorted(ranks.keys() | tables.ranks(consumer).keys()):
+            old_rank, new_rank = tables.ranks(consumer).get(op), ranks.get(op)
+            if old_rank != new_rank:
+                print(f"{consumer}: the highest rank of {op} is {new_rank}, not {old_rank}")
                 differences += 1
     return 1 if differences else 0
 

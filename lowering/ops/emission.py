@@ -52,8 +52,8 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     is_of_bool = op == "SelectV2" and operands[1].dtype == tf.bool
     if is_of_bool and not kernels.supports(op, tf.bool):
         return _without_kernel(op, operands, attrs)
-    if op in ranks.LIMITED and ranks.are_too_many(op, operands):
-        return ranks.by_merged_axes(functools.partial(_run, op, **attrs), operands)
+    if op in ranks.FITTED and ranks.are_too_many(op, operands):
+        return ranks.fitted(op, functools.partial(_run, op), operands, attrs)
     if swapped.may_swap(op, operands):
         return swapped.with_other_rank(op, *operands)
     return _run(op, *operands, **attrs)
@@ -90,6 +90,8 @@ def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         return x
     if dtype == tf.bool and not kernels.casts(x.dtype, dtype):
         return emit("NotEqual", x, tf.constant(0, x.dtype))
+    if ranks.are_too_many("Cast", (x,)):
+        return ranks.fitted("Cast", lambda merged: tf.cast(merged, dtype), (x,), {})
     return tf.cast(x, dtype)
 
 

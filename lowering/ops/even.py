@@ -8,7 +8,7 @@ and of products of matrices if both have been computed.
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels
+from lowering.ops import kernels, ranks
 from lowering.ops.constants import constant, integers, is_weight
 from lowering.ops.emission import emit
 from lowering.targets import TFJS
@@ -34,6 +34,8 @@ def padded(x: tf.Tensor, axis: int) -> tf.Tensor:
     size, axis = x.shape[axis], axis % x.shape.rank
     if size is not None and size % 2 == 0:
         return x
+    if x.shape.rank > ranks.highest("PadV2"):
+        return ranks.along_axis(lambda merged: padded(merged, 1), x, axis)
     after: list[int | tf.Tensor] = [0] * x.shape.rank
     after[axis] = 1 if size is not None else _parity(x, axis)
     paddings = [n for m in after for n in (0, m)]

@@ -143,6 +143,11 @@ def _table() -> tables.Table:
     return tables.table(_TARGET.get().name)
 
 
+def highest_ranks() -> Mapping[str, int]:
+    """The highest ranks that the consumer of the ops that are made now takes, where it has any."""
+    return tables.ranks(_TARGET.get().name)
+
+
 def are_for(target: Target) -> bool:
     """Whether the ops that are made now are for a target."""
     return _TARGET.get() is target

@@ -10,14 +10,11 @@ from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 
-# The highest rank that the kernels of ArgMax and ArgMin take.
-_MAX_RANK = 7
-
 
 @rule("argmax", "argmin")
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""
-    if x.dtype.is_floating or len(ctx.in_avals[0].shape) > _MAX_RANK:
+    if x.dtype.is_floating:
         return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     index = emit(op, x, integers(axes[0]), output_type=tf.int64)
@@ -32,8 +29,6 @@ def argmax_xla(ctx, x, **params):
 
 @rule("argmax", "argmin", target=PORTABLE, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER))
 def argmax_natural(ctx, x, *, axes, index_dtype, **_):
-    if len(ctx.in_avals[0].shape) > _MAX_RANK:
-        return _first_extremum(ctx, x, axes=axes, index_dtype=index_dtype)
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     output = np.int32 if np.dtype(index_dtype).itemsize <= 4 else np.int64
     index = emit(op, x, integers(axes[0]), output_type=dtypes.to_tf(output))

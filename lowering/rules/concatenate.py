@@ -1,10 +1,7 @@
 """Primitives that join arrays, or take them apart."""
 
-import math
-
 from lowering.ops import constant, move
 from lowering.registry import Trait, rule
-from lowering.tensors import movement
 
 
 @rule("concatenate", traits=Trait.SELECTS)
@@ -14,14 +11,7 @@ def concatenate(ctx, *xs, dimension):
     parts = [x for x, dim in zip(xs, dims, strict=True) if not _is_zero(dim)]
     if len(parts) <= 1:
         return parts[0] if parts else xs[0]
-    if len(ctx.out_aval.shape) <= movement.max_rank(ctx):
-        return move("ConcatV2", parts, constant(dimension, "int32"))
-    shape, sizes = ctx.out_aval.shape, [dim for dim in dims if not _is_zero(dim)]
-    before, after = math.prod(shape[:dimension]), math.prod(shape[dimension + 1 :])
-    parts = [
-        movement.reshape(ctx, x, (before, dim, after)) for x, dim in zip(parts, sizes, strict=True)
-    ]
-    return movement.reshape(ctx, move("ConcatV2", parts, constant(1, "int32")), shape)
+    return move("ConcatV2", parts, constant(dimension, "int32"))
 
 
 def _is_zero(dim):

@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import complex_math
+from lowering.arrays import complex_math, contractions
 from lowering.formats import words
-from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, ranks, tuning
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
@@ -33,6 +33,16 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
     choose = consumer_dtypes if ctx.target.holds else compute_dtypes
     lhs_dtype, rhs_dtype, dtype = choose(lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision)
+    if contractions.is_of_elements(lhs_aval.shape, rhs_aval.shape, dimension_numbers):
+        return ctx.lower(
+            contractions.product_of_elements,
+            lhs,
+            rhs,
+            avals=ctx.in_avals,
+            dimension_numbers=dimension_numbers,
+            permutation=permutation,
+            dtypes=(lhs_dtype, rhs_dtype, dtype, out_aval.dtype),
+        )
     lhs = _convert(ctx, lhs, lhs_aval.shape, lhs_dtype)
     rhs = _convert(ctx, rhs, rhs_aval.shape, rhs_dtype)
     products = _products(lhs_aval.shape, rhs_aval.shape, dimension_numbers, permutation)
@@ -139,16 +149,18 @@ class _Product:
         x, y = (rhs, lhs) if self.is_swapped else (lhs, rhs)
         rows, columns = self._free(self.x), self._free(self.y)
         unknown = [label for label in self._natural if not isinstance(self.sizes[label], int)]
-        if not self.batch and self._layout(self.x) == "fc" and len(unknown) > 1:
+        is_stacked = not self.batch and self._layout(self.x) == "fc" and len(unknown) > 1
+        if is_stacked and len(rows) < _most_axes(ctx):
             # BatchMatMulV2 with one matrix for all rows needs no shape.
             if len(self.contract) != 1:
                 x = self._shaped(ctx, x, (*rows, self.contract))
             adj_x, is_whole = False, len(columns) == 1
         else:
             x, adj_x = self._matrices(ctx, x, self.x)
-            is_whole = len(rows) == len(columns) == 1
+            is_whole = len(rows) == len(columns) == 1 and not self._is_flat(ctx)
         y, adj_y = self._matrices(ctx, y, self.y)
-        matmul = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y)
+        is_long = len(self.x) > _most_axes(ctx)
+        matmul = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y, is_long=is_long)
         result = _multiply(x, y, matmul, dtype)
         result = result if is_whole else self._shaped(ctx, result, self._natural)
         if list(self.out) == self._natural:
@@ -166,11 +178,22 @@ class _Product:
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
             x = movement.transpose(ctx, x, [labels.index(label) for label in (*self.batch, *inner)])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
-        return self._shaped(ctx, x, (*self.batch, *matrix)), layout == "cf"
+        batch = (self.batch,) if self._is_flat(ctx) else self.batch
+        return self._shaped(ctx, x, (*batch, *matrix)), layout == "cf"
+
+    def _is_flat(self, ctx):
+        """Whether all batch axes are one, as the kernel takes no more."""
+        return len(self.batch) + 2 > _most_axes(ctx)
 
     def _shaped(self, ctx, x, axes):
         """`x` with an axis for each label, or for several labels together."""
         return movement.reshape(ctx, x, [math.prod(self.sizes[x] for x in axis) for axis in axes])
+
+
+def _most_axes(ctx):
+    """The highest rank of an operand; for TF.js its odd axes are padded."""
+    highest = ranks.highest("BatchMatMulV2")
+    return min(highest, ranks.highest("PadV2")) if ctx.target == TFJS else highest
 
 
 def _convert(ctx, x, shape, dtype):
@@ -207,12 +230,14 @@ def _multiply(x, y, matmul, dtype):
     return matmul(x, y)
 
 
-def _matmul(ctx, x, y, adj_x, adj_y):
+def _matmul(ctx, x, y, adj_x, adj_y, is_long=False):
+    """The product of matrices; `is_long` if `x` was reshaped from more axes than the op takes."""
     if ctx.target == TFJS and x.dtype == tf.int32:
         # TF.js multiplies matrices in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
         return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
-    if ctx.target == TFLITE and x.shape.rank == 2 and 1 in x.shape and not is_weight(y):
+    is_joined = ctx.target == TFLITE and x.shape.rank == 2 and (is_long or 1 in x.shape)
+    if is_joined and not is_weight(y):
         # TF Lite's converter joins this with reshapes before and after it, and then fails.
         x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
         product = emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)

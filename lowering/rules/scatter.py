@@ -195,30 +195,27 @@ def _scatter(
         # Windows overlap, and may be moved to one place.
         are_rows = all(plan.spans(axis) or plan.sizes[axis] == 1 for axis in plan.indexed)
         is_distinct = are_rows and not plan.clips and _are_distinct(index)
-        combine, strategy = _of_consumer(ctx, combine, strategy, is_distinct)
+        strategy = _of_consumer(ctx, strategy, is_distinct)
     order = _order(plan)
-    one_index = strategy in (rows.multiply, rows.combine_at_once, rows.combine_one_by_one)
+    one_index = strategy not in (rows.replace, rows.add, rows.subtract, rows.minimum, rows.maximum)
     updated = _rows(ctx, plan, order, one_index, operand, index, updates)
     result = movement.reshape(ctx, strategy(ctx, updated, combine), [plan.shape[i] for i in order])
     return indexing.transpose(ctx, result, np.argsort(order).tolist())
 
 
-def _of_consumer(ctx, combine, strategy, is_distinct):
-    """The update computation and strategy for a consumer, which may lack the op of a strategy.
+def _of_consumer(ctx, strategy, is_distinct):
+    """The strategy for a consumer, which may lack the op of another.
 
     Without an op that replaces, what takes its place needs one update for each element, where the
     last of several is to remain. No consumer has the op of products and extrema in all forms.
     """
+    if strategy in (rows.minimum, rows.maximum, rows.multiply):
+        is_known = avals.is_static(ctx.in_avals[2].shape)
+        return rows.combine_in_order if is_known else rows.combine_one_by_one
     has_op = kernels.supports("TensorScatterUpdate", dtypes.to_tf(ctx.out_aval.dtype))
-    adds_repeated = not has_op and not is_distinct
-    is_lacking = strategy in (rows.minimum, rows.maximum, rows.multiply)
-    if is_lacking or (strategy is rows.replace and adds_repeated):
-        return combine or _last, rows.combine_one_by_one
-    return combine, strategy
-
-
-def _last(old, new):
-    return new
+    if strategy is rows.replace and not has_op and not is_distinct:
+        return rows.replace_by_last
+    return strategy
 
 
 def _are_distinct(index):

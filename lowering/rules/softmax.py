@@ -1,17 +1,11 @@
 """The softmax function along the last axis; see `passes.fusion`."""
 
-import math
-
 import numpy as np
 import tensorflow as tf
 
 from lowering.ops import constant, emit, integers
 from lowering.registry import rule
 from lowering.targets import PORTABLE, TFJS
-from lowering.tensors import movement
-
-# The highest rank that the kernel of Softmax takes with oneDNN.
-_MAX_RANK = 5
 
 # By WebGL, TF.js begins a maximum at -1e20. No finite number that is multiplied by this is smaller.
 _SCALE = 2.0**-64
@@ -30,21 +24,12 @@ def softmax(ctx, x):
 
 @rule("softmax", target=PORTABLE)
 def softmax_natural(ctx, x):
-    return _rows(ctx, x)
-
-
-def _rows(ctx, x):
-    """TensorFlow's op; an array of more axes than it takes is reshaped to rows."""
-    shape = ctx.out_aval.shape
-    if len(shape) <= _MAX_RANK:
-        return emit("Softmax", x)
-    rows = movement.reshape(ctx, x, (math.prod(shape[:-1]), shape[-1]))
-    return movement.reshape(ctx, emit("Softmax", rows), shape)
+    return emit("Softmax", x)
 
 
 @rule("softmax", target=TFJS)
 def softmax_tfjs(ctx, x):
-    return _rows(ctx, shifted(x))
+    return emit("Softmax", shifted(x))
 
 
 def shifted(x: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,6 @@
-"""What the consumers of graphs run: for each op, the dtypes that are accepted, and those refused.
+"""What the consumers of graphs run: for each op the dtypes that are accepted, and those refused.
+
+For ops with a highest rank it is there, too.
 
 The tables are found by `tools/probe_consumers.py` with the real converters and runtimes. What they
 do not mention has not been tried.
@@ -28,6 +30,13 @@ def refused(consumer: str) -> Table:
 
 
 @functools.cache
+def ranks(consumer: str) -> Mapping[str, int]:
+    """The highest ranks of the operands of ops; those that are not there take any rank."""
+    path = FOLDER / f"{consumer}.json"
+    return json.loads(path.read_text()).get("ranks", {}) if path.exists() else {}
+
+
+@functools.cache
 def known(consumer: str) -> frozenset[str]:
     """The names of all ops that a consumer has, whatever the dtypes; only TF.js lists them."""
     return frozenset(json.loads(_known(consumer).read_text()))
@@ -54,10 +63,17 @@ def write(
     versions: Mapping[str, str],
     ops: Mapping[str, Sequence[str]],
     refused: Mapping[str, Sequence[str]],
+    ranks: Mapping[str, int],
 ) -> None:
     """Writes the tables of a consumer; `versions` are those of its converter and runtime."""
     FOLDER.mkdir(exist_ok=True)
-    data = {"versions": versions, "ops": _sorted(ops), "refused": _sorted(refused)}
+    highest = dict(sorted(ranks.items()))
+    data = {
+        "versions": versions,
+        "ops": _sorted(ops),
+        "refused": _sorted(refused),
+        "ranks": highest,
+    }
     (FOLDER / f"{consumer}.json").write_text(json.dumps(data, indent=1) + "\n")
 
 

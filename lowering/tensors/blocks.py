@@ -12,10 +12,13 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, move
+from lowering.ops import cast, constant, emit, move, ranks
 from lowering.targets import Mode, target
 from lowering.tensors import indexing, movement
 from lowering.tensors.movement import Dim, Shape, Starts
+
+# The highest rank that the kernel of TensorStridedSliceUpdate takes.
+_MAX_RANK = 8
 
 
 def start(ctx: Context, index: indexing.Index, dim: Dim, size: Dim) -> int | tf.Tensor:
@@ -60,7 +63,7 @@ def write(
         return block
     if 0 in sizes:
         return x
-    if ctx.target.holds and len(shape) > movement.max_rank(ctx) and avals.is_static(shape):
+    if ctx.target.holds and len(shape) > ranks.highest("LogicalAnd") and avals.is_static(shape):
         return _select_flat(ctx, x, shape, block, sizes, starts, cut)
     if ctx.target.holds:
         return _select(ctx, x, shape, block, sizes, starts, cut)
@@ -68,11 +71,11 @@ def write(
     rank = cut[-1] + 1
     begin = movement.vector(starts[:rank])
     is_known = all(isinstance(start, int) for start in starts[:rank])
-    if rank <= movement.MAX_RANK and (is_known or ctx.mode is Mode.EAGER):
+    if rank <= _MAX_RANK and (is_known or ctx.mode is Mode.EAGER):
         return _assign(x, block, begin)
     if ctx.takes_xla_ops:
         return _dynamic_update_slice(x, block, begin)
-    if rank > movement.MAX_RANK or ctx.target != target.XLA:
+    if rank > _MAX_RANK or ctx.target != target.XLA:
         return _scatter(ctx, x, shape, block, sizes, starts, rank)
     return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
 

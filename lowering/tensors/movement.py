@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, integers, memo, modes, move, tuning
+from lowering.ops import cast, constant, integers, memo, modes, move, ranks, tuning
 from lowering.targets import TFLITE, Mode
 
 # A dimension: an int, or an expression over dimension variables.
@@ -26,20 +26,9 @@ Starts = Sequence[Dim | tf.Tensor]
 # How many elements to add before and after, for each axis.
 Paddings = Sequence[tuple[Dim, Dim]]
 
-# The highest rank that the kernels of Slice, StridedSlice, ReverseV2 and Tile take.
-MAX_RANK = 8
-# The highest rank that the kernel of PadV2 takes.
-_MAX_PAD_RANK = 6
-# The highest rank of these ops in TF Lite, which is the lowest of the consumers.
-_MAX_CONSUMER_RANK = 5
 # Kernels that broadcast merge adjacent axes that are all broadcast, or all not, into a group. They
 # take at most so many groups.
 MAX_GROUPS = 5
-
-
-def max_rank(ctx: Context) -> int:
-    """The highest rank that Slice, StridedSlice, ReverseV2 and Tile take."""
-    return _MAX_CONSUMER_RANK if ctx.target.holds else MAX_RANK
 
 
 def scalar(value: int | tf.Tensor, dtype: Any) -> tf.Tensor:
@@ -89,7 +78,7 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
         return x
-    if ctx.target.holds and len(permutation) > _MAX_CONSUMER_RANK and None not in x.shape:
+    if len(permutation) > ranks.highest("Transpose") and None not in x.shape:
         return _transpose_by_steps(ctx, x, permutation)
     if not tuning.transposes_by_einsum(ctx.target, x, permutation):
         return move("Transpose", x, integers(permutation))
@@ -117,7 +106,7 @@ def broadcast(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
     added = len(shape) - x.shape.rank
     if x.shape.as_list() == list(shape[added:]) and set(shape[:added]) <= {1}:
         return reshape(ctx, x, shape)
-    if ctx.target.holds and len(shape) > _MAX_CONSUMER_RANK:
+    if len(shape) > ranks.highest("BroadcastTo"):
         return _broadcast_by_axes(ctx, x, shape)
     if len(shape) > MAX_GROUPS:
         x = _broadcast_trailing(ctx, x, shape)
@@ -167,7 +156,7 @@ def slice_(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shap
     cut = [i for i in range(len(shape)) if not (sizes[i] is shape[i] or sizes[i] == shape[i])]
     if not cut:
         return x
-    if len(shape) > max_rank(ctx):
+    if len(shape) > ranks.highest("Slice"):
 
         def slice_axis(y, i, dims, new):
             return slice_(ctx, y, dims, (0, starts[i], 0), new)
@@ -193,7 +182,7 @@ def pad(
     axes = [i for i, pair in enumerate(paddings) if any(not isinstance(d, int) or d for d in pair)]
     if not axes:
         return x
-    if len(shape) > (_MAX_CONSUMER_RANK if ctx.target.holds else _MAX_PAD_RANK):
+    if len(shape) > ranks.highest("PadV2"):
 
         def pad_axis(y, i, dims, new):
             return pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new)

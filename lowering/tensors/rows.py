@@ -2,8 +2,9 @@
 
 Strategies apply the updates of a row in their order, as JAX does on the CPU. Each takes the context
 of the rule, `Rows`, and the update computation, a function of old elements and their updates; a
-strategy for one known computation ignores it. The result is the updated array. `multiply` and the
-strategies for any computation, `combine_*`, need index vectors of one element.
+strategy for one known computation ignores it. The result is the updated array. `multiply`,
+`replace_by_last` and the strategies that ask for a computation, `combine_*`, need index vectors of
+one element.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, integers, move
+from lowering.ops import cast, constant, emit, integers, move, ranks
 from lowering.tensors import indexing, movement, ordering
 
 Update = Callable[[jax.Array, jax.Array], jax.Array]
@@ -63,7 +64,7 @@ def _with_room(op, ctx, rows):
     """
     rank, indexed = rows.operand.shape.rank, rows.index.shape[-1]
     known = rows.operand.shape.as_list()
-    if rank > movement.max_rank(ctx) and None not in known:
+    if rank > ranks.highest("Slice") and None not in known:
         merged = [*known[:indexed], math.prod(known[indexed:])]
         operand = movement.reshape(ctx, rows.operand, merged)
         parts = [*rows.updates_shape[: rows.index.shape.rank - 1], merged[-1]]
@@ -176,11 +177,72 @@ def combine_one_by_one(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
 
 def _occurrences(position):
     """How many elements before each element of a vector are equal to it."""
+    ordered, place = _sorted_with_places(position)
     iota = lax.iota(np.int32, position.shape[0])
-    ordered, place = lax.sort((position, iota), num_keys=1, is_stable=True)
     is_first = jnp.concatenate([jnp.ones(1, np.bool_), ordered[1:] != ordered[:-1]])
     first = lax.cummax(jnp.where(is_first, iota, np.int32(0)))
     return lax.sort((place, iota - first), num_keys=1)[1]
+
+
+def replace_by_last(ctx: Context, rows: Rows, combine: Update | None) -> tf.Tensor:
+    """Replaces rows by the last of their updates, for an op that adds those of one row."""
+    positions, updates = _in_order(ctx, rows)
+    return replace(ctx, _of_last(ctx, rows, positions, updates))
+
+
+def combine_in_order(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Combines the updates of each row, then rows with these; the computation is associative.
+
+    The number of updates has to be known.
+    """
+    positions, updates = _in_order(ctx, rows)
+    shapes = (rows.updates_shape[:1], rows.updates_shape)
+    avals = [
+        jax.ShapeDtypeStruct(shape, x.dtype.as_numpy_dtype)
+        for shape, x in zip(shapes, (positions, updates), strict=True)
+    ]
+    combined = ctx.lower(_combined_so_far, positions, updates, avals=avals, combine=combine)
+    return combine_at_once(ctx, _of_last(ctx, rows, positions, combined), combine)
+
+
+def _in_order(ctx, rows):
+    """The positions of the updates in ascending order, and the updates in that order."""
+    position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
+    aval = jax.ShapeDtypeStruct(rows.updates_shape[:1], position.dtype.as_numpy_dtype)
+    positions, places = ctx.lower(_sorted_with_places, position, avals=[aval])
+    return positions, move("GatherV2", rows.updates, places, constant(0, np.int32))
+
+
+def _of_last(ctx, rows, positions, updates):
+    """Ordered updates, of which only the last one of each row is inside."""
+    aval = jax.ShapeDtypeStruct(rows.updates_shape[:1], positions.dtype.as_numpy_dtype)
+    lasts = ctx.lower(_positions_of_last, positions, avals=[aval])
+    index = tf.raw_ops.ExpandDims(input=lasts, axis=constant(1, np.int32))
+    return dataclasses.replace(rows, index=index, updates=updates, all_inside=False)
+
+
+def _sorted_with_places(position):
+    iota = lax.iota(np.int32, position.shape[0])
+    return lax.sort((position, iota), num_keys=1, is_stable=True)
+
+
+def _positions_of_last(positions):
+    """Ordered positions, or -1 where the next one is equal."""
+    is_followed = jnp.concatenate([positions[1:] == positions[:-1], jnp.zeros(1, np.bool_)])
+    return jnp.where(is_followed, np.array(-1, positions.dtype), positions)
+
+
+def _combined_so_far(positions, updates, *, combine):
+    """Each update combined with those before it of the same row, in a logarithm of steps."""
+    step = 1
+    while step < positions.shape[0]:
+        earlier = jnp.concatenate([updates[:step], updates[:-step]])
+        is_same = positions[step:] == positions[:-step]
+        is_same = jnp.concatenate([jnp.zeros(step, np.bool_), is_same])
+        is_same = lax.broadcast_in_dim(is_same, updates.shape, (0,))
+        updates = lax.select(is_same, combine(earlier, updates), updates)
+        step *= 2
+    return updates
 
 
 def apply(
