@@ -29,19 +29,42 @@ class Frozen:
 
 def frozen(concrete: Any) -> Frozen:
     """The frozen graph of a concrete function of TensorFlow."""
-    function = convert_to_constants.convert_variables_to_constants_v2(
-        concrete, lower_control_flow=False
-    )
-    graph_def = function.graph.as_graph_def()
+    graph_def, inputs, outputs = _without_variables(concrete)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(graph_def, name="")
+    found = {x.name: graph.get_tensor_by_name(x.name) for x in (*inputs, *outputs)}
+    for x in inputs:
+        found[x.name].set_shape(x.shape)
+    graph_def = graph.as_graph_def()
     for inner in graph_def.library.function:
         _make_names_unique(inner)
-    results = [x for x in function.outputs if x.dtype != tf.resource]
     return Frozen(
-        function.graph,
+        graph,
         graph_def,
-        {x.op.name: x for x in function.inputs if x.dtype != tf.resource},
-        signatures.named(concrete, results),
+        {x.op.name: found[x.name] for x in inputs},
+        signatures.named(concrete, [found[x.name] for x in outputs]),
     )
+
+
+def _without_variables(concrete: Any) -> tuple[Any, list[tf.Tensor], list[tf.Tensor]]:
+    """The definition of a graph with constants for variables; its inputs and its results.
+
+    These are the steps of `convert_variables_to_constants_v2`, but for the last, which makes a
+    function of the graph. That would register the functions that the graph calls for the whole
+    process. TensorFlow's optimizer gives different functions of different graphs the same names,
+    so the next graph could not be frozen.
+    """
+    data = convert_to_constants._FunctionConverterDataInEager(
+        func=concrete, lower_control_flow=False, aggressive_inlining=False
+    )
+    graph_def, constants = convert_to_constants._replace_variables_by_constants(data)
+    captured = concrete.graph.internal_captures
+    are_constant = {captured[i].name for i in constants}
+    inputs = [x for x in concrete.inputs if x.name not in are_constant and x.dtype != tf.resource]
+    outputs = [x for x in concrete.outputs if x.dtype != tf.resource]
+    needed = [x.op.name for x in (*inputs, *outputs)]
+    return tf.compat.v1.graph_util.extract_sub_graph(graph_def, needed), inputs, outputs
 
 
 def _make_names_unique(function: Any) -> None:
