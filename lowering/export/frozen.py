@@ -1,4 +1,4 @@
-"""Frozen graphs: variables are constants, and the names of nodes are unique in all functions."""
+"""Frozen graphs: variables are constants."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ class Frozen:
 
     Attributes:
       graph: the graph.
-      graph_def: its definition, in which no two functions have a node of the same name.
+      graph_def: its definition.
       inputs: the placeholders, by the name of the input.
       outputs: the results, by name, in the order of what the function returns.
     """
@@ -36,12 +36,9 @@ def frozen(concrete: Any) -> Frozen:
     found = {x.name: graph.get_tensor_by_name(x.name) for x in (*inputs, *outputs)}
     for x in inputs:
         found[x.name].set_shape(x.shape)
-    graph_def = graph.as_graph_def()
-    for inner in graph_def.library.function:
-        _make_names_unique(inner)
     return Frozen(
         graph,
-        graph_def,
+        graph.as_graph_def(),
         {x.op.name: found[x.name] for x in inputs},
         signatures.named(concrete, [found[x.name] for x in outputs]),
     )
@@ -67,21 +64,31 @@ def _without_variables(concrete: Any) -> tuple[Any, list[tf.Tensor], list[tf.Ten
     return tf.compat.v1.graph_util.extract_sub_graph(graph_def, needed), inputs, outputs
 
 
-def _make_names_unique(function: Any) -> None:
-    """Lets the nodes of a function have its name in theirs.
+def make_names_unique(graph_def: Any) -> None:
+    """Lets the nodes and arguments of each function have its name in theirs.
 
     To converters a name means one thing: to TF.js one weight, and tf2onnx takes what it finds
-    under the name of a node in a loop for that of the graph around it.
+    under the name of a node in a loop for that of the graph around it. TensorFlow's optimizer makes
+    functions that are copies of others, so this comes after it.
     """
-    renamed = {node.name: f"{function.signature.name}/{node.name}" for node in function.node_def}
+    for function in graph_def.library.function:
+        name = function.signature.name
+        renamed = {node.name: f"{name}/{node.name}" for node in function.node_def}
+        # Names of arguments have no slashes.
+        renamed.update((arg.name, f"{arg.name}__{name}") for arg in function.signature.input_arg)
+        _rename(function, renamed)
+
+
+def _rename(function: Any, renamed: Mapping[str, str]) -> None:
+    """Gives new names to the nodes and arguments of a function."""
 
     def new(reference: str) -> str:
         is_control = reference.startswith("^")
         name, *rest = reference.removeprefix("^").split(":")
         return ("^" if is_control else "") + ":".join([renamed.get(name, name), *rest])
 
-    for node in function.node_def:
-        node.name = renamed[node.name]
+    for named in (*function.node_def, *function.signature.input_arg):
+        named.name = renamed[named.name]
     replace_references(function, new)
     for key, reference in list(function.control_ret.items()):
         function.control_ret[key] = new(reference)
@@ -163,7 +170,6 @@ def unshare_functions(graph_def: Any) -> None:
                     function.CopyFrom(functions[reference.name])
                     reference.name = f"{reference.name}__copy_{len(library)}"
                     function.signature.name = reference.name
-                    _make_names_unique(function)
                 called.add(reference.name)
                 unshare(function.node_def)
 

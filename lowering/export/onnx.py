@@ -11,7 +11,12 @@ import tensorflow as tf
 from lowering.export import signatures
 from lowering.export.branches import give_shapes
 from lowering.export.entry import Entry, entry
-from lowering.export.frozen import frozen, give_results_nodes, unshare_functions
+from lowering.export.frozen import (
+    frozen,
+    give_results_nodes,
+    make_names_unique,
+    unshare_functions,
+)
 from lowering.export.narrow import advising_32_bits
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -159,6 +164,7 @@ def _by_tf2onnx(
         tf.import_graph_def(graph_def, name="")
         optimized = tf_loader.tf_optimize(input_names, output_names, graph_def)
     unshare_functions(optimized)
+    make_names_unique(optimized)
     give_shapes(optimized)
     for function in optimized.library.function:
         give_results_nodes(function)
