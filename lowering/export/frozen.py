@@ -1,7 +1,7 @@
 """Frozen graphs: variables are constants."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -60,8 +60,22 @@ def _without_variables(concrete: Any) -> tuple[Any, list[tf.Tensor], list[tf.Ten
     are_constant = {captured[i].name for i in constants}
     inputs = [x for x in concrete.inputs if x.name not in are_constant and x.dtype != tf.resource]
     outputs = [x for x in concrete.outputs if x.dtype != tf.resource]
-    needed = [x.op.name for x in (*inputs, *outputs)]
-    return tf.compat.v1.graph_util.extract_sub_graph(graph_def, needed), inputs, outputs
+    _keep_needed(graph_def.node, [x.op.name for x in (*inputs, *outputs)])
+    return graph_def, inputs, outputs
+
+
+def _keep_needed(nodes: Any, names: Iterable[str]) -> None:
+    """Removes the nodes of a graph that those of some names do not depend on."""
+    by_name = {node.name: node for node in nodes}
+    left, needed = list(names), set()
+    while left:
+        name = left.pop()
+        if name not in needed:
+            needed.add(name)
+            left += [x.removeprefix("^").partition(":")[0] for x in by_name[name].input]
+    for i in reversed(range(len(nodes))):
+        if nodes[i].name not in needed:
+            del nodes[i]
 
 
 def make_names_unique(graph_def: Any) -> None:
