@@ -113,5 +113,6 @@ def _sorted_floats(x, size):
     ascending = cast(ordering.reverse(descending), x.dtype)
     is_nan = cast(emit("IsNan", x), tf.int32)
     count = emit("Sum", is_nan, integers([-1]), keep_dims=True)
-    is_number = emit("Less", tf.range(size), emit("Sub", tensor(size), count))
+    size = constant(size, np.int32) if isinstance(size, int) else size
+    is_number = emit("Less", tf.range(size), emit("Sub", size, count))
     return emit("SelectV2", is_number, ascending, constant(np.nan, x.dtype))
