@@ -1,7 +1,7 @@
-"""Frozen graphs: variables are constants, and the names of nodes are unique in all functions."""
+"""Frozen graphs: variables are constants."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ class Frozen:
 
     Attributes:
       graph: the graph.
-      graph_def: its definition, in which no two functions have a node of the same name.
+      graph_def: its definition.
       inputs: the placeholders, by the name of the input.
       outputs: the results, by name, in the order of what the function returns.
     """
@@ -29,36 +29,80 @@ class Frozen:
 
 def frozen(concrete: Any) -> Frozen:
     """The frozen graph of a concrete function of TensorFlow."""
-    function = convert_to_constants.convert_variables_to_constants_v2(
-        concrete, lower_control_flow=False
-    )
-    graph_def = function.graph.as_graph_def()
-    for inner in graph_def.library.function:
-        _make_names_unique(inner)
-    results = [x for x in function.outputs if x.dtype != tf.resource]
+    graph_def, inputs, outputs = _without_variables(concrete)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(graph_def, name="")
+    found = {x.name: graph.get_tensor_by_name(x.name) for x in (*inputs, *outputs)}
+    for x in inputs:
+        found[x.name].set_shape(x.shape)
     return Frozen(
-        function.graph,
-        graph_def,
-        {x.op.name: x for x in function.inputs if x.dtype != tf.resource},
-        signatures.named(concrete, results),
+        graph,
+        graph.as_graph_def(),
+        {x.op.name: found[x.name] for x in inputs},
+        signatures.named(concrete, [found[x.name] for x in outputs]),
     )
 
 
-def _make_names_unique(function: Any) -> None:
-    """Lets the nodes of a function have its name in theirs.
+def _without_variables(concrete: Any) -> tuple[Any, list[tf.Tensor], list[tf.Tensor]]:
+    """The definition of a graph with constants for variables; its inputs and its results.
+
+    These are the steps of `convert_variables_to_constants_v2`, but for the last, which makes a
+    function of the graph. That would register the functions that the graph calls for the whole
+    process. TensorFlow's optimizer gives different functions of different graphs the same names,
+    so the next graph could not be frozen.
+    """
+    data = convert_to_constants._FunctionConverterDataInEager(
+        func=concrete, lower_control_flow=False, aggressive_inlining=False
+    )
+    graph_def, constants = convert_to_constants._replace_variables_by_constants(data)
+    captured = concrete.graph.internal_captures
+    are_constant = {captured[i].name for i in constants}
+    inputs = [x for x in concrete.inputs if x.name not in are_constant and x.dtype != tf.resource]
+    outputs = [x for x in concrete.outputs if x.dtype != tf.resource]
+    _keep_needed(graph_def.node, [x.op.name for x in (*inputs, *outputs)])
+    return graph_def, inputs, outputs
+
+
+def _keep_needed(nodes: Any, names: Iterable[str]) -> None:
+    """Removes the nodes of a graph that those of some names do not depend on."""
+    by_name = {node.name: node for node in nodes}
+    left, needed = list(names), set()
+    while left:
+        name = left.pop()
+        if name not in needed:
+            needed.add(name)
+            left += [x.removeprefix("^").partition(":")[0] for x in by_name[name].input]
+    for i in reversed(range(len(nodes))):
+        if nodes[i].name not in needed:
+            del nodes[i]
+
+
+def make_names_unique(graph_def: Any) -> None:
+    """Lets the nodes and arguments of each function have its name in theirs.
 
     To converters a name means one thing: to TF.js one weight, and tf2onnx takes what it finds
-    under the name of a node in a loop for that of the graph around it.
+    under the name of a node in a loop for that of the graph around it. TensorFlow's optimizer makes
+    functions that are copies of others, so this comes after it.
     """
-    renamed = {node.name: f"{function.signature.name}/{node.name}" for node in function.node_def}
+    for function in graph_def.library.function:
+        name = function.signature.name
+        renamed = {node.name: f"{name}/{node.name}" for node in function.node_def}
+        # Names of arguments have no slashes.
+        renamed.update((arg.name, f"{arg.name}__{name}") for arg in function.signature.input_arg)
+        _rename(function, renamed)
+
+
+def _rename(function: Any, renamed: Mapping[str, str]) -> None:
+    """Gives new names to the nodes and arguments of a function."""
 
     def new(reference: str) -> str:
         is_control = reference.startswith("^")
         name, *rest = reference.removeprefix("^").split(":")
         return ("^" if is_control else "") + ":".join([renamed.get(name, name), *rest])
 
-    for node in function.node_def:
-        node.name = renamed[node.name]
+    for named in (*function.node_def, *function.signature.input_arg):
+        named.name = renamed[named.name]
     replace_references(function, new)
     for key, reference in list(function.control_ret.items()):
         function.control_ret[key] = new(reference)
@@ -140,7 +184,6 @@ def unshare_functions(graph_def: Any) -> None:
                     function.CopyFrom(functions[reference.name])
                     reference.name = f"{reference.name}__copy_{len(library)}"
                     function.signature.name = reference.name
-                    _make_names_unique(function)
                 called.add(reference.name)
                 unshare(function.node_def)
 

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import signatures
+from lowering.export import onnx_passes, signatures
 from lowering.export.branches import give_shapes
 from lowering.export.entry import Entry, entry
-from lowering.export.frozen import frozen, give_results_nodes, unshare_functions
+from lowering.export.frozen import (
+    frozen,
+    give_results_nodes,
+    make_names_unique,
+    unshare_functions,
+)
 from lowering.export.narrow import advising_32_bits
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -153,12 +158,15 @@ def _by_tf2onnx(
     its time to do so. Here nothing is copied at first. If a pass fails, the conversion begins anew,
     with copies.
     """
-    from tf2onnx import optimizer, tf_loader, tfonnx
+    from tf2onnx import optimizer, tf_loader
+
+    tfonnx, passes = onnx_passes.tfonnx(), onnx_passes.optimizers()
 
     with tf.device("/cpu:0"), tf.Graph().as_default():
         tf.import_graph_def(graph_def, name="")
         optimized = tf_loader.tf_optimize(input_names, output_names, graph_def)
     unshare_functions(optimized)
+    make_names_unique(optimized)
     give_shapes(optimized)
     for function in optimized.library.function:
         give_results_nodes(function)
@@ -174,7 +182,7 @@ def _by_tf2onnx(
                 custom_op_handlers={op: (handler, []) for op, handler in _HANDLERS.items()},
                 **options,
             )
-            passed = optimizer.optimize_graph(graph, catch_errors=catch_errors)
+            passed = optimizer.optimize_graph(graph, catch_errors, passes)
             return passed.make_model("converted by lowering")
 
     try:

@@ -6,7 +6,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.formats import halves, narrow, pairs, words
-from lowering.ops import cast, dtypes, emit
+from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.ops.values import tensor
 from lowering.registry import rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
@@ -29,7 +29,7 @@ _NATURAL = (*dtypes.FLOAT, *dtypes.COMPLEX, *dtypes.INTEGER, *dtypes.BOOL)
 
 @rule("sort", target=PORTABLE, dtypes=_NATURAL)
 def sort_natural(ctx, *operands, dimension, num_keys, **_):
-    """Numbers are their own keys; subnormals are told from zeros."""
+    """Numbers are their own keys, and NaN comes last; subnormals are told from zeros."""
     return _along_last(ctx, operands, dimension, num_keys, _sort_last_natural)
 
 
@@ -96,9 +96,23 @@ def _sort_last(operands, num_keys, size):
 
 
 def _sort_last_natural(operands, num_keys, size):
+    if len(operands) == 1 and operands[0].dtype.is_floating:
+        return [_sorted_floats(operands[0], size)]
     keys = [key for x in operands[:num_keys] for key in ordering.natural_keys(x)]
     dtype = operands[0].dtype
     if len(operands) == 1 and len(keys) == 1 and dtype != tf.uint64:
         descending, _ = ordering.top_k(ordering.reverse(keys[0]), size)
         return [cast(ordering.reverse(descending), dtype)]
     return ordering.sorted_by([ordering.reverse(key) for key in keys], operands, size)
+
+
+def _sorted_floats(x, size):
+    """Floats along the last axis, of `size`; infinities stand for NaN until all are sorted."""
+    key = ordering.without_nan(x, np.inf)
+    descending, _ = ordering.top_k(ordering.reverse(key), size)
+    ascending = cast(ordering.reverse(descending), x.dtype)
+    is_nan = cast(emit("IsNan", x), tf.int32)
+    count = emit("Sum", is_nan, integers([-1]), keep_dims=True)
+    size = constant(size, np.int32) if isinstance(size, int) else size
+    is_number = emit("Less", tf.range(size), emit("Sub", size, count))
+    return emit("SelectV2", is_number, ascending, constant(np.nan, x.dtype))

@@ -43,9 +43,8 @@ def top_k_xla(ctx, x, *, k, axis=-1, **params):
 
 @rule("top_k", target=PORTABLE, dtypes=dtypes.FLOAT)
 def top_k_natural(ctx, x, *, k, axis=-1, **_):
-    (keys,) = ordering.natural_keys(_swap(ctx, x, axis))
-    values, positions = ordering.top_k(keys, ctx.size(k))
-    return [_swap(ctx, cast(values, x.dtype), axis), _swap(ctx, positions, axis)]
+    """NaN comes first, among the infinities."""
+    return _by_keys(ctx, x, ordering.natural_top_keys, axis, k)
 
 
 @rule("top_k", target=CONSUMER, dtypes=(np.int32, np.int64))
@@ -106,7 +105,7 @@ def _by_sort(x, axis, k, is_least):
 @rule("approx_top_k", traits=Trait.SELECTS)
 def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     """The exact result, as in JAX on the CPU; equal elements keep their order."""
-    keys_of = ordering.natural_keys if ctx.target.is_natural else ordering.sort_keys
+    keys_of = ordering.natural_top_keys if ctx.target.is_natural else ordering.sort_keys
     k = ctx.out_avals[0].shape[reduction_dimension]
     return _by_keys(ctx, x, keys_of, reduction_dimension, k, is_least=not is_max_k)
 

@@ -38,19 +38,20 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
 
 
 def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
-    """Numbers in the order in which JAX sorts `x`, if there is no NaN: `x` itself, or its parts.
+    """Numbers without NaN in the order in which JAX sorts `x`, the most significant first.
 
-    For consumers they are floats or integers of at least 32 bits. Where one cannot sort integers,
-    they are groups of 16 bits of the number, the most significant first, in float32.
+    Floats are two, of which the first says whether they are NaN. For consumers the numbers are
+    floats or integers of at least 32 bits. Where one cannot sort integers, they are groups of 16
+    bits of the number in float32.
     """
     if x.dtype.is_complex:
-        return [tf.math.real(x), tf.math.imag(x)]
+        return [*natural_keys(tf.math.real(x)), *natural_keys(tf.math.imag(x))]
+    if x.dtype.is_floating:
+        return [cast(emit("IsNan", x), tf.float32), without_nan(x, 0.0)]
     if not x.dtype.is_floating and x.dtype != tf.uint64 and kernels.are_of_tensorflow():
         return [cast(x, tf.uint8) if x.dtype == tf.bool else x]
     if x.dtype == tf.bool:
         return [cast(x, tf.int32)]
-    if x.dtype.is_floating:
-        return [cast(x, tf.float32) if x.dtype.size < 4 else x]
     if x.dtype == tf.uint64:
         return [_signed(x)]
     if x.dtype == tf.uint32:
@@ -58,6 +59,17 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
     if x.dtype.size < 4:
         return [cast(x, tf.int32)]
     return [x] if kernels.supports("TopKV2", x.dtype) else _groups_of_bits(x)
+
+
+def natural_top_keys(x: tf.Tensor) -> list[tf.Tensor]:
+    """As `natural_keys`, but floats are one number: NaN is infinite, and not told from infinity."""
+    return [without_nan(x, np.inf)] if x.dtype.is_floating else natural_keys(x)
+
+
+def without_nan(x: tf.Tensor, number: float) -> tf.Tensor:
+    """Floats of at least 32 bits: those of `x`, with a number in place of NaN."""
+    x = cast(x, tf.float32) if x.dtype.size < 4 else x
+    return emit("SelectV2", emit("IsNan", x), constant(number, x.dtype), x)
 
 
 def _groups_of_bits(x):

@@ -21,7 +21,13 @@ from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
 from lowering.export import signatures
-from lowering.export.frozen import Frozen, frozen, give_results_nodes, number_outputs
+from lowering.export.frozen import (
+    Frozen,
+    frozen,
+    give_results_nodes,
+    make_names_unique,
+    number_outputs,
+)
 from lowering.export.paths import new_path
 from lowering.export.tfjs import fusion
 from lowering.targets import TFJS, tables
@@ -117,6 +123,7 @@ def write_files(
     """Writes the files of one concrete function; arguments as for `write`."""
     graph = frozen(concrete)
     graph_def = _optimized(graph)
+    make_names_unique(graph_def)
     _check(graph_def)
     outside = [*graph.inputs.values(), *graph.outputs.values()]
     fusion.fuse(graph_def.node, [x.name for x in outside])
