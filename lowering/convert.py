@@ -225,8 +225,8 @@ def _lower(
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
-        if without_gradient and not target.is_natural:
-            results = gradient.prevent(results, without_gradient, names)
+        if without_gradient:
+            results = gradient.prevent(results, without_gradient, names, target.is_natural)
         return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
 
 

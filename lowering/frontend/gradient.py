@@ -15,6 +15,7 @@ import jax
 import jax.extend.core as jex_core
 import jax.numpy as jnp
 import tensorflow as tf
+from tensorflow.python.eager import record
 from tensorflow.python.saved_model import save_context
 
 from lowering import avals, jax_compat
@@ -146,22 +147,37 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     return flat
 
 
-def prevent(results: Sequence[tf.Tensor], name: str, op_names: Sequence[str]) -> list[tf.Tensor]:
+def prevent(
+    results: Sequence[tf.Tensor], name: str, op_names: Sequence[str], is_natural: bool
+) -> list[tf.Tensor]:
     """Results of which TensorFlow refuses to compute a gradient.
 
     Args:
       results: results of a conversion.
       name: the name of the function that was converted.
       op_names: the names of ops of the results, or none at all.
+      is_natural: whether only ops are to be used that all consumers of graphs know.
     """
     message = (
         f"The conversion of {name} was made with with_gradient=False, so that TensorFlow cannot "
         "differentiate it. Use with_gradient=True."
     )
-    return [
-        tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
-        for y, op_name in itertools.zip_longest(results, op_names)
-    ]
+    named = list(itertools.zip_longest(results, op_names))
+    if not is_natural:
+        return [
+            tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
+            for y, op_name in named
+        ]
+
+    def refuse(*cotangents):
+        raise LookupError(message)
+
+    # Tapes ask what is recorded for them, graphs the gradient that is registered by a name: none.
+    graph = tf.compat.v1.get_default_graph()
+    with record.stop_recording(), graph.gradient_override_map({"Identity": message}):
+        kept = [tf.identity(y, name=op_name) for y, op_name in named]
+    record.record_operation("WithoutGradient", kept, results, refuse)
+    return kept
 
 
 def failing(tensors: Sequence[tf.Tensor], reason: str) -> list[tf.Tensor]:
