@@ -98,9 +98,13 @@ def _conversion(
     target: Target,
     with_gradient: bool = True,
     check_shapes: bool = False,
-    is_gradient: bool = False,
+    shapes: Sequence[tuple[Any, ...]] | None = None,
 ) -> Callable[..., Any]:
-    """What `convert` returns; `is_gradient` if it is a derivative of what the caller has."""
+    """What `convert` returns.
+
+    For a derivative of what the caller has, `shapes` are those of its arguments: it is traced on
+    the symbolic dimensions that the function was traced on.
+    """
     traces = Bounded(_TRACES)
     traced_fun = closures.on_plain_containers(fun_jax)
     # Its sizes follow from those of the function, which have been checked.
@@ -108,7 +112,6 @@ def _conversion(
         _conversion,
         polymorphic_constraints=polymorphic_constraints,
         target=target,
-        is_gradient=True,
     )
 
     @functools.wraps(fun_jax, updated=())
@@ -123,9 +126,11 @@ def _conversion(
         given = arguments.flatten(
             args, kwargs, polymorphic_shapes, polymorphic_constraints, check_shapes
         )
+        if shapes is not None:
+            given = given.with_shapes(shapes)
         key = given.key, jax_compat.trace_context()
         traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp))
-        names = _Names() if is_gradient else _Names.of(fun_jax, given, traced)
+        names = _Names() if shapes is not None else _Names.of(fun_jax, given, traced)
         with checks.checked(given.sizes, check_shapes) as (variables, is_checked):
             tensors = naming.named(given.tensors, names.of_arguments, always=is_checked)
             lower: gradient.Lower = functools.partial(
@@ -184,8 +189,7 @@ class _Trace:
         has_specifications = given.sizes is not None
         vjp = gradient.Vjp(
             _name(fun),
-            fun,
-            given.tree,
+            program.traced,
             given.avals,
             out_avals,
             has_specifications,
@@ -221,8 +225,8 @@ def _lower(
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
-        if without_gradient and not target.is_natural:
-            results = gradient.prevent(results, without_gradient, names)
+        if without_gradient:
+            results = gradient.prevent(results, without_gradient, names, target.is_natural)
         return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
 
 

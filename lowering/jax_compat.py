@@ -702,6 +702,38 @@ def define_call(
     dispatch.prim_requires_devices_during_lowering.add(primitive)
 
 
+# The ops that give a known shape for operands of any sizes, all of whose elements count.
+_OF_ANY_SIZES = frozenset(
+    f"stablehlo.{name}" for name in ("dot_general", "get_dimension_size", "reduce", "while", "case")
+)
+
+
+def takes_bounds_for_sizes(hlo: bytes) -> bool:
+    """Whether a compiled function gives a known size to what has a size that XLA only bounds.
+
+    Where the size is another, XLA checks nothing: the elements that are lacking are any numbers.
+
+    Args:
+      hlo: the function as a serialized HLO module. JAX has to be lowering a program.
+    """
+    module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(hlo))
+    main: Any = ir.SymbolTable(module.operation)["main"]
+    found = [x for x in main.type.results if not _is_of_known_shape(x)]
+
+    def look_at(operation):
+        is_known = all(_is_of_known_shape(x.type) for x in operation.results)
+        if operation.name not in _OF_ANY_SIZES and operation.results and is_known:
+            found.extend(x for x in operation.operands if not _is_of_known_shape(x.type))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look_at)
+    return bool(found)
+
+
+def _is_of_known_shape(kind: Any) -> bool:
+    return not isinstance(kind, ir.ShapedType) or kind.has_static_shape
+
+
 def _varying_as(one: Any, other: Any) -> Any:
     """An abstract value that differs along the axes of `shard_map` along which another does."""
     replicated = jax.sharding.PartitionSpec(*[None] * other.ndim)

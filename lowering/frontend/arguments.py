@@ -53,6 +53,14 @@ class Arguments:
             for aval in self.avals
         )
 
+    def with_shapes(self, shapes: Sequence[tuple[Any, ...]]) -> "Arguments":
+        """The same arguments, of shapes with other symbolic dimensions that have the same names."""
+        structs = tuple(
+            jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type)
+            for shape, aval in zip(shapes, self.avals, strict=True)
+        )
+        return dataclasses.replace(self, avals=structs)
+
 
 def flatten(
     args: Sequence[Any],

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat
-from lowering.frontend import containers
-from lowering.ops import dtypes, kernels
+from lowering.frontend import containers, effects
+from lowering.ops import dtypes, kernels, modes
 from lowering.ops.bounded import Bounded
 
 # How many graphs are kept of a function. They are freed with it.
@@ -301,8 +301,36 @@ class Mapped:
             pairs = zip(operands, self.batched, strict=True)
             return self.of(*(next(rest) if batched else x for x, batched in pairs))
 
-        results = _mapped(one, elements)
+        in_turn = self._goes_in_turn(operands)
+        results = _mapped_in_turn(one, elements) if in_turn else _mapped(one, elements)
         return [tf.reduce_sum(y, 0) if i in self.summed else y for i, y in enumerate(results)]
+
+    def _goes_in_turn(self, operands: Sequence[tf.Tensor]) -> bool:
+        """Whether TensorFlow cannot map a function at once: what it does is to be done in turn."""
+        callee: Any = self
+        specs = [tf.TensorSpec(x.shape, x.dtype) for x in operands]
+        while callee is not self.root:
+            if isinstance(callee, Mapped):
+                pairs = zip(specs, callee.batched, strict=True)
+                specs = [tf.TensorSpec(s.shape[1:], s.dtype) if b else s for s, b in pairs]
+            callee = callee.of
+            specs = specs[: callee.arity]
+        key = callee, tuple(specs), "goes in turn"
+        return self.root.origin.graphs.get(key, lambda: _acts(callee, specs))
+
+
+def _acts(function: Function, specs: Sequence[tf.TensorSpec]) -> bool:
+    """Whether a function does something that is to be done for one element after the other.
+
+    A graph of its own tells: in the one that is made now, what is tried would stay.
+    """
+    try:
+        with modes.eagerly():
+            traced = tf.function(lambda *x: function(*x), autograph=False)
+            graph = traced.get_concrete_function(*specs).graph
+    except Exception:  # What cannot be traced may still run op by op.
+        return tf.executing_eagerly()
+    return bool(effects.acting_in_turn(effects.stateful_ops(graph)))
 
 
 def tangent(of: Callee, active: tuple[int, ...], results: tuple[int, ...]) -> Callee:
@@ -428,7 +456,7 @@ def _mapped_in_turn(
     specs = [tf.TensorSpec(x.shape[1:], x.dtype) for x in elements]
     graph = tf.function(one, autograph=False).get_concrete_function(specs)
     signature = [tf.TensorSpec(y.shape, y.dtype) for y in graph.outputs]
-    return list(tf.map_fn(one, elements, fn_output_signature=signature))
+    return list(tf.map_fn(one, elements, 1, fn_output_signature=signature))
 
 
 def _result(name: str, position: int, leaf: Any) -> tf.Tensor:

@@ -10,6 +10,7 @@ methods and attributes of modules. It does not see through other objects, nor th
 are compiled (`jax.jit`) or in other files. There a wrapper is what it is to JAX: a leaf.
 """
 
+import collections
 import dis
 import functools
 import re
@@ -18,10 +19,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
+import numpy as np
 import tensorflow as tf
 
 from lowering.errors import LoweringError
-from lowering.frontend.containers import WRAPPERS, plain
+from lowering.frontend.containers import WRAPPERS, content, plain
+
+# What contains nothing, of the types that large containers have most of.
+_ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes, np.ndarray))
+_SEQUENCES = (list, tuple)
+_DICTIONARIES = (dict, collections.OrderedDict, collections.defaultdict)
 
 _NAMES = re.compile(r"\b(ListWrapper|_?DictWrapper|_?TupleWrapper)\b")
 
@@ -51,56 +58,112 @@ def on_plain_containers(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Views:
-    """What takes the place of objects; the same object has the same view."""
+    """What takes the place of objects; the same object has the same view.
+
+    What contains others may contain itself, and chains of functions may be long. So objects are
+    looked at in turn, not each within another, and a view is kept before it is complete.
+    """
 
     def __init__(self):
         # The objects are kept, so that their identities stay their own.
-        self._views: dict[int, tuple[Any, Any]] = {}
+        self._seen: dict[int, Any] = {}
+        self._reaching: set[int] = set()
+        self._views: dict[int, Any] = {}
+        self._to_complete: list[Callable[[], None]] = []
 
     def of(self, value: Any) -> Any:
         """The view of an object: the object itself if it reaches no wrapper."""
-        if id(value) in self._views:
-            return self._views[id(value)][1]
-        if not _reaches(value, set()):
+        self._look_at(value)
+        view = self._view(value)
+        while self._to_complete:
+            self._to_complete.pop()()
+        return view
+
+    def _look_at(self, value: Any) -> None:
+        """Finds the objects that are reached from one, and those of them that reach a wrapper."""
+        if id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        containing: dict[int, list[int]] = {}
+        pending, reaching = [value], []
+        while pending:
+            found = pending.pop()
+            if type(found) in WRAPPERS:
+                reaching.append(id(found))
+            for part in _parts(found):
+                if type(part) in _ATOMS:
+                    continue
+                containing.setdefault(id(part), []).append(id(found))
+                if id(part) not in self._seen:
+                    self._seen[id(part)] = part
+                    pending.append(part)
+                elif id(part) in self._reaching:
+                    reaching.append(id(found))
+        while reaching:
+            key = reaching.pop()
+            if key not in self._reaching:
+                self._reaching.add(key)
+                reaching += containing.get(key, ())
+
+    def _view(self, value: Any) -> Any:
+        """The view of an object that has been looked at; it may still have to be completed."""
+        if id(value) not in self._reaching:
             return value
+        if id(value) not in self._views:
+            self._views[id(value)] = self._made(value)
+        return self._views[id(value)]
+
+    def _made(self, value: Any) -> Any:
+        """The view of an object that reaches a wrapper."""
         if isinstance(value, types.FunctionType):
             return self._function(value)
         if isinstance(value, tf.Module):
             return self._module(value)
         if isinstance(value, types.MethodType):
-            return types.MethodType(self.of(value.__func__), self.of(value.__self__))
+            return types.MethodType(self._view(value.__func__), self._view(value.__self__))
         if isinstance(value, functools.partial):
-            keywords = {name: self.of(x) for name, x in value.keywords.items()}
-            return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
-        return self._container(value)
-
-    def _keep(self, value: Any, view: Any) -> None:
-        self._views[id(value)] = value, view
+            keywords = {name: self._view(x) for name, x in value.keywords.items()}
+            return functools.partial(
+                self._view(value.func), *map(self._view, value.args), **keywords
+            )
+        return self._container(content(value) if type(value) in WRAPPERS else value)
 
     def _container(self, container: Any) -> Any:
-        leaves, structure = jax.tree_util.tree_flatten(plain(container))
-        view = jax.tree_util.tree_unflatten(structure, map(self.of, leaves))
-        self._keep(container, view)
-        return view
+        """A container of the views of what is in another."""
+        if type(container) is list:
+            items: list[Any] = []
+            self._to_complete.append(lambda: items.extend(map(self._view, container)))
+            return items
+        if type(container) in _DICTIONARIES:
+            # A copy has the order of the keys, and the default of a dictionary that has one.
+            views = container.copy()
+            self._to_complete.append(
+                lambda: views.update((key, self._view(x)) for key, x in container.items())
+            )
+            return views
+        leaves, structure = jax.tree_util.tree_flatten(container, lambda x: x is not container)
+        return jax.tree_util.tree_unflatten(structure, map(self._view, leaves))
 
     def _function(self, fun: types.FunctionType) -> Any:
         """A function with the same code; it shares the variables that reach no wrapper."""
-        reaching = [cell for cell in _cells(fun) if _reaches(cell.cell_contents, set())]
+        reaching = [cell for cell in _cells(fun) if id(cell.cell_contents) in self._reaching]
         copies = {id(cell): types.CellType() for cell in reaching}
-        names = [name for name in _globals_of(fun) if _reaches(fun.__globals__[name], set())]
+        names = [n for n in _globals_of(fun) if id(fun.__globals__[n]) in self._reaching]
         scope = dict(fun.__globals__) if names else fun.__globals__
         closure = tuple(copies.get(id(cell), cell) for cell in fun.__closure__ or ())
         view = types.FunctionType(fun.__code__, scope, fun.__name__, None, closure)
         functools.update_wrapper(view, fun)
-        # It is kept before it is complete, as it may call itself.
-        self._keep(fun, view)
-        for cell in reaching:
-            copies[id(cell)].cell_contents = self.of(cell.cell_contents)
-        scope.update((name, self.of(fun.__globals__[name])) for name in names)
-        if fun.__defaults__:
-            view.__defaults__ = tuple(map(self.of, fun.__defaults__))
-        if fun.__kwdefaults__:
-            view.__kwdefaults__ = {k: self.of(value) for k, value in fun.__kwdefaults__.items()}
+
+        def complete():
+            for cell in reaching:
+                copies[id(cell)].cell_contents = self._view(cell.cell_contents)
+            scope.update((name, self._view(fun.__globals__[name])) for name in names)
+            if fun.__defaults__:
+                view.__defaults__ = tuple(map(self._view, fun.__defaults__))
+            if fun.__kwdefaults__:
+                view.__kwdefaults__ = {k: self._view(x) for k, x in fun.__kwdefaults__.items()}
+
+        self._to_complete.append(complete)
         return view
 
     def _module(self, module: Any) -> Any:
@@ -119,22 +182,17 @@ class _Views:
         metaclass: Any = type(kind)
         view = object.__new__(metaclass(kind.__name__, (kind,), members))
         object.__setattr__(view, "__dict__", vars(module))
-        self._keep(module, view)
         return view
-
-
-def _reaches(value: Any, seen: set[int]) -> bool:
-    """Whether a wrapper can be reached from an object; `seen` are the objects seen before."""
-    if type(value) in WRAPPERS:
-        return True
-    if id(value) in seen:
-        return False
-    seen.add(id(value))
-    return any(_reaches(part, seen) for part in _parts(value))
 
 
 def _parts(value: Any) -> Iterable[Any]:
     """The objects that an object gives access to."""
+    if type(value) in WRAPPERS:
+        value = content(value)
+    if type(value) in _SEQUENCES:
+        return value
+    if type(value) in _DICTIONARIES:
+        return value.values()
     if isinstance(value, types.FunctionType):
         named = (value.__globals__[name] for name in _globals_of(value))
         defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
@@ -148,10 +206,10 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, types.ModuleType | type):
         return []
     try:
-        leaves = jax.tree_util.tree_leaves(value)
-    except (TypeError, ValueError):  # A dictionary whose keys have no order is no pytree.
+        level = jax.tree_util.default_registry.flatten_one_level(value)
+    except Exception:  # The code of a user may raise anything.
         return []
-    return [leaf for leaf in leaves if leaf is not value]
+    return [] if level is None else level[0]
 
 
 def _cells(fun: types.FunctionType) -> list[types.CellType]:

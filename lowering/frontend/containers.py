@@ -26,13 +26,16 @@ def plain(tree: Any) -> Any:
 
 def _unwrapped(leaf: Any) -> Any:
     """What a wrapper is for, with what it contains; any other leaf itself."""
-    if type(leaf) in _LISTS:
-        return plain(list(iter(leaf)))
-    if type(leaf) is data_structures.Mapping:
-        return plain(dict(leaf))
-    if type(leaf) is data_structures._DictWrapper:
-        return plain(leaf.__wrapped__)
-    if type(leaf) is data_structures._TupleWrapper:
-        items, kind = list(leaf), type(leaf.__wrapped__)
-        return plain(kind(*items) if hasattr(kind, "_fields") else kind(items))
-    return leaf
+    return plain(content(leaf)) if type(leaf) in WRAPPERS else leaf
+
+
+def content(wrapper: Any) -> Any:
+    """The plain container that a wrapper is for; what it contains may be wrapped."""
+    if type(wrapper) in _LISTS:
+        return list(iter(wrapper))
+    if type(wrapper) is data_structures.Mapping:
+        return dict(wrapper)
+    if type(wrapper) is data_structures._DictWrapper:
+        return wrapper.__wrapped__
+    items, kind = list(wrapper), type(wrapper.__wrapped__)
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)

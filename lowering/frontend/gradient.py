@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.extend.core as jex_core
 import jax.numpy as jnp
 import tensorflow as tf
+from tensorflow.python.eager import record
 from tensorflow.python.saved_model import save_context
 
 from lowering import avals, jax_compat
@@ -31,19 +33,19 @@ class Vjp:
 
     Attributes:
       name: the name of the function.
-      fun_jax: the function.
-      in_tree: the structure of its arguments, as `(args, kwargs)`.
+      jaxpr: the function as it was traced. It is not traced again, as it may find other numbers in
+        what it reads by then.
       avals: the abstract values of the arguments, flat.
       out_avals: the abstract values of the results, flat.
       has_specifications: whether TensorFlow may not know the shapes of arguments.
-      convert: converts a function with shape specifications, as `fun_jax` was converted.
+      convert: converts a function with shape specifications, on arguments of given shapes,
+        as the function was converted.
       settings: the settings of JAX under which the function was traced. TensorFlow may ask for the
         gradient when they are others.
     """
 
     name: str
-    fun_jax: Callable[..., Any]
-    in_tree: Any
+    jaxpr: jex_core.ClosedJaxpr
     avals: Sequence[Any]
     out_avals: Sequence[Any]
     has_specifications: bool
@@ -89,19 +91,22 @@ class Vjp:
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
-        if not self.has_specifications:
-            return self.convert(self._vjp, None)
         out_avals = [self.out_avals[i] for i in self._active_out]
-        return self.convert(self._vjp, (list(map(_spec, self.avals)), list(map(_spec, out_avals))))
+        # The shapes of the tensors that hold the values.
+        shapes = [avals.physical_shape(aval) for aval in (*self.avals, *out_avals)]
+        if not self.has_specifications:
+            return self.convert(self._vjp, None, shapes=shapes)
+        specs = list(map(_spec, shapes))
+        count = len(self.avals)
+        return self.convert(self._vjp, (specs[:count], specs[count:]), shapes=shapes)
 
     def _vjp(self, operands: Sequence[jax.Array], cotangents: Sequence[jax.Array]) -> Any:
         def fun(*active_operands):
             full = list(map(_as_given, operands, self.avals))
             for i, operand in zip(self._active, active_operands, strict=True):
                 full[i] = operand
-            args, kwargs = jax.tree_util.tree_unflatten(self.in_tree, full)
-            results = jax.tree_util.tree_leaves(self.fun_jax(*args, **kwargs))
-            return [jnp.asarray(results[i]) for i in self._active_out]
+            results = jex_core.jaxpr_as_fun(self.jaxpr)(*full)
+            return [results[i] for i in self._active_out]
 
         _, pullback = jax.vjp(fun, *(operands[i] for i in self._active))
         return pullback(list(cotangents))
@@ -142,22 +147,37 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     return flat
 
 
-def prevent(results: Sequence[tf.Tensor], name: str, op_names: Sequence[str]) -> list[tf.Tensor]:
+def prevent(
+    results: Sequence[tf.Tensor], name: str, op_names: Sequence[str], is_natural: bool
+) -> list[tf.Tensor]:
     """Results of which TensorFlow refuses to compute a gradient.
 
     Args:
       results: results of a conversion.
       name: the name of the function that was converted.
       op_names: the names of ops of the results, or none at all.
+      is_natural: whether only ops are to be used that all consumers of graphs know.
     """
     message = (
         f"The conversion of {name} was made with with_gradient=False, so that TensorFlow cannot "
         "differentiate it. Use with_gradient=True."
     )
-    return [
-        tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
-        for y, op_name in itertools.zip_longest(results, op_names)
-    ]
+    named = list(itertools.zip_longest(results, op_names))
+    if not is_natural:
+        return [
+            tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
+            for y, op_name in named
+        ]
+
+    def refuse(*cotangents):
+        raise LookupError(message)
+
+    # Tapes ask what is recorded for them, graphs the gradient that is registered by a name: none.
+    graph = tf.compat.v1.get_default_graph()
+    with record.stop_recording(), graph.gradient_override_map({"Identity": message}):
+        kept = [tf.identity(y, name=op_name) for y, op_name in named]
+    record.record_operation("WithoutGradient", kept, results, refuse)
+    return kept
 
 
 def failing(tensors: Sequence[tf.Tensor], reason: str) -> list[tf.Tensor]:
@@ -192,6 +212,5 @@ def _conjugate(x: tf.Tensor) -> tf.Tensor:
     return tf.math.conj(x) if x.dtype.is_complex else x
 
 
-def _spec(aval: Any) -> str:
-    """The shape specification of the tensor that holds a value."""
-    return f"({', '.join(map(str, avals.physical_shape(aval)))})"
+def _spec(shape: Sequence[Any]) -> str:
+    return f"({', '.join(map(str, shape))})"

@@ -13,20 +13,13 @@ from typing import Any
 import jax
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
 
-from lowering import avals
+from lowering import avals, jax_compat
 from lowering.errors import LoweringError
-from lowering.frontend import callees, exchange, inference
+from lowering.frontend import callees, effects, exchange, inference
 from lowering.frontend.callees import Callee, Function
 from lowering.jax_compat import Compiled
 from lowering.ops import dtypes, modes
-
-# The ops that call functions of the graph, whose own ops count.
-_CALLING = frozenset(("StatefulPartitionedCall", "While", "If", "Case"))
-# Those that read what others have written, and name it.
-_READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp"))
-_WRITING = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStrided")
 
 _PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 
@@ -50,12 +43,12 @@ class Graph:
     @property
     def writing(self) -> list[str]:
         """The types of the ops that write to variables."""
-        return sorted(op for op in self.stateful if op.startswith(_WRITING))
+        return effects.writing(self.stateful)
 
     @property
     def has_effects(self) -> bool:
         """Whether it may do something beside returning its results."""
-        return not self.stateful <= _READING
+        return bool(effects.acting(self.stateful))
 
 
 def _graph(callee: Callee, operand_avals: Sequence[Any], compiled: bool) -> Graph:
@@ -84,16 +77,7 @@ def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -
     if not all(tf.is_tensor(x) and hasattr(x, "numpy") for x in concrete.captured_inputs):
         # Such as the custom gradients of a loaded model that was saved without them refer to.
         raise callees.out_of_scope(callee)
-    return Graph(function, concrete, structures[0], frozenset(_stateful_ops(concrete.graph)))
-
-
-def _stateful_ops(graph: Any) -> Iterable[str]:
-    definition = graph.as_graph_def()
-    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
-    for op in {node.op for node in nodes} - _CALLING:
-        found = op_def_registry.get(op)
-        if found is None or found.is_stateful:
-            yield op
+    return Graph(function, concrete, structures[0], frozenset(effects.stateful_ops(concrete.graph)))
 
 
 def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
@@ -245,7 +229,9 @@ def _compiled(
         specs = tuple(map(_spec, operand_avals))
         ir = made.function.experimental_get_compiler_ir(*specs)
         hlo = ir(stage="hlo_serialized", platform_name=_PLATFORMS.get(platform, platform))
-        return Compiled(hlo, list(_captured(made.concrete)))
+    if jax_compat.takes_bounds_for_sizes(hlo):
+        raise ValueError("sizes in it depend on values, of which XLA knows no more than bounds")
+    return Compiled(hlo, list(_captured(made.concrete)))
 
 
 def _captured(concrete: Any) -> Iterable[np.ndarray]:

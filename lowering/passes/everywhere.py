@@ -1,11 +1,11 @@
 """Changes equations wherever they are: in a jaxpr, and in all jaxprs that its equations hold."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax.extend.core as jex_core
 
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 
 
 class Everywhere:
@@ -27,11 +27,20 @@ class Everywhere:
 
     def jaxpr(self, jaxpr: Jaxpr) -> Any:
         """The changed jaxpr."""
-        if id(jaxpr) not in self._jaxprs:
-            self._jaxprs[id(jaxpr)] = jaxpr, self._changed(jaxpr)
+        # Calls may be nested deeper than functions of Python may be: each jaxpr waits in a list.
+        pending = [jaxpr]
+        while pending:
+            waiting = [x for x in _held(pending[-1]) if id(x) not in self._jaxprs]
+            if waiting:
+                pending += waiting
+                continue
+            last = pending.pop()
+            if id(last) not in self._jaxprs:
+                self._jaxprs[id(last)] = last, self._changed(last)
         return self._jaxprs[id(jaxpr)][1]
 
     def _changed(self, jaxpr):
+        """A jaxpr in which those that it holds are changed, and its equations."""
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         if inner is not jaxpr:  # Since JAX 0.12 open and closed jaxprs are the same.
             changed = self.jaxpr(inner)
@@ -57,6 +66,16 @@ class Everywhere:
         if are_same(items, value):
             return value
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+
+
+def _held(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The jaxprs that are changed before a jaxpr is: what it closes, or its equations hold."""
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    if inner is not jaxpr:
+        yield inner
+        return
+    for eqn in jaxpr.eqns:
+        yield from called_jaxprs(eqn)
 
 
 def are_same(values: Iterable[Any], others: Iterable[Any]) -> bool:

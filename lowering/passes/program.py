@@ -9,6 +9,7 @@ import jax.extend.core as jex_core
 
 from lowering import jax_compat
 from lowering.passes import pipeline
+from lowering.passes.owning import with_own_constants
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,11 +20,13 @@ class Program:
       jaxpr: the closed jaxpr, without dead code.
       out_tree: the structure of the function's result.
       outlined: the jaxprs that are to be functions of the graph, by identity.
+      traced: the closed jaxpr as JAX has traced it, which can be differentiated.
     """
 
     jaxpr: jex_core.ClosedJaxpr
     out_tree: jax.tree_util.PyTreeDef
     outlined: frozenset[int]
+    traced: jex_core.ClosedJaxpr
 
 
 def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeStruct]) -> Program:
@@ -38,5 +41,6 @@ def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeS
     with jax_compat.under({"jax_disable_jit": False}):  # It would run calls, loops and branches.
         # A fresh function, so that JAX's caches hold it no longer than we do.
         traced = jax.jit(lambda *a, **k: fun(*a, **k)).trace(*args, **kwargs)
-    jaxpr, outlined = pipeline.whole_program(traced.jaxpr)
-    return Program(jaxpr, traced.out_tree, outlined)
+    own = with_own_constants(traced.jaxpr)
+    jaxpr, outlined = pipeline.whole_program(own)
+    return Program(jaxpr, traced.out_tree, outlined, own)

@@ -850,3 +850,62 @@ def test_nothing_is_kept():
     kept = make()
     gc.collect()
     assert kept() is None
+
+
+# Functions whose sizes depend on values: what they return on VALUES, and on as many as there are.
+VALUES = np.array([1, -2, 3, -4, 5], np.float32)
+OF_UNKNOWN_SIZE = {
+    "boolean_mask": lambda x: tf.boolean_mask(x, x > 0),
+    "where": lambda x: tf.reshape(tf.cast(tf.where(x > 0), tf.float32), [-1]),
+    "unique": lambda x: tf.unique(tf.sign(x) + x * tf.cast(x > 0, x.dtype))[0],
+    "boolean_mask with a known size": lambda x: tf.ensure_shape(tf.boolean_mask(x, x > 0), [5]),
+    "reshape": lambda x: tf.reshape(tf.boolean_mask(x, x > 0), [5]),
+    "slice": lambda x: x[: tf.cast(x[2], tf.int32)],
+}
+
+
+@pytest.mark.filterwarnings("ignore:call_tf runs")
+@pytest.mark.parametrize("fun", OF_UNKNOWN_SIZE.values(), ids=OF_UNKNOWN_SIZE)
+def test_sizes_that_xla_only_bounds(fun):
+    declared = jax.jit(call_tf(fun, output_shape_dtype=jax.ShapeDtypeStruct((5,), np.float32)))
+    with pytest.raises(Exception, match=r"(?s)float32\[\d\]|Shape of tensor|is not compatible"):
+        declared(VALUES).block_until_ready()
+    if fun not in (OF_UNKNOWN_SIZE["reshape"], OF_UNKNOWN_SIZE["boolean_mask with a known size"]):
+        expected = fun(tf.constant(VALUES)).numpy()
+        shape = jax.ShapeDtypeStruct(expected.shape, np.float32)
+        same(jax.jit(call_tf(fun, output_shape_dtype=shape))(VALUES), expected)
+
+
+@pytest.mark.filterwarnings("error:call_tf runs")
+def test_sizes_that_only_xla_needs_to_know_are_compiled():
+    def fun(x):
+        return tf.reduce_sum(tf.boolean_mask(x, x > 0)) + tf.cast(tf.size(tf.unique(x)[0]), x.dtype)
+
+    same(jax.jit(call_tf(fun))(VALUES), np.float32(14))
+
+
+def _recorded(record, x):
+    result = tf.numpy_function(lambda y: (record(float(y)), y)[1], [x], tf.float32)
+    return tf.ensure_shape(result, x.shape)
+
+
+@pytest.mark.filterwarnings("ignore:call_tf runs")
+def test_side_effects_of_a_mapped_function_happen_once():
+    seen, variable, xs = [], tf.Variable(0.0), np.arange(1, 5, dtype=np.float32)
+    recording = call_tf(lambda x: _recorded(seen.append, x) * 2)
+    adding = call_tf(lambda x: variable.assign_add(x))
+
+    def of_values(x):
+        seen.append(float(x.numpy()))
+        return tf.constant(2 * x.numpy())
+
+    mapped = jax.vmap(recording)
+    in_graph = tf.function(convert(mapped), autograph=False)
+    runs = (mapped, jax.jit(mapped), convert(mapped), in_graph, jax.vmap(call_tf(of_values)))
+    for run in runs:
+        seen.clear()
+        same(np.asarray(run(xs)), xs * 2)
+        assert seen == list(xs)
+    for total, run in enumerate((jax.vmap(adding), convert(jax.vmap(adding))), 1):
+        same(np.asarray(run(xs))[-1], np.float32(10 * total))
+        assert variable.numpy() == 10 * total

@@ -148,15 +148,46 @@ def test_gradient_of_a_weakly_typed_result():
     assert_same(gradients(lambda x: (x * 0 + 1, x), x)[0], np.float32(4))
 
 
-def test_with_gradient_false():
-    fun_tf = convert(lambda x: x * 2, with_gradient=False)
+@pytest.mark.parametrize("target", ["xla", "tf", "portable", "tflite"])
+def test_with_gradient_false(target, tmp_path):
+    fun_tf = convert(lambda x: (x * 2, jnp.sin(x)), with_gradient=False, target=target)
     x = tf.constant(1.0)
-    assert fun_tf(x) == 2
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = fun_tf(x)
-    with pytest.raises(LookupError, match="with_gradient=False"):
-        tape.gradient(y, x)
+    graph = tf.function(fun_tf, autograph=False)
+    assert fun_tf(x)[0] == graph(x)[0] == 2
+
+    def inside(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y, _ = fun_tf(x)
+        return tape.gradient(y, x)
+
+    def outside(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            _, y = graph(x)
+        return tape.gradient(y, x)
+
+    def forward(x):
+        with tf.autodiff.ForwardAccumulator(x, x):
+            return fun_tf(x)
+
+    module = tf.Module()
+    module.graph = tf.function(fun_tf, [tf.TensorSpec((), tf.float32)], autograph=False)
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path)).graph
+
+    def of_loaded(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y, _ = loaded(x)
+        return tape.gradient(y, x)
+
+    for differentiated in (inside, tf.function(inside, autograph=False), forward):
+        with pytest.raises(LookupError, match="with_gradient=False"):
+            differentiated(x)
+    for differentiated in (outside, of_loaded):
+        with pytest.raises(LookupError):
+            differentiated(x)
 
 
 @pytest.mark.parametrize("shape", [(), (2,)])

@@ -1,0 +1,39 @@
+"""What the ops of a graph do beside returning their results."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.python.framework import op_def_registry
+
+# The ops that call functions of the graph, whose own ops count.
+_CALLING = frozenset(("StatefulPartitionedCall", "While", "If", "Case"))
+# Those that read what others have written, and name it.
+_READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp"))
+_WRITING = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStrided")
+# Those of which `tf.vectorized_map` makes one for all elements that does what they do in turn.
+_AT_ONCE = ("Assert", "Random", "TruncatedNormal", "ParameterizedTruncatedNormal", "Multinomial")
+
+
+def stateful_ops(graph: Any) -> Iterable[str]:
+    """The types of the ops in a graph that do or depend on something else than they return."""
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    for op in {node.op for node in nodes} - _CALLING:
+        found = op_def_registry.get(op)
+        if found is None or found.is_stateful:
+            yield op
+
+
+def writing(stateful: Iterable[str]) -> list[str]:
+    """Those of stateful ops that write to variables."""
+    return sorted(op for op in stateful if op.startswith(_WRITING))
+
+
+def acting(stateful: Iterable[str]) -> list[str]:
+    """Those of stateful ops that do something, or may do it."""
+    return sorted(set(stateful) - _READING)
+
+
+def acting_in_turn(stateful: Iterable[str]) -> list[str]:
+    """Those of stateful ops that have to run for one element after the other."""
+    return [op for op in acting(stateful) if not op.startswith(_AT_ONCE)]
