@@ -192,12 +192,23 @@ class Context:
         raise UnsupportedError.with_location(message)
 
 
-def describe(eqn: jex_core.JaxprEqn, target: Target, reason: str, instead: str = "") -> str:
-    """One message that says what could not be lowered, where it is, and what to do instead."""
+def describe(
+    eqn: jex_core.JaxprEqn, target: Target, reason: str, instead: str = "", around: str = ""
+) -> str:
+    """One message that says what could not be lowered, where it is, and what to do instead.
+
+    Args:
+      eqn: the equation.
+      target: what it was lowered for.
+      reason: why it could not be.
+      instead: what to do instead.
+      around: the line of what the equation is in, for one that has no line itself.
+    """
     operands = ", ".join(str(var.aval.str_short(short_dtypes=True)) for var in eqn.invars)
     params = _short_params(eqn.params)
+    line = jax_compat.source_line(eqn) or around
     message = (
-        f"{eqn.primitive.name}({operands}){params} at {jax_compat.source_line(eqn)} "
+        f"{eqn.primitive.name}({operands}){params}{f' at {line}' if line else ''} "
         f"cannot be lowered for target {target.name!r}: {reason}"
     )
     return f"{message}. {instead}" if instead else message

@@ -1,6 +1,7 @@
 """The inputs that an export is verified with: those of the caller, or random numbers."""
 
 import itertools
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import jax
 import numpy as np
 
 from lowering import avals, jax_compat
+from lowering.frontend import polymorphic
 
 # The first size that is tried for a dimension variable, the last, and how many combinations.
 _FIRST, _LAST, _TRIES = 3, 64, 10_000
@@ -26,8 +28,13 @@ def symbolic_shapes(
         return [tuple(map(int, leaf.shape)) for leaf in leaves], None
     structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
     args = jax.tree_util.tree_unflatten(tree, structs)
-    scope = jax.export.SymbolicScope(tuple(constraints))
-    made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    scope = polymorphic.scope_of(constraints)
+    try:
+        made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    except tokenize.TokenError as error:
+        raise ValueError(
+            f"polymorphic_shapes has what is no specification, {polymorphic_shapes!r}: {error}"
+        ) from error
     return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)], scope
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
-from lowering import avals, jax_compat
+from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
 from lowering.ops import names
 from lowering.ops.registration import free_gradient_with_graph
@@ -89,10 +89,14 @@ class Vjp:
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
+        def vjp(operands, cotangents):
+            return self._vjp(operands, cotangents)
+
+        vjp = callables.standing_for(vjp, self.fun_jax, takes_its_arguments=False)
         if not self.has_specifications:
-            return self.convert(self._vjp, None)
+            return self.convert(vjp, None)
         out_avals = [self.out_avals[i] for i in self._active_out]
-        return self.convert(self._vjp, (list(map(_spec, self.avals)), list(map(_spec, out_avals))))
+        return self.convert(vjp, (list(map(_spec, self.avals)), list(map(_spec, out_avals))))
 
     def _vjp(self, operands: Sequence[jax.Array], cotangents: Sequence[jax.Array]) -> Any:
         def fun(*active_operands):

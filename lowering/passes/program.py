@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 
-from lowering import jax_compat
+from lowering import callables, jax_compat
 from lowering.passes import pipeline
 
 
@@ -19,11 +19,13 @@ class Program:
       jaxpr: the closed jaxpr, without dead code.
       out_tree: the structure of the function's result.
       outlined: the jaxprs that are to be functions of the graph, by identity.
+      source: the function and the line that it begins in, for equations without a line.
     """
 
     jaxpr: jex_core.ClosedJaxpr
     out_tree: jax.tree_util.PyTreeDef
     outlined: frozenset[int]
+    source: str = ""
 
 
 def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeStruct]) -> Program:
@@ -37,6 +39,7 @@ def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeS
     args, kwargs = jax.tree_util.tree_unflatten(in_tree, avals)
     with jax_compat.under({"jax_disable_jit": False}):  # It would run calls, loops and branches.
         # A fresh function, so that JAX's caches hold it no longer than we do.
-        traced = jax.jit(lambda *a, **k: fun(*a, **k)).trace(*args, **kwargs)
+        fresh = callables.standing_for(lambda *a, **k: fun(*a, **k), fun)
+        traced = jax.jit(fresh).trace(*args, **kwargs)
     jaxpr, outlined = pipeline.whole_program(traced.jaxpr)
-    return Program(jaxpr, traced.out_tree, outlined)
+    return Program(jaxpr, traced.out_tree, outlined, callables.source(fun))
