@@ -94,9 +94,11 @@ class Entry:
       samples: inputs to verify the export with.
       is_given: whether the samples are the caller's, rather than random numbers.
       inputs: the inputs, of a tuple of positional arguments.
+      draw: makes other random arguments of a seed; None if the caller has given some.
       dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
         Complex outputs are pairs of real numbers there, in a last dimension, and bfloat16 is
         float32.
+      leaves_nan: whether the numerics of the target leave open what ops make of NaN.
       outputs: the names of the results in their order, once the function has been traced.
     """
 
@@ -107,7 +109,9 @@ class Entry:
     outputs: list[str]
     is_given: bool = False
     inputs: Callable[[Sequence[Any]], list[np.ndarray]] = list
+    draw: Callable[[int], Any] | None = None
     dtypes: dict[str, np.dtype] = dataclasses.field(default_factory=dict)
+    leaves_nan: bool = False
 
     @functools.cached_property
     def concrete(self) -> Any:
@@ -314,7 +318,12 @@ def _entry(
         lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
         len(kept.arrays),
     )
-    return _of_flat(
+    is_given = not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+
+    def draw(seed: int) -> Any:
+        return jax.tree_util.tree_unflatten(tree, samples.of(leaves, symbolic, dtypes, scope, seed))
+
+    made = _of_flat(
         call,
         [
             tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype, name)
@@ -324,9 +333,10 @@ def _entry(
         samples.of(leaves, symbolic, dtypes, scope),
         outputs,
         for_consumer=bool(target.holds),
-        is_given=not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves),
+        is_given=is_given,
         inputs=inputs,
     )
+    return dataclasses.replace(made, draw=None if is_given else draw, leaves_nan=target.is_natural)
 
 
 def _check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
@@ -451,7 +461,7 @@ def _of_flat(
         outputs,
         is_given,
         lambda given: list(map(_held, inputs(given))),
-        dtypes,
+        dtypes=dtypes,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.export import signatures
+from lowering.export import reach, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.verification import verify as compare
@@ -69,8 +69,9 @@ def to_saved_model(
         if verify:
             _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
-                results = run(str(written), name, entry)
-                compare(signatures.described("the SavedModel", name), entry, results, tolerance)
+                described = signatures.described("the SavedModel", name)
+                for sampled in reach.sampled(described, entry):
+                    compare(described, sampled, run(str(written), name, sampled), tolerance)
 
 
 def write(functions: Any, path: str | os.PathLike[str]) -> None:

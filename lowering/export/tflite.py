@@ -1,6 +1,7 @@
 """Export to TF Lite, which LiteRT runs."""
 
 import contextlib
+import dataclasses
 import logging
 import os
 import pathlib
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, saved_model, separate_outputs, signatures
+from lowering.export import quantization, reach, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
@@ -148,11 +149,15 @@ def _exported(
         _check_runs(model)
     _log.info("running the model in LiteRT")
     for name, entry in made.items():
+        if quantize is not None:  # Other numbers may be beyond what it was quantized for.
+            entry = dataclasses.replace(entry, draw=None)
         entry = entry if entry.is_given or not data else entry.with_samples(data[name][0])
-        with located([entry]):
-            results = run(model, name, entry)
-        spreads = None if quantize is None else _spreads(entry, quantize, data.get(name, ()))
-        compare(signatures.described("the TF Lite model", name), entry, results, tolerance, spreads)
+        described = signatures.described("the TF Lite model", name)
+        for sampled in reach.sampled(described, entry):
+            with located([entry]):
+                results = run(model, name, sampled)
+            spreads = None if quantize is None else _spreads(sampled, quantize, data.get(name, ()))
+            compare(described, sampled, results, tolerance, spreads)
     return model
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export import quantization, signatures
+from lowering.export import quantization, reach, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
@@ -103,7 +103,9 @@ def to_tfjs(
             return
         _log.info("running the model in Node")
         for name, entry in made.items():
-            _verify(written, entry, f"{name}/" if several else "", quantize, tolerance)
+            described = signatures.described("the TF.js model", name)
+            for sampled in reach.sampled(described, entry):
+                _verify(written, sampled, f"{name}/" if several else "", quantize, tolerance)
 
 
 def _verify(
