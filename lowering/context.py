@@ -188,19 +188,26 @@ class Context:
           reason: why the target cannot express it, as part of a sentence.
           instead: what the user can do instead, as a sentence.
         """
-        message = describe(self.eqn, self.target, reason, instead)
-        raise UnsupportedError.with_location(message)
+        # The interpreter adds the equation and its line.
+        raise UnsupportedError(f"{reason}. {instead}" if instead else reason)
 
 
-def describe(eqn: jex_core.JaxprEqn, target: Target, reason: str, instead: str = "") -> str:
-    """One message that says what could not be lowered, where it is, and what to do instead."""
+def describe(eqn: jex_core.JaxprEqn, target: Target, reason: str, around: str = "") -> str:
+    """One message that says what could not be lowered, where it is, and why.
+
+    Args:
+      eqn: the equation.
+      target: what it was lowered for.
+      reason: why it could not be, and what to do instead.
+      around: the line of what the equation is in, for one that has no line itself.
+    """
     operands = ", ".join(str(var.aval.str_short(short_dtypes=True)) for var in eqn.invars)
     params = _short_params(eqn.params)
-    message = (
-        f"{eqn.primitive.name}({operands}){params} at {jax_compat.source_line(eqn)} "
+    line = jax_compat.source_line(eqn) or around
+    return (
+        f"{eqn.primitive.name}({operands}){params}{f' at {line}' if line else ''} "
         f"cannot be lowered for target {target.name!r}: {reason}"
     )
-    return f"{message}. {instead}" if instead else message
 
 
 def _short_params(params: Mapping[str, Any]) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import tensorflow as tf
 
-from lowering import jax_compat, plugins, rules  # noqa: F401  Registers the rules.
+from lowering import callables, jax_compat, plugins, rules  # noqa: F401  Registers the rules.
 from lowering.core.interpreter import Interpreter
 from lowering.core.memory import Memory
 from lowering.errors import TransformationError
 from lowering.formats import boundary
-from lowering.frontend import arguments, checks, closures, gradient, naming
+from lowering.frontend import arguments, checks, closures, gradient, naming, python_values
 from lowering.ops import constants, kernels, modes
 from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
@@ -119,8 +119,8 @@ def _conversion(
     def fun_tf(*args: Any, **kwargs: Any) -> Any:
         if jax_compat.in_transformation():
             raise TransformationError(
-                f"the conversion of {_name(fun_jax)} was called inside a JAX transformation "
-                "(jit, grad, vmap, ...); call the JAX function itself there"
+                f"the conversion of {callables.name(fun_jax)} was called inside a JAX "
+                "transformation (jit, grad, vmap, ...); call the JAX function itself there"
             )
         plugins.load()
         given = arguments.flatten(
@@ -129,7 +129,11 @@ def _conversion(
         if shapes is not None:
             given = given.with_shapes(shapes)
         key = given.key, jax_compat.trace_context()
-        traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp))
+        try:
+            traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp))
+        except (TypeError, jax.errors.JAXIndexError) as error:
+            python_values.advise(error, fun_jax, args, kwargs)
+            raise
         names = _Names() if shapes is not None else _Names.of(fun_jax, given, traced)
         with checks.checked(given.sizes, check_shapes) as (variables, is_checked):
             tensors = naming.named(given.tensors, names.of_arguments, always=is_checked)
@@ -139,7 +143,7 @@ def _conversion(
             if with_gradient:
                 lower = gradient.differentiable(lower, traced.vjp)
             else:
-                lower = functools.partial(lower, without_gradient=_name(fun_jax))
+                lower = functools.partial(lower, without_gradient=callables.name(fun_jax))
             results = naming.named(lower(*tensors), names.of_results)
         return jax.tree_util.tree_unflatten(traced.program.out_tree, results)
 
@@ -188,7 +192,7 @@ class _Trace:
         out_avals = program.jaxpr.out_avals
         has_specifications = given.sizes is not None
         vjp = gradient.Vjp(
-            _name(fun),
+            fun,
             program.traced,
             given.avals,
             out_avals,
@@ -228,7 +232,3 @@ def _lower(
         if without_gradient:
             results = gradient.prevent(results, without_gradient, names, target.is_natural)
         return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
-
-
-def _name(fun: Callable[..., Any]) -> str:
-    return getattr(fun, "__name__", type(fun).__name__)

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -218,22 +219,59 @@ def name_stack(eqn: jex_core.JaxprEqn) -> str:
     return str(eqn.source_info.name_stack)
 
 
+# The lines of this package are not the user's.
+source_info_util.register_exclusion(os.path.dirname(__file__) + os.sep)
+
+# The traceback of equations of this package, by which they are told from the user's.
+_NO_SOURCE = source_info_util.current().traceback
+
+
 def source_line(eqn: jex_core.JaxprEqn) -> str:
-    """The user's line that an equation comes from, as `file:line (function)`."""
-    return source_info_util.summarize(eqn.source_info)
+    """The user's line that an equation comes from, as `file:line (function)`; empty if unknown."""
+    return source_info_util.summarize(eqn.source_info) if has_source(eqn) else ""
 
 
-def hide(directory: str) -> None:
-    """Keeps the lines of a directory's files from being taken for the user's."""
-    source_info_util.register_exclusion(directory)
+def has_source(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether a line of the user's is known that an equation comes from."""
+    traceback = eqn.source_info.traceback
+    if traceback is None or traceback is _NO_SOURCE:
+        return False
+    return any(True for _ in source_info_util.user_frames(traceback))
 
 
-def within_scope(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
-    """An equation of a jaxpr that `outer` calls, with the scopes around both."""
-    if not outer.source_info.name_stack.stack:
+def of_user(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn | None) -> jex_core.JaxprEqn:
+    """What to name for an equation that is made within another one of the user's program.
+
+    It is the outer one for an equation of this package. One of JAX has the outer one's line.
+    """
+    if outer is None or has_source(eqn):
         return eqn
-    stack = outer.source_info.name_stack + eqn.source_info.name_stack
-    return eqn.replace(source_info=eqn.source_info.replace(name_stack=stack))
+    return outer if eqn.source_info.traceback is _NO_SOURCE else within(eqn, outer)
+
+
+@contextlib.contextmanager
+def without_source() -> Iterator[None]:
+    """Equations that are traced under it have no line, but for those of jaxprs traced before."""
+    local = source_info_util._source_info_context
+    before = local.context
+    local.context = before.replace(traceback=_NO_SOURCE)
+    try:
+        yield
+    finally:
+        local.context = before
+
+
+def within(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
+    """An equation that `outer` stands for, with the scopes around both.
+
+    It has the line of `outer` if none of its own is known: so it is for what is JAX's or ours.
+    """
+    source, around = eqn.source_info, outer.source_info
+    if around.name_stack.stack:
+        source = source.replace(name_stack=around.name_stack + source.name_stack)
+    if not has_source(eqn):
+        source = source.replace(traceback=around.traceback)
+    return eqn if source is eqn.source_info else eqn.replace(source_info=source)
 
 
 @contextlib.contextmanager

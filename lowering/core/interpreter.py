@@ -33,14 +33,17 @@ from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
 
-# The equation that ops are made for.
+# The equation of the user's program that ops are made for.
 _EQUATION: contextvars.ContextVar[jex_core.JaxprEqn | None] = contextvars.ContextVar(
     "equation", default=None
 )
 
 
 def current_equation() -> jex_core.JaxprEqn | None:
-    """The equation that ops are made for now; None outside of all equations."""
+    """The equation of the user's program that ops are made for now; None outside of all.
+
+    It is none of those that a decomposition is made of.
+    """
     return _EQUATION.get()
 
 
@@ -131,7 +134,8 @@ class Interpreter(Lowering):
                 self._nothing(var.aval) if _has_nothing(var) else x
                 for x, var in zip(operands, eqn.invars, strict=True)
             ]
-        token = _EQUATION.set(eqn)
+        outer = _EQUATION.get()
+        token = _EQUATION.set(jax_compat.of_user(eqn, outer))
         try:
             rule = self._rule(eqn)
             ctx = Context(eqn, self)
@@ -146,12 +150,13 @@ class Interpreter(Lowering):
         except LoweringError as error:
             if error.located:
                 raise
-            message = describe(eqn, self.target, error.reason)
+            message = self._described(eqn, outer, error.reason)
             raise type(error).with_location(message) from error
         except (tf.errors.OpError, ValueError, TypeError, NotImplementedError) as error:
             first_line = str(error).strip().split("\n")[0]
             reason = f"{type(error).__name__}: {first_line}"
-            raise LoweringError.with_location(describe(eqn, self.target, reason)) from error
+            message = self._described(eqn, outer, reason)
+            raise LoweringError.with_location(message) from error
         finally:
             _EQUATION.reset(token)
         if not eqn.primitive.multiple_results:
@@ -160,6 +165,13 @@ class Interpreter(Lowering):
             self._checked(ctx, result, var.aval)
             for result, var in zip(results, eqn.outvars, strict=True)
         ]
+
+    def _described(
+        self, eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn | None, reason: str
+    ) -> str:
+        """The message of an error, with the line of what is around an equation without one."""
+        around = "" if outer is None else jax_compat.source_line(outer)
+        return describe(eqn, self.target, reason, around=around or self._program.source)
 
     def _rule(self, eqn: jex_core.JaxprEqn) -> registry.Rule:
         name, rule = eqn.primitive.name, None

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,11 +10,12 @@ import jax
 import numpy as np
 import tensorflow as tf
 
+from lowering import callables
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
 from lowering.export import held, samples, signatures
 from lowering.formats import boundary, pairs
-from lowering.frontend import closures, naming
+from lowering.frontend import closures, naming, refused
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -53,7 +53,7 @@ def parameters(params: Any, target: Target) -> Parameters:
         return Parameters(None, (), (), ())
     leaves, tree = jax.tree_util.tree_flatten(params)
     for leaf in leaves:
-        if not np.isscalar(leaf):
+        if not np.isscalar(leaf) or isinstance(leaf, str | bytes):
             _check_leaf("params", leaf)
         if isinstance(leaf, jax.ShapeDtypeStruct):
             raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
@@ -94,9 +94,11 @@ class Entry:
       samples: inputs to verify the export with.
       is_given: whether the samples are the caller's, rather than random numbers.
       inputs: the inputs, of a tuple of positional arguments.
+      draw: makes other random arguments of a seed; None if the caller has given some.
       dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
         Complex outputs are pairs of real numbers there, in a last dimension, and bfloat16 is
         float32.
+      leaves_nan: whether the numerics of the target leave open what ops make of NaN.
       outputs: the names of the results in their order, once the function has been traced.
     """
 
@@ -107,7 +109,9 @@ class Entry:
     outputs: list[str]
     is_given: bool = False
     inputs: Callable[[Sequence[Any]], list[np.ndarray]] = list
+    draw: Callable[[int], Any] | None = None
     dtypes: dict[str, np.dtype] = dataclasses.field(default_factory=dict)
+    leaves_nan: bool = False
 
     @functools.cached_property
     def concrete(self) -> Any:
@@ -210,7 +214,10 @@ def entry(
     target: Target,
     *,
     params: Any = None,
-    **options: Any,
+    polymorphic_shapes: Sequence[Any] | None = None,
+    polymorphic_constraints: Sequence[str] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
 ) -> Entry:
     """An entry for a function.
 
@@ -226,11 +233,19 @@ def entry(
       output_names: the names of the leaves of the result.
 
     Raises:
-      TypeError: for arguments that are no tuple or list, leaves without shape and dtype, or an
-        unknown option.
+      TypeError: for arguments that are no tuple or list, or leaves without shape and dtype.
       ValueError: if the number of names is not that of the leaves, or they are no names.
     """
-    return _entry(fun, args, target, parameters(params, target), **options)
+    return _entry(
+        fun,
+        args,
+        target,
+        parameters(params, target),
+        polymorphic_shapes=polymorphic_shapes,
+        polymorphic_constraints=polymorphic_constraints,
+        input_names=input_names,
+        output_names=output_names,
+    )
 
 
 def _entry(
@@ -262,8 +277,10 @@ def _entry(
             f"of args, not {polymorphic_shapes!r}"
         )
     leaves, tree = jax.tree_util.tree_flatten(args)
-    for leaf in leaves:
-        _check_leaf("args", leaf)
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(((*first, *args), {}))[0]]
+    default = naming.of_arguments(fun, paths)[len(kept.arrays) :]
+    for leaf, name in zip(leaves, default, strict=True):
+        _check_leaf("args", leaf, fun, name)
     constraints = tuple(polymorphic_constraints or ())
     symbolic, scope = samples.symbolic_shapes(leaves, tree, polymorphic_shapes, constraints)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
@@ -278,8 +295,6 @@ def _entry(
         polymorphic_shapes=specs if polymorphic_shapes is not None else None,
         polymorphic_constraints=constraints,
     )
-    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(((*first, *args), {}))[0]]
-    default = naming.of_arguments(fun, paths)[len(kept.arrays) :]
     names = _named("input_names", input_names, default)
     outputs: list[str] = []
 
@@ -303,7 +318,12 @@ def _entry(
         lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
         len(kept.arrays),
     )
-    return _of_flat(
+    is_given = not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+
+    def draw(seed: int) -> Any:
+        return jax.tree_util.tree_unflatten(tree, samples.of(leaves, symbolic, dtypes, scope, seed))
+
+    made = _of_flat(
         call,
         [
             tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype, name)
@@ -313,34 +333,47 @@ def _entry(
         samples.of(leaves, symbolic, dtypes, scope),
         outputs,
         for_consumer=bool(target.holds),
-        is_given=not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves),
+        is_given=is_given,
         inputs=inputs,
     )
+    return dataclasses.replace(made, draw=None if is_given else draw, leaves_nan=target.is_natural)
 
 
 def _check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
     """Raises a TypeError if a function does not take so many arguments."""
-    try:
-        signature = inspect.signature(fun)
-    except (TypeError, ValueError):  # Some builtins have no signature.
+    signature = callables.signature(fun)
+    if signature is None:
         return
     try:
         signature.bind(*args)
     except TypeError as error:
-        name = getattr(fun, "__name__", type(fun).__name__)
         found = f"{len(args)} arguments" + (", the first of them params" if has_params else "")
-        raise TypeError(f"expected the arguments of {name}{signature}; found {found}") from error
-
-
-def _check_leaf(what: str, leaf: Any) -> None:
-    """Raises a TypeError for a leaf that is no array of numbers."""
-    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         raise TypeError(
-            "args takes arrays and jax.ShapeDtypeStruct, such as "
-            f"jax.ShapeDtypeStruct((1, 3), 'float32'), not {leaf!r}"
-            if what == "args"
-            else f"{what} takes arrays, not {leaf!r}"
-        )
+            f"expected the arguments of {callables.name(fun)}{signature}; found {found}"
+        ) from error
+
+
+def _check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
+    """Raises a TypeError for a leaf that is no array of numbers.
+
+    Args:
+      what: the argument of the exporter that it is in.
+      leaf: the leaf.
+      fun: the function that the leaf is an argument of.
+      name: the name of the leaf among the arguments of the function.
+    """
+    if refused.is_refused(leaf) or not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        taken = "arrays"
+        if what == "args":
+            taken = (
+                "arrays and jax.ShapeDtypeStruct, such as jax.ShapeDtypeStruct((1, 3), 'float32')"
+            )
+        instead = refused.instead(leaf)
+        if name and isinstance(leaf, bool | int | float | complex | str):
+            parameter, _, keys = name.partition("/")
+            fixed = f"{callables.expression(fun)}, {parameter}={'...' if keys else repr(leaf)}"
+            instead = f"; to fix its value, export functools.partial({fixed})"
+        raise TypeError(f"{what} takes {taken}, not {leaf!r}{instead}")
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
         raise TypeError(
             f"{what} has a PRNG key, which no runtime but JAX knows; let the function take its "
@@ -428,7 +461,7 @@ def _of_flat(
         outputs,
         is_given,
         lambda given: list(map(_held, inputs(given))),
-        dtypes,
+        dtypes=dtypes,
     )
 
 

@@ -44,6 +44,11 @@ def lines(entry: Entry) -> list[Line]:
     Raises:
       UnsupportedError: for a primitive that the target cannot express.
     """
+    return lines_of(lambda: entry.concrete)
+
+
+def lines_of(make: Callable[[], Any]) -> list[Line]:
+    """The ops of the graph that a function makes, in the order of the program."""
     counts: dict[tuple[str, str, str, str], int] = collections.Counter()
 
     def record(op: str, dtype: str) -> None:
@@ -55,7 +60,7 @@ def lines(entry: Entry) -> list[Line]:
         counts[primitive, source, op, dtype] += 1
 
     with _each_op(record):
-        _ = entry.concrete
+        make()
     return [
         Line(primitive, source, op, dtype, count)
         for (primitive, source, op, dtype), count in counts.items()

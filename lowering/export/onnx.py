@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import onnx_passes, signatures
+from lowering.export import onnx_passes, reach, signatures
 from lowering.export.branches import give_shapes
 from lowering.export.entry import Entry, entry
 from lowering.export.frozen import (
@@ -18,6 +18,7 @@ from lowering.export.frozen import (
     unshare_functions,
 )
 from lowering.export.narrow import advising_32_bits
+from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.verification import refusals
@@ -50,10 +51,14 @@ def to_onnx(
     fun: Any,
     args: Any,
     *,
+    params: Any = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Any = None,
+    input_names: Any = None,
+    output_names: Any = None,
     opset: int = OPSET,
     verify: bool = True,
     tolerance: float | None = None,
-    **options: Any,
 ) -> bytes:
     """An ONNX model, made by tf2onnx.
 
@@ -63,11 +68,15 @@ def to_onnx(
     Args:
       fun: a JAX function.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+      params: a pytree of arrays that the model keeps; it is the first argument of the function.
+      polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
+      polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
+      input_names: the names of the leaves of `args`; by default those of the parameters of the
+        function and of the keys of the pytrees.
+      output_names: the names of the leaves of the result.
       opset: the version of ONNX's set of operators, from 13 to 18.
       verify: whether to run the model in onnxruntime and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
-      **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
-        `input_names`, `output_names`.
 
     Raises:
       ValueError: for several functions, another opset, or an output that is called as an input.
@@ -82,13 +91,26 @@ def to_onnx(
         import_package("onnxruntime", "onnx")
     with advising_32_bits("onnxruntime"):
         _log.info("lowering for ONNX")
-        made = entry(fun, args, ONNX, **options)
+        made = entry(
+            fun,
+            args,
+            ONNX,
+            params=params,
+            polymorphic_shapes=polymorphic_shapes,
+            polymorphic_constraints=polymorphic_constraints,
+            input_names=input_names,
+            output_names=output_names,
+        )
         concrete = made.concrete
         _log.info("converting by tf2onnx")
-        model = converted(concrete, opset)
+        with located([made]):
+            model = converted(concrete, opset)
         if verify:
             _log.info("running the model in onnxruntime")
-            compare("the ONNX model", made, run(model, made), tolerance)
+            for sampled in reach.sampled("the ONNX model", made):
+                with located([made]):
+                    results = run(model, sampled)
+                compare("the ONNX model", sampled, results, tolerance)
         return model
 
 

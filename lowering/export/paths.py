@@ -22,7 +22,9 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        # A name may be as long as a file system permits, so only a part is in front of more.
+        prefix = f".{path.name[:32]}-"
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
             written = pathlib.Path(folder) / path.name
             yield written
             # Something may have come there in the meantime.

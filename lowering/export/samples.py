@@ -1,6 +1,7 @@
 """The inputs that an export is verified with: those of the caller, or random numbers."""
 
 import itertools
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,9 +9,14 @@ import jax
 import numpy as np
 
 from lowering import avals, jax_compat
+from lowering.frontend import polymorphic
 
 # The first size that is tried for a dimension variable, the last, and how many combinations.
 _FIRST, _LAST, _TRIES = 3, 64, 10_000
+
+# The largest of random numbers, and their signs, which vary with the seed.
+_SCALES = (1, 1, 4, 16, 100)
+_SIGNS = ((-1, 1), (0, 1), (-1, 0))
 
 Shape = tuple[Any, ...]
 
@@ -26,13 +32,22 @@ def symbolic_shapes(
         return [tuple(map(int, leaf.shape)) for leaf in leaves], None
     structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
     args = jax.tree_util.tree_unflatten(tree, structs)
-    scope = jax.export.SymbolicScope(tuple(constraints))
-    made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    scope = polymorphic.scope_of(constraints)
+    try:
+        made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    except tokenize.TokenError as error:
+        raise ValueError(
+            f"polymorphic_shapes has what is no specification, {polymorphic_shapes!r}: {error}"
+        ) from error
     return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)], scope
 
 
 def of(
-    leaves: Sequence[Any], shapes: Sequence[Shape], dtypes: Sequence[Any], scope: Any
+    leaves: Sequence[Any],
+    shapes: Sequence[Shape],
+    dtypes: Sequence[Any],
+    scope: Any,
+    seed: int = 0,
 ) -> list[np.ndarray]:
     """An array for each leaf of the arguments: itself, or random numbers of its shape and dtype.
 
@@ -41,6 +56,8 @@ def of(
       shapes: their shapes, whose dimensions may be symbolic.
       dtypes: the dtypes of the arrays that are made.
       scope: the scope of the dimension variables, if there are any.
+      seed: which random numbers: 0 for moderate ones, others for some that are larger, or of one
+        sign.
 
     Raises:
       ValueError: if no sizes are found that the constraints of the scope permit.
@@ -49,20 +66,22 @@ def of(
     return [
         np.asarray(leaf).astype(dtype)
         if not isinstance(leaf, jax.ShapeDtypeStruct)
-        else _random(i, [avals.known_size(d, sizes) for d in shape], dtype)
+        else _random(seed, i, [avals.known_size(d, sizes) for d in shape], dtype)
         for i, (leaf, shape, dtype) in enumerate(zip(leaves, shapes, dtypes, strict=True))
     ]
 
 
-def _random(seed: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
-    rng = np.random.default_rng(seed)
+def _random(seed: int, position: int, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    rng = np.random.default_rng((seed, position) if seed else position)
+    scale = _SCALES[seed % len(_SCALES)]
     kind = np.dtype(dtype).kind
     if kind == "b":
         return rng.random(shape) < 0.5
     if kind in "iu":
         # Small numbers, as integers are mostly indices.
-        return rng.integers(0, 4, shape).astype(dtype)
-    values = rng.uniform(-1, 1, shape)
+        return rng.integers(0, 4 * min(scale, 4), shape).astype(dtype)
+    least, largest = _SIGNS[seed % len(_SIGNS)]
+    values = scale * rng.uniform(least, largest, shape)
     if kind == "c":
         values = values + 1j * rng.uniform(-1, 1, shape)
     return values.astype(dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.export import signatures
+from lowering.export import reach, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.verification import verify as compare
@@ -21,10 +21,14 @@ def to_saved_model(
     args: Any,
     path: str | os.PathLike[str],
     *,
+    params: Any = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Any = None,
+    input_names: Any = None,
+    output_names: Any = None,
     target: str | Target = "xla",
     verify: bool = True,
     tolerance: float | None = None,
-    **options: Any,
 ) -> None:
     """Writes a SavedModel that TensorFlow and TensorFlow Serving load without JAX.
 
@@ -33,11 +37,16 @@ def to_saved_model(
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
       path: the directory; it must not exist, or be empty.
+      params: a pytree of arrays that the model keeps; it is the first argument of each function.
+      polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
+      polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
+      input_names: the names of the leaves of `args`; by default those of the parameters of the
+        function and of the keys of the pytrees.
+      output_names: the names of the leaves of the result.
+        Of several functions, these four may be mappings, with those of each by name.
       target: who will run the model, as for `convert`.
       verify: whether to load the model and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
-      **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
-        `input_names`, `output_names`.
 
     Raises:
       FileExistsError: if there is something at `path`.
@@ -46,13 +55,23 @@ def to_saved_model(
     """
     with new_path(path) as written:
         _log.info("lowering")
-        made = entries(fun, args, resolve(True, target), **options)
+        made = entries(
+            fun,
+            args,
+            resolve(True, target),
+            params=params,
+            polymorphic_shapes=polymorphic_shapes,
+            polymorphic_constraints=polymorphic_constraints,
+            input_names=input_names,
+            output_names=output_names,
+        )
         save({name: entry.concrete for name, entry in made.items()}, str(written))
         if verify:
             _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
-                results = run(str(written), name, entry)
-                compare(signatures.described("the SavedModel", name), entry, results, tolerance)
+                described = signatures.described("the SavedModel", name)
+                for sampled in reach.sampled(described, entry):
+                    compare(described, sampled, run(str(written), name, sampled), tolerance)
 
 
 def write(functions: Any, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,7 @@
 """Export to TF Lite, which LiteRT runs."""
 
 import contextlib
+import dataclasses
 import logging
 import os
 import pathlib
@@ -12,9 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, saved_model, separate_outputs, signatures
+from lowering.export import quantization, reach, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.narrow import in_bits_of
+from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.transposes import keep_transposes
@@ -38,13 +40,17 @@ def to_tflite(
     fun: Any,
     args: Any,
     *,
+    params: Any = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Any = None,
+    input_names: Any = None,
+    output_names: Any = None,
     quantize: str | None = None,
     representative_data: Any = None,
     io_dtype: str | None = None,
     allow_flex: bool = False,
     verify: bool = True,
     tolerance: float | None = None,
-    **options: Any,
 ) -> bytes:
     """A TF Lite model.
 
@@ -54,6 +60,13 @@ def to_tflite(
       fun: a JAX function, or several by the names of their signatures.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
+      params: a pytree of arrays that the model keeps; it is the first argument of each function.
+      polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
+      polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
+      input_names: the names of the leaves of `args`; by default those of the parameters of the
+        function and of the keys of the pytrees.
+      output_names: the names of the leaves of the result.
+        Of several functions, these four may be mappings, with those of each by name.
       quantize: "dynamic" for weights of 8 bits, "float16" for weights of 16 bits, "full" for
         integers throughout.
       representative_data: for "full", inputs that the model may get: an iterable of tuples like
@@ -68,8 +81,6 @@ def to_tflite(
         by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
         it is computed in, and for quantized models what the steps of the quantized numbers do to
         the output (`lowering.export.quantization`).
-      **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
-        `input_names`, `output_names`.
 
     Raises:
       ValueError: for an unknown quantization, or a full one without representative data.
@@ -86,7 +97,13 @@ def to_tflite(
         return _exported(
             fun,
             args,
-            options,
+            {
+                "params": params,
+                "polymorphic_shapes": polymorphic_shapes,
+                "polymorphic_constraints": polymorphic_constraints,
+                "input_names": input_names,
+                "output_names": output_names,
+            },
             quantize=quantize,
             representative_data=representative_data,
             io_dtype=io_dtype,
@@ -116,24 +133,31 @@ def _exported(
             for name, entry in entries(fun, args, TFLITE, **options).items()
         }
     data = _inputs(made, representative_data, several=isinstance(fun, Mapping))
+    concrete = {name: entry.concrete for name, entry in made.items()}
     _log.info("converting by TensorFlow's converter")
-    model = converted(
-        {name: entry.concrete for name, entry in made.items()},
-        quantize=quantize,
-        samples=lambda: _named(made, data),
-        io_dtype=io_dtype,
-        allow_flex=allow_flex,
-    )
+    with located(made.values()):
+        model = converted(
+            concrete,
+            quantize=quantize,
+            samples=lambda: _named(made, data),
+            io_dtype=io_dtype,
+            allow_flex=allow_flex,
+        )
     if not verify:
         return model
     if allow_flex:
         _check_runs(model)
     _log.info("running the model in LiteRT")
     for name, entry in made.items():
+        if quantize is not None:  # Other numbers may be beyond what it was quantized for.
+            entry = dataclasses.replace(entry, draw=None)
         entry = entry if entry.is_given or not data else entry.with_samples(data[name][0])
-        results = run(model, name, entry)
-        spreads = None if quantize is None else _spreads(entry, quantize, data.get(name, ()))
-        compare(signatures.described("the TF Lite model", name), entry, results, tolerance, spreads)
+        described = signatures.described("the TF Lite model", name)
+        for sampled in reach.sampled(described, entry):
+            with located([entry]):
+                results = run(model, name, sampled)
+            spreads = None if quantize is None else _spreads(sampled, quantize, data.get(name, ()))
+            compare(described, sampled, results, tolerance, spreads)
     return model
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.export import precision
+from lowering.export.differences import difference, relative
 from lowering.export.entry import Entry
+from lowering.export.involved import computes_with_nan
 from lowering.passes.jaxprs import called_jaxprs
 from lowering.registry import Trait, has_trait
 
@@ -110,14 +112,22 @@ def verify(
             raise VerificationError(
                 f"{name}: the output {output!r} has the shape {actual.shape}, JAX gives {e.shape}"
             )
-        errors[output] = _error(e, actual)
+        found, beyond = difference(e, actual), difference(e, actual, spread)
+        errors[output] = found.error
+        if found.nan_of_model:
+            bad.append(f"{output!r}, of which {found.nan_of_model}")
+        if found.nan_of_jax:
+            if entry.leaves_nan and computes_with_nan(entry.reference, entry.samples):
+                _log.warning("%s: of %s %s, which is left open", name, output, found.nan_of_jax)
+            else:
+                bad.append(f"{output!r}, of which {found.nan_of_jax}")
         accepted = _tolerance(e.dtype, epsilons[i]) if tolerance is None else tolerance
         _log.info("%s: the worst error of %s is %.2g", name, output, errors[output])
-        if not _error(e, actual, spread) <= accepted:
+        if not beyond.error <= accepted:
             limit = f"{accepted:.2g} is accepted"
             if np.any(spread):
-                limit += f" beside {_relative(float(np.max(spread)), e):.2g} for the quantization"
-            bad.append(f"{output!r} by {errors[output]:.2g}, where {limit}")
+                limit += f" beside {relative(float(np.max(spread)), e):.2g} for the quantization"
+            bad.append(f"{output!r} by {errors[output]:.2g}, where {limit} ({beyond.where})")
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
@@ -162,22 +172,3 @@ def _tolerance(dtype: np.dtype, epsilon: float) -> float:
     if not jax.dtypes.issubdtype(dtype, np.inexact):
         return 0.0
     return max(_ROOTS * float(ml_dtypes.finfo(dtype).eps) ** 0.5, epsilon**0.5)
-
-
-def _error(expected: np.ndarray, actual: np.ndarray, spread: Any = 0.0) -> float:
-    """The largest difference beyond a spread, relative to the largest finite element.
-
-    NaN equals NaN.
-    """
-    kind = np.complex128 if expected.dtype.kind == "c" else np.float64
-    e, a = expected.astype(kind), np.asarray(actual).astype(kind)
-    same = (e == a) | (np.isnan(e) & np.isnan(a))
-    with np.errstate(all="ignore"):
-        difference = np.where(same, 0, np.maximum(np.abs(e - a) - spread, 0))
-    return _relative(float(np.max(difference, initial=0)), e)
-
-
-def _relative(error: float, expected: np.ndarray) -> float:
-    """An error, relative to the largest finite element."""
-    largest = np.max(np.abs(np.where(np.isfinite(expected), expected, 0)), initial=0)
-    return error / float(largest) if largest and np.isfinite(error) else error

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.errors import TransformationError
-from lowering.frontend import checks, containers, polymorphic
+from lowering.frontend import checks, containers, polymorphic, refused
 from lowering.ops import dtypes
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -152,6 +152,8 @@ class _Argument:
                 f"argument {name()} is a JAX tracer; pass a value of TensorFlow"
             )
         try:
+            if refused.is_refused(leaf):
+                raise TypeError
             if isinstance(leaf, tf.Tensor | tf.Variable):
                 source = leaf.dtype.base_dtype.as_numpy_dtype
                 if source in (object, np.str_, np.bytes_) or leaf.dtype == tf.string:
@@ -169,9 +171,9 @@ class _Argument:
             self.tf_dtype = dtypes.to_tf_argument(self.dtype)
         except TypeError as error:
             detail = f": {error}" if str(error) else ""
-            kind = getattr(getattr(leaf, "dtype", None), "name", type(leaf).__name__)
             raise TypeError(
-                f"argument {name()} has type {kind}, which is no JAX array{detail}"
+                f"argument {name()} has type {refused.kind(leaf)}, which is no JAX array"
+                f"{detail}{refused.instead(leaf)}"
             ) from None
 
     def aval(self, shape: tuple[Any, ...]) -> jax.ShapeDtypeStruct:

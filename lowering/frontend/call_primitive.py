@@ -4,7 +4,6 @@ An equation is linear in its last `linear` operands. That of the function of the
 of its derivative has the tangents, and is transposed to the function that takes cotangents.
 """
 
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -191,5 +190,3 @@ jax_compat.define_call(
     batch=_batch,
     compile=staging.compiled,
 )
-# The line of an equation is the one on which the user calls the function.
-jax_compat.hide(str(pathlib.Path(__file__).parent))

@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.saved_model import save_context
 
-from lowering import avals, jax_compat
+from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
 from lowering.ops import names
 from lowering.ops.registration import free_gradient_with_graph
@@ -32,7 +32,7 @@ class Vjp:
     """The vector-Jacobian product of a JAX function, converted when it is first asked for.
 
     Attributes:
-      name: the name of the function.
+      fun_jax: the function, by which errors name what cannot be differentiated.
       jaxpr: the function as it was traced. It is not traced again, as it may find other numbers in
         what it reads by then.
       avals: the abstract values of the arguments, flat.
@@ -44,7 +44,7 @@ class Vjp:
         gradient when they are others.
     """
 
-    name: str
+    fun_jax: Callable[..., Any]
     jaxpr: jex_core.ClosedJaxpr
     avals: Sequence[Any]
     out_avals: Sequence[Any]
@@ -77,9 +77,10 @@ class Vjp:
             with jax_compat.under(self.settings):
                 pulled_back = self._converted(list(operands), active_cotangents)
         except Exception as error:
-            reason = f"JAX cannot compute the gradient of {self.name}: {_described(error)}"
+            name = callables.name(self.fun_jax)
+            reason = f"JAX cannot compute the gradient of {name}: {_described(error)}"
             if isinstance(error, LoweringError):
-                reason = f"the gradient of {self.name} cannot be lowered: {error.reason}"
+                reason = f"the gradient of {name} cannot be lowered: {error.reason}"
             if not save_context.in_save_context():
                 raise LoweringError(reason) from error
             # Saving asks for all gradients. Nobody may ever want this one.
@@ -91,14 +92,18 @@ class Vjp:
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
+        def vjp(operands, cotangents):
+            return self._vjp(operands, cotangents)
+
+        vjp = callables.standing_for(vjp, self.fun_jax, takes_its_arguments=False)
         out_avals = [self.out_avals[i] for i in self._active_out]
         # The shapes of the tensors that hold the values.
         shapes = [avals.physical_shape(aval) for aval in (*self.avals, *out_avals)]
         if not self.has_specifications:
-            return self.convert(self._vjp, None, shapes=shapes)
+            return self.convert(vjp, None, shapes=shapes)
         specs = list(map(_spec, shapes))
         count = len(self.avals)
-        return self.convert(self._vjp, (specs[:count], specs[count:]), shapes=shapes)
+        return self.convert(vjp, (specs[:count], specs[count:]), shapes=shapes)
 
     def _vjp(self, operands: Sequence[jax.Array], cotangents: Sequence[jax.Array]) -> Any:
         def fun(*active_operands):

@@ -1,6 +1,7 @@
 """`polymorphic_shapes`: which dimensions of the arguments are symbolic."""
 
 import functools
+import re
 import tokenize
 from collections.abc import Sequence
 from typing import Any
@@ -137,6 +138,34 @@ def _split(spec: str) -> list[str]:
     return texts if texts[-1] else texts[:-1]  # A comma may come last, and a scalar has none.
 
 
+def scope_of(constraints: Sequence[str]) -> Any:
+    """JAX's scope of dimension variables with constraints.
+
+    Raises:
+      ValueError: for what is no constraint; the message has its text.
+    """
+    try:
+        return jax.export.SymbolicScope(tuple(constraints))
+    except (ValueError, SyntaxError, tokenize.TokenError):
+        # One of them is wrong; JAX's message lacks its text.
+        for constraint in constraints:
+            _check_constraint(constraint)
+        raise
+
+
+def _check_constraint(constraint: Any) -> None:
+    try:
+        jax.export.SymbolicScope((constraint,))
+    except (ValueError, SyntaxError, tokenize.TokenError) as error:
+        sides = re.split("[><=]=", constraint) if isinstance(constraint, str) else ()
+        is_whole = len(sides) == 2 and all(map(str.strip, sides))
+        reason = f": {error}" if is_whole else ""
+        raise ValueError(
+            f"polymorphic_constraints has {constraint!r}, which is no constraint such as "
+            f"'b >= 4', with '>=', '<=' or '==' between two dimensions{reason}"
+        ) from error
+
+
 @functools.lru_cache(maxsize=1024)
 def _parsed(
     expanded: tuple[tuple[str, tuple[int | str, ...], str | None], ...],
@@ -147,7 +176,7 @@ def _parsed(
     JAX takes variables of two scopes for different ones. Cached, so that arguments of other sizes
     have the same variables and need no other trace.
     """
-    scope = jax.export.SymbolicScope(constraints)
+    scope = scope_of(constraints)
     arguments = []
     for name, dims, spec in expanded:
         try:

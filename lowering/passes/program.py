@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 
-from lowering import jax_compat
+from lowering import callables, jax_compat
 from lowering.passes import pipeline
 from lowering.passes.owning import with_own_constants
 
@@ -21,12 +21,14 @@ class Program:
       out_tree: the structure of the function's result.
       outlined: the jaxprs that are to be functions of the graph, by identity.
       traced: the closed jaxpr as JAX has traced it, which can be differentiated.
+      source: the function and the line that it begins in, for equations without a line.
     """
 
     jaxpr: jex_core.ClosedJaxpr
     out_tree: jax.tree_util.PyTreeDef
     outlined: frozenset[int]
     traced: jex_core.ClosedJaxpr
+    source: str = ""
 
 
 def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeStruct]) -> Program:
@@ -40,7 +42,9 @@ def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeS
     args, kwargs = jax.tree_util.tree_unflatten(in_tree, avals)
     with jax_compat.under({"jax_disable_jit": False}):  # It would run calls, loops and branches.
         # A fresh function, so that JAX's caches hold it no longer than we do.
-        traced = jax.jit(lambda *a, **k: fun(*a, **k)).trace(*args, **kwargs)
+        fresh = callables.standing_for(lambda *a, **k: fun(*a, **k), fun)
+        traced = jax.jit(fresh).trace(*args, **kwargs)
     own = with_own_constants(traced.jaxpr)
     jaxpr, outlined = pipeline.whole_program(own)
-    return Program(jaxpr, traced.out_tree, outlined, own)
+    return Program(jaxpr, traced.out_tree, outlined, own, callables.source(fun))
+

@@ -41,7 +41,8 @@ class Rewriter:
         Args:
           jaxpr: a jaxpr; its constants become constants of the new one.
           operands: the atoms that are its inputs.
-          scope: the equation that the equations take the place of; they get its name scope.
+          scope: the equation that the equations take the place of; they get its name scope, and
+            its line where they have none.
         """
         atoms = dict(zip(jaxpr.invars, operands, strict=True))
         for var, const in zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True):
@@ -54,7 +55,7 @@ class Rewriter:
             outvars = [jex_core.Var(var.aval) for var in eqn.outvars]
             atoms.update(zip(eqn.outvars, outvars, strict=True))
             copied = eqn.replace(invars=invars, outvars=outvars)
-            eqns.append(jax_compat.within_scope(copied, scope))
+            eqns.append(jax_compat.within(copied, scope))
         return eqns, [_read(atom, atoms) for atom in jaxpr.outvars]
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Any], scope: jex_core.JaxprEqn) -> list[Any]:

@@ -27,7 +27,7 @@ def trace_ours(
     Returns:
       The closed jaxpr, without dead code, and whether `fun` has a single result, not a sequence.
     """
-    with jax_compat.our_settings():
+    with jax_compat.our_settings(), jax_compat.without_source():
         traced = jax.jit(lambda *operands: fun(*operands, **dict(params))).trace(*avals)
         jaxpr = expand(jax_compat.eliminate_dead_code(traced.jaxpr))
     return plain(jaxpr), jax.tree_util.treedef_is_leaf(traced.out_tree)

@@ -1,14 +1,21 @@
 """Errors name the equation that cannot be lowered, and its line in the program."""
 
+import functools
 import re
 
+import jax
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from lowering import convert, registry
+from lowering import convert, jax_compat, registry
+from lowering.core.interpreter import Interpreter
+from lowering.core.memory import Memory
 from lowering.errors import LoweringError, UnsupportedError
+from lowering.ops.dims import Dimensions
+from lowering.passes.program import Program
 from lowering.targets import TF
 from tests.core.identities import identity_primitive
 
@@ -97,3 +104,76 @@ def test_the_line_of_the_program_is_named():
 
     with pytest.raises(UnsupportedError, match=r"test_error_messages\.py:\d+.*program"):
         convert(program)(np.float32([1]))
+
+
+def test_a_program_of_jax_without_lines_has_that_of_its_call():
+    exported = jax.export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((3,), "float32"))
+
+    def program(x):
+        return exported.call(x) + 1
+
+    for fun in (program, jax.jit(program), lambda x: jax.lax.map(lambda _: program(x), x)):
+        message = message_of(fun, np.ones(3, np.float32), error=UnsupportedError)
+        assert re.search(r"call_exported\(.*test_error_messages\.py:\d+:\d+ \(.*program\)", message)
+
+
+def test_an_equation_without_a_line_has_that_of_the_function():
+    primitive = failing("is_in_no_line", lambda ctx, x: ctx.unsupported("it is refused"))
+    traced = jax.make_jaxpr(primitive.bind)(np.float32(1))
+    (eqn,) = traced.eqns
+    empty = eqn.source_info.replace(traceback=jax_compat._NO_SOURCE)
+    program = Program(traced, None, frozenset(), source="model.py:3 (model)")
+    interpreter = Interpreter(TF, Dimensions({}), program, Memory())
+    with pytest.raises(
+        UnsupportedError, match=r"is_in_no_line\(f32\[\]\) at model\.py:3 \(model\)"
+    ):
+        interpreter.equation(eqn.replace(source_info=empty), [tf.constant(1.0)])
+
+
+def wants_python(x, train, config=None):
+    if train if config is None else config["train"]:
+        return x
+    return -x
+
+
+class Model:
+    def __call__(self, x, flag):
+        return x if flag else -x
+
+
+@pytest.mark.parametrize(
+    ("fun", "args", "kwargs", "named", "advised"),
+    [
+        (wants_python, (1.0,), {"train": True}, "wants_python at {file}:", "train=True"),
+        (wants_python, (1.0, 3), {}, "the argument train.", "(wants_python, train=3)"),
+        (wants_python, (1.0, 0, {"train": 1}), {}, "config['train']", "config=..."),
+        (wants_python, (1.0, np.bool_(True)), {}, "the argument train.", None),
+        (Model(), (1.0, True), {}, "__call__ at {file}:", "(Model, flag=True)"),
+        (functools.partial(wants_python, 1.0), (True,), {}, "wants_python at", "train=True"),
+        (lambda x, n: jnp.zeros(n) + x, (1.0, 3), {}, "the argument n.", "(fun, n=3)"),
+        (lambda x, *n: sum(x for _ in range(n[0])), (1.0, 3), {}, "n[0]", "n=..."),
+        (jax.jit(wants_python), (1.0, True), {}, "wants_python at {file}:", "train=True"),
+    ],
+)
+def test_a_value_that_tracing_lacks(fun, args, kwargs, named, advised):
+    """JAX's message names the user's function and argument; ours how to fix a Python value."""
+    with pytest.raises(TypeError) as caught:
+        convert(fun)(*args, **kwargs)
+    message = str(caught.value)
+    assert named.format(file=__file__) in message and "passes/" not in message
+    assert ("functools.partial" in message) == (advised is not None)
+    assert advised is None or advised in message
+
+
+def test_a_derivative_that_cannot_be_traced_names_the_function():
+    @jax.custom_vjp
+    def twice(x):
+        return x * 2
+
+    twice.defvjp(lambda x: (x * 2, x), lambda x, ct: (ct if x > 0 else -ct,))
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = convert(lambda x: twice(x))(x)
+    with pytest.raises(LoweringError, match=r"<lambda> at .*test_error_messages\.py:\d+"):
+        tape.gradient(y, x)

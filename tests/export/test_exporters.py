@@ -1,5 +1,7 @@
 """Exported models compute in their real runtimes what JAX computes."""
 
+import inspect
+
 import flax.linen as nn
 import jax
 import jax.extend.core as jex_core
@@ -12,7 +14,7 @@ from jax.interpreters import mlir
 import lowering
 from lowering import export
 from lowering.export import onnx, packages, tflite
-from lowering.export.entry import entry
+from lowering.export.entry import _OF_EACH, entry
 from lowering.export.tfjs import graph_model
 from lowering.targets import ONNX, tables
 
@@ -459,3 +461,15 @@ def test_modules_of_tensorflow(export_to):
     module = _Module()
     for fun in module, module.__call__, lambda x: module(x):
         export_to(fun, (np.ones((1, 3), np.float32),))
+
+
+@pytest.mark.parametrize(
+    "exporter", [export.to_saved_model, export.to_tflite, export.to_onnx, export.to_tfjs]
+)
+def test_options_are_in_the_signature(exporter):
+    """So an editor completes them, and an error on a misspelt one names the exporter."""
+    parameters = inspect.signature(exporter).parameters
+    assert {"params", *_OF_EACH, "verify", "tolerance"} <= set(parameters)
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    with pytest.raises(TypeError, match=rf"{exporter.__name__}\(\) got an .* argument 'parms'"):
+        exporter(jnp.sin, (np.ones(3),), parms=3)

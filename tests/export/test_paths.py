@@ -133,6 +133,13 @@ def test_a_model_can_be_read_by_others(tmp_path):
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.parametrize("name", ["m" * 250, "ü" * 125])
+def test_a_name_as_long_as_a_file_system_permits(name, tmp_path):
+    with paths.new_path(tmp_path / name) as written:
+        written.write_text("a model")
+    assert os.listdir(tmp_path) == [name]
+
+
 def test_an_export_that_lacks_a_runtime(tmp_path, monkeypatch):
     """An installation that was interrupted is none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -1,6 +1,7 @@
 """Errors have the types that callers catch, under AutoGraph too."""
 
 import pickle
+import re
 
 import jax
 import numpy as np
@@ -9,6 +10,8 @@ import tensorflow as tf
 
 import lowering
 from lowering import convert
+from lowering.export import entry
+from lowering.targets import TF
 from tests.helpers import MODES
 
 X = np.ones((2, 3), np.float32)
@@ -56,11 +59,30 @@ def test_what_is_no_specification(mode, spec):
         fun_tf(X)
 
 
-@pytest.mark.parametrize("constraints", ["b >= 4", ["b"], ["b >"], ["b >= "], [4], ["b > 3"]])
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        "b >= 4",
+        ["b"],
+        ["b >"],
+        ["b>="],
+        ["== b"],
+        [4],
+        ["b > 3"],
+        ["b >= c >= 3"],
+        ["b >= 3)"],
+        ["b >= (3"],
+    ],
+)
 def test_what_is_no_constraint(constraints):
     fun_tf = convert(lambda x: x, polymorphic_shapes="b, _", polymorphic_constraints=constraints)
-    with pytest.raises(ValueError):
+    options = {"polymorphic_shapes": ["b, _"], "polymorphic_constraints": constraints}
+    wrong = constraints if isinstance(constraints, str) else constraints[0]
+    with pytest.raises(ValueError, match=rf"polymorphic_constraints .*{re.escape(repr(wrong))}"):
         fun_tf(X)
+    if wrong is not constraints:
+        with pytest.raises(ValueError, match=re.escape(f"polymorphic_constraints has {wrong!r}")):
+            entry.entry(lambda x: x, (X,), TF, **options)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export import quantization, signatures
+from lowering.export import quantization, reach, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.narrow import in_bits_of
+from lowering.export.origins import located
 from lowering.export.paths import new_path
 from lowering.export.tfjs import graph_model, node
 from lowering.export.tfjs.graph_model import SHARD_BYTES, write
@@ -30,11 +31,15 @@ def to_tfjs(
     args: Any,
     directory: str | os.PathLike[str],
     *,
+    params: Any = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Any = None,
+    input_names: Any = None,
+    output_names: Any = None,
     quantize: str | None = None,
     shard_bytes: int = SHARD_BYTES,
     verify: bool = True,
     tolerance: float | None = None,
-    **options: Any,
 ) -> None:
     """Writes a graph model that `tf.loadGraphModel` of `@tensorflow/tfjs` loads.
 
@@ -50,6 +55,13 @@ def to_tfjs(
         functions those of each by name.
       directory: where `model.json` and the shards of weights are written; it must not exist, or be
         empty.
+      params: a pytree of arrays that the model keeps; it is the first argument of each function.
+      polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
+      polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
+      input_names: the names of the leaves of `args`; by default those of the parameters of the
+        function and of the keys of the pytrees.
+      output_names: the names of the leaves of the result.
+        Of several functions, these four may be mappings, with those of each by name.
       quantize: the dtype in which weights are stored: "uint8", "uint16" or "float16".
       shard_bytes: the size of a shard of weights, in bytes.
       verify: whether to run the model by TF.js in Node, on its cpu backend and by WebAssembly if
@@ -58,8 +70,6 @@ def to_tfjs(
         by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
         it is computed in, and for quantized models what the steps of the weights do to
         the output (`lowering.export.quantization`).
-      **options: as for `entry`: `params`, `polymorphic_shapes`, `polymorphic_constraints`,
-        `input_names`, `output_names`.
 
     Raises:
       ValueError: for an unknown quantization, or a size that is not positive.
@@ -73,17 +83,29 @@ def to_tfjs(
         if verify:
             node.check_installed()
         _log.info("lowering for TF.js")
-        made = entries(fun, args, TFJS, **options)
+        made = entries(
+            fun,
+            args,
+            TFJS,
+            params=params,
+            polymorphic_shapes=polymorphic_shapes,
+            polymorphic_constraints=polymorphic_constraints,
+            input_names=input_names,
+            output_names=output_names,
+        )
         several = isinstance(fun, Mapping)
         functions = {name: entry.concrete for name, entry in made.items()}
         (concrete,) = [signatures.merged(functions)] if several else functions.values()
         _log.info("writing the graph model")
-        graph_model.write_files(concrete, written, quantize=quantize, shard_bytes=shard_bytes)
+        with located(made.values()):
+            graph_model.write_files(concrete, written, quantize=quantize, shard_bytes=shard_bytes)
         if not verify:
             return
         _log.info("running the model in Node")
         for name, entry in made.items():
-            _verify(written, entry, f"{name}/" if several else "", quantize, tolerance)
+            described = signatures.described("the TF.js model", name)
+            for sampled in reach.sampled(described, entry):
+                _verify(written, sampled, f"{name}/" if several else "", quantize, tolerance)
 
 
 def _verify(
@@ -91,7 +113,7 @@ def _verify(
 ) -> None:
     """Compares one function of a model, whose inputs and outputs have a prefix, with JAX."""
     inputs = {prefix + spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
-    with refusals("TF.js", "run the model"):
+    with located([entry]), refusals("TF.js", "run the model"):
         found = node.run(model, inputs, [prefix + name for name in entry.outputs])
     spreads = None
     if quantize is not None:

@@ -1,0 +1,72 @@
+"""What a user's function is called, and where it is written."""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+
+def name(fun: Any) -> str:
+    """What messages call a function: its name, or the class of a callable object."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def expression(fun: Any) -> str:
+    """What code in messages calls a function: its name, or `fun` if it has none."""
+    return name(fun) if name(fun).isidentifier() else "fun"
+
+
+def signature(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The parameters of a function; None for some builtins, which do not tell."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def standing_for(
+    wrapper: Callable[..., Any], fun: Callable[..., Any], takes_its_arguments: bool = True
+) -> Callable[..., Any]:
+    """A wrapper that errors of JAX name as the user's function.
+
+    JAX names a function with its file and line, and the parameter whose value was asked for.
+
+    Args:
+      wrapper: a new function that calls `fun`.
+      fun: the user's function.
+      takes_its_arguments: whether the wrapper has the parameters of `fun`.
+    """
+    wrapper.__name__ = name(fun)
+    own = signature(fun if takes_its_arguments else wrapper)
+    if own is not None:
+        setattr(wrapper, "__signature__", own)  # noqa: B010
+    setattr(wrapper, "__wrapped__", _written(fun))  # noqa: B010
+    return wrapper
+
+
+def source(fun: Callable[..., Any]) -> str:
+    """Where a function begins, as `file:line (function)`; empty if it is in no file."""
+    code = getattr(_written(fun), "__code__", None)
+    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno} ({name(fun)})"
+
+
+def _written(fun: Any) -> Any:
+    """The function in a file that a partial, a method, a wrapper or a callable object runs."""
+    seen: set[int] = set()
+    while id(fun) not in seen:
+        seen.add(id(fun))
+        if isinstance(fun, functools.partial):
+            fun = fun.func
+        elif isinstance(fun, types.MethodType):
+            fun = fun.__func__
+        elif isinstance(fun, types.FunctionType):
+            fun = fun.__dict__.get("__wrapped__", fun)
+        elif hasattr(fun, "__wrapped__"):
+            fun = fun.__wrapped__
+        else:
+            call = inspect.getattr_static(type(fun), "__call__", None)
+            fun = call if isinstance(call, types.FunctionType) else fun
+    return fun

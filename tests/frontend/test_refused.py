@@ -1,0 +1,60 @@
+"""Arguments that are no arrays to JAX: the error says what to give instead."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from lowering import convert
+from lowering.export import entry
+from lowering.targets import TF
+
+RAGGED = tf.ragged.constant([[1.0], [2.0, 3.0]])
+MASKED = np.ma.array([1.0, 2.0], mask=[True, False])
+
+
+class Lazy:
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(3, dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "instead"),
+    [
+        (RAGGED, "RaggedTensor", "to_tensor()"),
+        (tf.sparse.from_dense([[1.0], [2.0]]), "SparseTensor", "tf.sparse.to_dense"),
+        (tf.IndexedSlices(tf.ones(3), tf.range(3)), "IndexedSlices", "tf.convert_to_tensor"),
+        (tf.TensorArray(tf.float32, 3), "TensorArray", "stack()"),
+        (tf.data.Dataset.range(3), "RangeDataset", "each of its elements"),
+        (MASKED, "MaskedArray", "filled(value)"),
+        (Lazy(), "Lazy", "np.asarray"),
+        ("relu", "str", "functools.partial"),
+        (jnp.tanh, "Function", "functools.partial"),
+    ],
+)
+def test_what_is_no_array(value, kind, instead):
+    with pytest.raises(TypeError) as caught:
+        convert(lambda x: x["a"])({"a": value})
+    message = str(caught.value)
+    assert "args[0]['a']" in message and "which is no JAX array" in message
+    assert kind in message and instead in message and "float32" not in message
+
+
+@pytest.mark.parametrize("value", [RAGGED, MASKED])
+def test_what_loses_a_part_is_not_exported(value):
+    with pytest.raises(TypeError, match=r"(?s)args takes arrays.*; give its"):
+        entry.entry(lambda x: x, (value,), TF)
+    with pytest.raises(TypeError, match=r"(?s)params takes arrays.*; give its"):
+        entry.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "fixed"), [(True, "train=True"), ("a", "train='a'"), ({"n": 3}, "train=...")]
+)
+def test_python_values_are_fixed_before_an_export(value, fixed):
+    def predict(x, train):
+        return x if train else -x
+
+    with pytest.raises(TypeError) as caught:
+        entry.entry(predict, (np.ones(3), value), TF)
+    assert f"functools.partial(predict, {fixed})" in str(caught.value)
