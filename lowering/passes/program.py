@@ -47,4 +47,3 @@ def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeS
     own = with_own_constants(traced.jaxpr)
     jaxpr, outlined = pipeline.whole_program(own)
     return Program(jaxpr, traced.out_tree, outlined, own, callables.source(fun))
-

@@ -122,7 +122,7 @@ def test_an_equation_without_a_line_has_that_of_the_function():
     traced = jax.make_jaxpr(primitive.bind)(np.float32(1))
     (eqn,) = traced.eqns
     empty = eqn.source_info.replace(traceback=jax_compat._NO_SOURCE)
-    program = Program(traced, None, frozenset(), source="model.py:3 (model)")
+    program = Program(traced, None, frozenset(), traced, source="model.py:3 (model)")
     interpreter = Interpreter(TF, Dimensions({}), program, Memory())
     with pytest.raises(
         UnsupportedError, match=r"is_in_no_line\(f32\[\]\) at model\.py:3 \(model\)"
