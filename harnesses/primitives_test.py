@@ -60,9 +60,9 @@ class Loader(absltest.TestLoader):
         return [name for name in ordered_names if name.rsplit("_", 3)[0] in mine]
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=256)
 def runner(harness: str) -> Runner:
-    """What runs the cells of a harness, which come one after the other."""
+    """What runs the cells of a harness; pytest may have them in any order."""
     jax.clear_caches()
     return Runner(all_harnesses()[harness])
 

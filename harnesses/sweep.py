@@ -30,7 +30,6 @@ from limitations import Limitation, all_limitations
 from lowering.targets import TARGETS
 from results import locks
 
-
 # How many seconds go into a task beside its cells, whose times are recorded: JAX makes the program
 # and computes what is expected.
 _OF_JAX = 0.05

@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
             times = Times.recorded(args.times) if args.times else None
             if args.runs is not None:
                 args.runs.mkdir(parents=True, exist_ok=True)
-            terminal = stack.enter_context(standard_error_to(log_of(args.database)))
+            terminal = stack.enter_context(standard_error_to(log_of(args.database), keep=True))
         except files.DatabaseError as error:
             return failed(error)
         except OSError as error:
@@ -117,7 +117,8 @@ def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses
         progress = stack.enter_context(contextlib.closing(Progress(terminal, "sweep", workers)))
 
         def start(total: int, done: int, seconds: float) -> None:
-            os.truncate(log_of(args.database), 0)
+            # Only now is it known that the log is not that of another process.
+            os.ftruncate(2, 0)
             of_workers = f"{workers} {'worker' if workers == 1 else 'workers'}"
             say(f"starting {of_workers if args.ray is None else 'Ray'}", terminal)
             progress.start(total, done, seconds)

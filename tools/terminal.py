@@ -157,14 +157,18 @@ def log_of(path: pathlib.Path) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def standard_error_to(path: pathlib.Path) -> Iterator[TextIO]:
-    """Adds the standard error of this process and its workers to a file.
+def standard_error_to(path: pathlib.Path, keep: bool = False) -> Iterator[TextIO]:
+    """Redirects the standard error of this process and its workers to a file.
 
     Yields a stream to the former standard error.
+
+    Args:
+      path: the file.
+      keep: whether to add to what is in the file.
     """
     sys.stderr.flush()
     with os.fdopen(os.dup(2), "w") as terminal:
-        with open(path, "ab") as log:
+        with open(path, "ab" if keep else "wb") as log:
             os.dup2(log.fileno(), 2)
         try:
             yield terminal

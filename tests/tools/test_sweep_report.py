@@ -1,5 +1,6 @@
 """What a sweep prints at its end."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -27,6 +28,15 @@ def test_report_of_a_green_sweep(capsys):
     assert report.is_green
     assert lines[1].split()[:6] == ["sin", "2", "1", "1", "0", "0"]
     assert lines[-1] == "2 cells: 1 equal, 1 limited, 0 unexpected, 0 stale"
+
+
+def test_a_sweep_says_what_it_does_before_it_imports_what_takes_long(tmp_path):
+    (tmp_path / "jax.py").write_text("raise SystemExit('imported')")
+    command = [sys.executable, "-m", "tools.sweep"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stderr.splitlines() == ["importing JAX and TensorFlow ...", "imported"]
+    assert not done.stdout
 
 
 def test_an_unused_limitation_is_stale(capsys):
@@ -76,7 +86,7 @@ def test_a_log_of_the_user_is_kept(tmp_path, monkeypatch):
     assert log.read_text() == "of the user"
     assert sweep.main([*argv, str(log)]) == 2
     assert log.read_text() == "of the user"
-    # What had been locked meanwhile is not.
+    # No lock is left.
     assert {p.name for p in tmp_path.iterdir()} == {"run.log", "run.sqlite", "run.sqlite.log"}
 
 
