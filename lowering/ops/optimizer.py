@@ -125,11 +125,20 @@ def _makers(operands: Tensors, types: frozenset[str]) -> list[Any]:
 
 def _is_known(x: tf.Tensor) -> bool:
     """Whether a tensor of a graph depends on constants only, so that the optimizer computes it."""
-    op, found = x.op, memo.of(x.graph).setdefault("known ops", {})
-    if op.name not in found:
-        of_nothing = op.type == "Const" if not op.inputs else not op.op_def.is_stateful
-        found[op.name] = of_nothing and all(map(_is_known, op.inputs))
-    return found[op.name]
+    found = memo.of(x.graph).setdefault("known ops", {})
+    waiting = [x.op]
+    while waiting:
+        op = waiting[-1]
+        inputs = [y.op for y in op.inputs]
+        below = [made for made in inputs if made.name not in found]
+        if below and op.name not in found:
+            found[op.name] = False  # As long as it waits, for a graph of TensorFlow 1 has cycles.
+            waiting += below
+            continue
+        waiting.pop()
+        is_constant = bool(inputs) and not op.op_def.is_stateful or op.type == "Const"
+        found[op.name] = is_constant and all(found[made.name] for made in inputs)
+    return found[x.op.name]
 
 
 def _value(x: Any) -> np.ndarray | None:
