@@ -136,7 +136,7 @@ def _is_known(x: tf.Tensor) -> bool:
             waiting += below
             continue
         waiting.pop()
-        is_constant = bool(inputs) and not op.op_def.is_stateful or op.type == "Const"
+        is_constant = (bool(inputs) and not op.op_def.is_stateful) or op.type == "Const"
         found[op.name] = is_constant and all(found[made.name] for made in inputs)
     return found[x.op.name]
 
