@@ -61,6 +61,9 @@ _GUARDED = _EXTREMA | _SIMPLIFIED | frozenset("Log LogicalNot Pack Square".split
 # The ops that it merges with others.
 _MET = _COMPARISONS | _MONOTONIC | _SUMS | frozenset("Mul Softmax Sub".split())
 
+# Of larger constants the optimizer is kept from anything.
+_MOST_ELEMENTS = 4096
+
 Tensors = tuple[Any, ...]
 
 
@@ -125,21 +128,37 @@ def _makers(operands: Tensors, types: frozenset[str]) -> list[Any]:
 
 def _is_known(x: tf.Tensor) -> bool:
     """Whether a tensor of a graph depends on constants only, so that the optimizer computes it."""
-    op, found = x.op, memo.of(x.graph).setdefault("known ops", {})
-    if op.name not in found:
-        of_nothing = op.type == "Const" if not op.inputs else not op.op_def.is_stateful
-        found[op.name] = of_nothing and all(map(_is_known, op.inputs))
-    return found[op.name]
+    found = memo.of(x.graph).setdefault("known ops", {})
+    waiting = [x.op]
+    while waiting:
+        op = waiting[-1]
+        inputs = [y.op for y in op.inputs]
+        below = [made for made in inputs if made.name not in found]
+        if below and op.name not in found:
+            found[op.name] = False  # As long as it waits, for a graph of TensorFlow 1 has cycles.
+            waiting += below
+            continue
+        waiting.pop()
+        is_constant = (bool(inputs) and not op.op_def.is_stateful) or op.type == "Const"
+        found[op.name] = is_constant and all(found[made.name] for made in inputs)
+    return found[x.op.name]
+
+
+def _is_any_known(tensors: Tensors) -> bool:
+    """Whether any of the tensors is known."""
+    return any(_is_known(x) for x in tensors if tf.is_symbolic_tensor(x))
 
 
 def _value(x: Any) -> np.ndarray | None:
-    """The value of a constant."""
+    """The value of a constant that is small enough to look at."""
     x = _maker(x)
-    return np.asarray(tf.get_static_value(x)) if x is not None and x.op.type == "Const" else None
+    if x is None or x.op.type != "Const" or x.shape.num_elements() > _MOST_ELEMENTS:
+        return None
+    return np.asarray(tf.get_static_value(x))
 
 
 def _is_all(x: Any, number: float) -> bool:
-    """Whether a tensor is a constant of one number."""
+    """Whether a tensor is a small constant of one number."""
     value = _value(x)
     return value is not None and bool(np.all(value == number))
 
@@ -159,9 +178,9 @@ def _in_another_form(op: str, operands: Tensors) -> tuple[str, Tensors]:
     made = source(operands[0])
     if op == "Log" and made is not None and made.type == "AddV2":
         for x, y in (made.inputs, reversed(made.inputs)):
-            if _is_all(y, 1):
+            if _is_constant_one(y):
                 return op, (tf.raw_ops.Sub(x=x, y=_negated(y)),)
-    if op == "Sub" and made is not None and made.type == "Exp" and _is_all(operands[1], 1):
+    if op == "Sub" and made is not None and made.type == "Exp" and _is_constant_one(operands[1]):
         return "AddV2", (operands[0], _negated(operands[1]))
     return op, operands
 
@@ -172,12 +191,19 @@ def _sum(x: tf.Tensor, y: tf.Tensor) -> tuple[str, Tensors]:
         return ("Mul", (x, constant(2, x.dtype))) if is_double and x is y else ("AddV2", (x, y))
     if is_double:
         y = tf.raw_ops.Identity(input=y)
-    _mark(y.op, _KEPT)  # Or it becomes one with what is equal to it.
+    if tf.is_symbolic_tensor(y):
+        _mark(y.op, _KEPT)  # Or it becomes one with what is equal to it.
     return "AddV2", (x, y)
 
 
+def _is_constant_one(x: tf.Tensor) -> bool:
+    made = source(x)
+    return made is not None and made.type == "Const" and _is_all(x, 1)
+
+
 def _negated(x: tf.Tensor) -> tf.Tensor:
-    return constant(-np.asarray(tf.get_static_value(x)))
+    """A constant with the other sign."""
+    return constant(-np.asarray(tf.get_static_value(source(x).outputs[0])))
 
 
 def _merged(op: str, operands: Tensors, is_exact: bool) -> list[tf.Tensor]:
@@ -212,10 +238,10 @@ def _is_simplified(op: str, operands: Tensors, is_exact: bool) -> bool:
     x, y = operands
     if not _is_inexact(x):
         # The difference to zero becomes a negation, which lacks dtypes and meets other ops.
-        return op == "Sub" and (x.dtype.is_unsigned or _is_all(x, 0))
+        return op == "Sub" and (x.dtype.is_unsigned or _is_any_known((x,)))
     if op == "RealDiv":
         return not _is_all(y, 1)
-    if not is_exact or not any(_is_known(z) for z in operands if tf.is_symbolic_tensor(z)):
+    if not is_exact or not _is_any_known(operands):
         return False
     if op == "Mul":
         # The product of a complex infinity with one is NaN.
