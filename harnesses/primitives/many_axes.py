@@ -1,7 +1,8 @@
 """Primitives on arrays of six to eight axes, which are more than kernels of some runtimes take.
 
-A harness has arrays of all these ranks. They are small. Axes of one and of more elements alternate where operands are broadcast, and
-axes that are reduced, cut or padded are no neighbours, so that few of them can become one.
+A harness has small arrays of all these ranks. Axes of one and of more elements alternate where
+operands are broadcast, and axes that are reduced, cut or padded are no neighbours, so that few of
+them can become one.
 """
 
 import operator
