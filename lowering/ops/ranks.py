@@ -22,8 +22,8 @@ _OF_TENSORFLOW = {
     "PadV2": 6,
     "Softmax": 5,  # With oneDNN.
 }
-# Its other kernels that broadcast take so many groups: neighbouring axes that are of size one in the
-# same operands are a group.
+# Its other kernels that broadcast take so many groups of neighbouring axes. Those of a group are of
+# size one in the same operands.
 _GROUPS = 5
 UNARY = frozenset(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Cos Cosh Elu Erf Erfc Exp Expm1 Floor Inv "
