@@ -1,7 +1,6 @@
 """Scatters of which many updates go to one place, in runtimes: they take no turn of a loop each."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,21 +9,15 @@ from lowering.export import runtimes
 from lowering.export.entry import flat_entry
 from lowering.targets import CONSUMERS
 
-COUNT, PLACES = 16_000, 1000
+COUNT, PLACES = 4000, 100
 
 
 def _scatters(x, rows, index, outside, updates, of_rows):
     return [
         x.at[index].set(updates),
         x.at[index].max(updates),
-        x.at[index].min(updates),
         x.at[outside].set(updates, mode="drop"),
-        x.at[outside].max(updates, mode="clip"),
         rows.at[index].set(of_rows),
-        rows.at[index].min(of_rows),
-        rows.T.at[:, index].set(of_rows.T),
-        x.at[index].mul(jnp.sign(updates)),
-        (x > 0).at[index].set(updates > 0),
     ]
 
 
