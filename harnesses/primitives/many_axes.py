@@ -1,7 +1,8 @@
 """Primitives on arrays of six to eight axes, which are more than kernels of some runtimes take.
 
-A harness has arrays of all these ranks. They are small. Axes of one and of more elements alternate where operands are broadcast, and
-axes that are reduced, cut or padded are no neighbours, so that few of them can become one.
+A harness has small arrays of all these ranks. Axes of one and of more elements alternate where
+operands are broadcast, and axes that are reduced, cut or padded are no neighbours, so that few of
+them can become one.
 """
 
 import operator
@@ -49,14 +50,12 @@ def _every_other(rank):
 
 @harnesses
 def elementwise():
-    rounded = close(ulps=4)
     float32, boolean = (np.float32,), (np.bool_,)
     for primitive, fun, dtypes, comparer in (
         ("neg", lax.neg, _DTYPES, exact),
         ("abs", lax.abs, _DTYPES, exact),
         ("sign", lax.sign, _DTYPES, exact),
         ("floor", lax.floor, float32, exact),
-        ("exp", lax.exp, float32, rounded),
         ("tanh", lax.tanh, float32, close(ulps=16)),
         ("logistic", lax.logistic, float32, close(ulps=16)),
         ("is_finite", lax.is_finite, float32, exact),
@@ -175,4 +174,4 @@ def softmax():
         return [jax.nn.softmax(x), jax.nn.softmax(x, 2), jax.nn.log_softmax(x)]
 
     near = close(ulps=32, atol=1e-6)
-    yield from _cases("exp", functions, (np.float32,), comparer=near, case="many_axes_softmax")
+    yield from _cases("div", functions, (np.float32,), comparer=near, case="many_axes_softmax")

@@ -22,6 +22,9 @@ _OF_TENSORFLOW = {
     "PadV2": 6,
     "Softmax": 5,  # With oneDNN.
 }
+# Its other kernels that broadcast take so many groups of neighbouring axes. Those of a group are of
+# size one in the same operands.
+_GROUPS = 5
 UNARY = frozenset(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Cos Cosh Elu Erf Erfc Exp Expm1 Floor Inv "
     "Invert IsFinite IsInf IsNan LeakyRelu Log Log1p LogicalNot Neg Reciprocal Relu Relu6 Rint "
@@ -51,7 +54,29 @@ def highest(op: str) -> float:
 def are_too_many(op: str, operands: Sequence[Any]) -> bool:
     """Whether operands have more axes than the kernel of an op of `FITTED` takes."""
     limit = highest(op)
-    return limit != math.inf and max(_ranks(operands)) + (op == "Pack") > limit
+    if limit == math.inf:
+        return op in BROADCASTING and _have_many_groups(operands)
+    return max(_ranks(operands)) + (op == "Pack") > limit
+
+
+def _have_many_groups(operands):
+    rank = max(_ranks(operands))
+    return rank > _GROUPS and len(_groups([_known(x, rank) for x in operands])) > _GROUPS
+
+
+def _known(x, rank):
+    """The sizes of an operand of which it only matters whether they are one."""
+    sizes = x.shape.as_list() if isinstance(x, tf.Tensor) else list(np.shape(x))
+    return [1] * (rank - len(sizes)) + sizes
+
+
+def _groups(shapes):
+    """Axes that are not of size one in all of some shapes, in groups of neighbours.
+
+    Those of a group are of size one in the same shapes.
+    """
+    axes = [sizes for sizes in zip(*shapes, strict=True) if any(not _is_one(s) for s in sizes)]
+    return [list(group) for _, group in itertools.groupby(axes, lambda a: [*map(_is_one, a)])]
 
 
 def _ranks(operands):
@@ -71,7 +96,8 @@ def fitted(
 ) -> Any:
     """An op of `FITTED` on tensors with fewer axes; `run` makes it of operands and attributes."""
     if op in UNARY | BROADCASTING:
-        return by_merged_axes(lambda *merged: run(*merged, **attrs), operands, highest(op))
+        limit = highest(op) if highest(op) < math.inf else _GROUPS
+        return by_merged_axes(lambda *merged: run(*merged, **attrs), operands, limit)
     if op in REDUCTIONS:
         return _reduced(op, run, *operands, **attrs)
     if op in SCANS:
@@ -99,9 +125,7 @@ def by_merged_axes(
     operands = list(map(tf.convert_to_tensor, operands))
     rank = max(map(_rank, operands))
     shapes = [[1] * (rank - operand.shape.rank) + _sizes(operand) for operand in operands]
-    # Neighbouring axes become one if they are of size one in the same operands.
-    axes = [sizes for sizes in zip(*shapes, strict=True) if any(not _is_one(s) for s in sizes)]
-    groups = [list(group) for _, group in itertools.groupby(axes, lambda a: [*map(_is_one, a)])]
+    groups = _groups(shapes)
     longest = [next((s for s in sizes if not _is_one(s)), 1) for sizes in zip(*shapes, strict=True)]
     if len(groups) > limit:
         merged = [_repeated(x, own, longest) for x, own in zip(operands, shapes, strict=True)]

@@ -1,0 +1,91 @@
+"""Contractions as products of elements, and as products of matrices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax.scipy.linalg import solve_triangular
+
+import lowering
+from lowering.export import runtimes
+from lowering.export.entry import flat_entry
+from lowering.targets import CONSUMERS
+
+RNG = np.random.default_rng(0)
+
+
+def _numbers(*shape):
+    return RNG.integers(-3, 4, shape).astype(np.float32)
+
+
+V, W, X, Y = _numbers(3), _numbers(4), _numbers(3, 4), _numbers(3, 5)
+# Contractions in the notation of einsum; those of the first are of elements.
+OF_ELEMENTS = (
+    ("i,j->ij", V, W),
+    ("i,j->ji", V, W),
+    (",i->i", np.float32(2), V),
+    ("ij,k->kij", X, V),
+    ("ij,ik->ijk", X, Y),
+    ("ij,ij->ij", X, X),
+    ("ij,ij->i", X, X),
+    ("bik,bjk->bij", _numbers(3, 1, 4), _numbers(3, 1, 4)),
+    ("bik,bjk->bij", _numbers(3, 2, 1), _numbers(3, 4, 1)),
+)
+OF_MATRICES = (
+    ("ij,ik->jk", X, Y),
+    ("i,i->", V, V),
+    ("ij,j->i", X, W),
+    ("ik,jk->ij", _numbers(3, 1), _numbers(4, 1)),
+    ("bij,bj->bi", _numbers(2, 3, 4), _numbers(2, 4)),
+)
+
+
+def _einsums(cases):
+    return lambda *args: [
+        jnp.einsum(equation, *args[2 * i : 2 * i + 2]) for i, (equation, *_) in enumerate(cases)
+    ]
+
+
+@pytest.mark.parametrize("target", ["tf", "xla", "portable", *CONSUMERS])
+def test_ops(target):
+    for cases, matmuls in ((OF_ELEMENTS, 0), (OF_MATRICES, len(OF_MATRICES))):
+        fun, args = _einsums(cases), [x for _, *operands in cases for x in operands]
+        converted = lowering.convert(fun, target=target, with_gradient=False)
+        function = tf.function(converted, autograph=False)
+        for result, expected in zip(function(*args), fun(*args), strict=True):
+            np.testing.assert_array_equal(result, expected)
+        ops = function.get_concrete_function(*map(tf.constant, args)).graph.get_operations()
+        assert sum("MatMul" in op.type for op in ops) == matmuls
+
+
+def _programs(x, y, matrix, many, flat):
+    """Gradients with a scalar cotangent, constants of ones, and matrices in many batches."""
+    process = jax.grad(lambda y: y @ solve_triangular(matrix, y, lower=True))
+    return [
+        process(y),
+        jax.grad(lambda y: 0.5 * y @ matrix @ y)(y),
+        jnp.einsum("ij,jk->ik", x, jnp.ones((4, 3))),
+        jnp.einsum("ij,j->i", x, jnp.ones(4)),
+        jnp.einsum("i,j->ij", y, jnp.ones(4)),
+        jnp.einsum("i,i->", y, jnp.ones(4)),
+        jnp.einsum("i,->i", y, jnp.ones(())),
+        many @ many,
+        many @ flat,
+        flat @ many,
+        jnp.einsum("...ji,...kj->...ik", many, many),
+        jnp.vecdot(many, many),
+        many.sum(2),
+        many.max((1, 3, 5)),
+        many.mean((0, 2, 4)),
+    ]
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_runtimes(consumer):
+    matrix = np.tril(_numbers(4, 4)) + 9 * np.eye(4, dtype=np.float32)
+    args = (X, W, matrix, _numbers(2, 1, 2, 3, 2, 3, 3), _numbers(3, 3))
+    converted = lowering.convert(_programs, target=consumer, with_gradient=False)
+    for results in runtimes.run(consumer, flat_entry(converted, args)).values():
+        for result, expected in zip(results, jax.jit(_programs)(*args), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
