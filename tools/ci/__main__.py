@@ -33,6 +33,8 @@ SWEEP = "tests/harnesses/test_primitives.py::test_all_cells_are_as_expected"
 _REACHED, _NEWER, _OTHERS = 8.0, 2.0, 1.0
 # If a change reaches more primitives than these, it is not all cells of each of them that are run.
 _MOST_WHOLE = 12
+# The harnesses for absl's runner are so many shards, of which one is run.
+_SHARDS = 300
 # Results of graphs that have been run on this machine; see `harnesses.runs`.
 _RUNS = pathlib.Path.home() / ".cache" / "lowering" / "runs"
 _MOST_BYTES = 4 * 2**30
@@ -165,6 +167,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             steps.run("demo", "make", "demo-test")
         else:
             print("== no browser found; the demo and the exports were not used in one")
+        # A shard of the harnesses as other projects would run them.
+        steps.run(
+            "absl",
+            *(sys.executable, "-m", "harnesses.primitives_test"),
+            TEST_TOTAL_SHARDS=str(_SHARDS),
+            TEST_SHARD_INDEX=str(int(plan.seed, 16) % _SHARDS),
+        )
         runs = pathlib.Path(folder) / "runs" if args.full else _RUNS
         _make_room(runs)
         for is_newer in (False, True):
