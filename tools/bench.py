@@ -34,14 +34,14 @@ WITHOUT: dict[str, tuple[Any, str, Any]] = {
     "transposes_by_einsum": (tuning, "transposes_by_einsum", lambda *_: False),
     "multiplies_by_eigen": (tuning, "multiplies_by_eigen", lambda *_: False),
     "rectifies_by_select": (tuning, "rectifies_by_select", lambda *_: False),
-    "contract_ahead": (pipeline, "contract_ahead", lambda jaxpr, mode: jaxpr),
-    "hoist_invariants": (pipeline, "hoist_invariants", lambda jaxpr: jaxpr),
-    "unroll_short_scans": (pipeline, "unroll_short_scans", lambda jaxpr: jaxpr),
-    "widen_steps": (pipeline, "widen_steps", lambda jaxpr, mode: jaxpr),
-    "flatten_calls": (pipeline, "flatten_calls", lambda jaxpr: jaxpr),
+    "contract_ahead": (pipeline, "contract_ahead", lambda jaxpr, *_: jaxpr),
+    "hoist_invariants": (pipeline, "hoist_invariants", lambda jaxpr, *_: jaxpr),
+    "unroll_short_scans": (pipeline, "unroll_short_scans", lambda jaxpr, *_: jaxpr),
+    "widen_steps": (pipeline, "widen_steps", lambda jaxpr, *_: jaxpr),
+    "flatten_calls": (pipeline, "flatten_calls", lambda jaxpr, *_: jaxpr),
     "patterns": (pipeline, "PATTERNS", ()),
     "searches": (pipeline, "SEARCHES", {}),
-    "mark_operands": (pipeline, "mark_operands", lambda jaxpr: jaxpr),
+    "mark_operands": (pipeline, "mark_operands", lambda jaxpr, *_: jaxpr),
 }
 # Whether XLA compiles.
 MODES = {"graph": False, "compiled": True}

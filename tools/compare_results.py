@@ -275,6 +275,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for before, now in compared:
         print(f"{before} -> {now}" if before != now else f"{now}")
         comparison = compare(old[before], new[now], args.slower)
+        if not comparison.compared:
+            return failed(f"{args.old} and {args.new} have no cell in common")
         print("\n".join(describe(comparison)))
         if comparison.worse or (args.slower_fails and comparison.slower):
             status = 1

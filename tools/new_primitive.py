@@ -51,12 +51,15 @@ def {identifier}():
 
 _LIMITATIONS = '''"""Limitations of {name}; without any, delete this file."""
 
+from collections.abc import Sequence
+
 from limitations import Limitation
 
-LIMITATIONS: dict[str, tuple[Limitation, ...]] = {{"{name}": ()}}
+LIMITATIONS: dict[str, Sequence[Limitation]] = {{"{name}": ()}}
 '''
 
-_FILES = {
+# The text of each skeleton, by room.
+FILES = {
     "lowering/rules": _RULE,
     "harnesses/primitives": _HARNESSES,
     "limitations/primitives": _LIMITATIONS,
@@ -83,7 +86,7 @@ def write_skeletons(name: str, root: pathlib.Path = ROOT) -> list[pathlib.Path]:
             f"{name} has a rule already; see @rule or @decomposition in lowering/rules"
         )
     stem = name.replace("-", "_")
-    paths = {root / room / f"{stem}.py": text for room, text in _FILES.items()}
+    paths = {root / room / f"{stem}.py": text for room, text in FILES.items()}
     for path in paths:
         if path.exists():
             raise ValueError(f"{path.relative_to(root)} exists already")

@@ -154,8 +154,9 @@ class _Limitations:
         return f"{inside}{comma}\n{entry},\n{self.text[end - 1 :]}"
 
     def _elements(self, value: ast.expr) -> list[str]:
+        is_list = isinstance(value, ast.List | ast.Tuple)
         elements = value.elts if isinstance(value, ast.List | ast.Tuple) else []
-        if elements and not any(isinstance(x, ast.Starred) for x in elements):
+        if is_list and not any(isinstance(x, ast.Starred) for x in elements):
             return [self.source(x) for x in elements]
         raise ValueError(f"{self.source(value)} is no list of limitations that could be changed")
 

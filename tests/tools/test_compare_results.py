@@ -129,6 +129,9 @@ def test_what_cannot_be_compared(tmp_path, capsys):
     empty = write(tmp_path / "empty.sqlite", [])
     assert compare_results.main([str(old), str(empty)]) == 2
     assert "results of nothing" in capsys.readouterr().err
+    other = write(tmp_path / "other.sqlite", [cell("cos_1")])
+    assert compare_results.main([str(old), str(other)]) == 2
+    assert "no cell in common" in capsys.readouterr().err
 
 
 def test_a_hundred_thousand_cells_take_less_than_two_seconds(tmp_path):

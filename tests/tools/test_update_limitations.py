@@ -20,7 +20,7 @@ from limitations import Limitation, Looser
 from limitations.limitation import all_limitations
 from results.rows import Row
 from tests.helpers import ROOT
-from tools import update_limitations
+from tools import new_primitive, update_limitations
 
 REFUSED = "UnsupportedError: sine(f32[3,4]) at /home/a/model.py:33:8 (main) has no (good) sine [1]"
 CASES = ("shape=(3,)_int8", "shape=(3,)_int16", "domain_float32", "empty_float32", "inf_float32")
@@ -98,6 +98,17 @@ def test_the_diff_makes_unexpected_cells_limited(checkout, primitive):
     assert failed and all(row.verdict == Verdict.LIMITED for row in failed)
     others = {name for name in all_limitations() if name != primitive}
     assert all(len(found[name]) == len(all_limitations()[name]) for name in others)
+
+
+def test_the_skeleton_of_a_new_primitive_is_filled(checkout, tmp_path):
+    path = tmp_path / update_limitations.FILES / "sort.py"
+    path.write_text(new_primitive.FILES["limitations/primitives"].format(name="sort"))
+
+    def fails(case, cell):
+        return (Outcome.CRASH, "the process died") if case == "domain_float32" else None
+
+    (new,) = checkout(propose(rows_of("sort", fails), "sort"))["sort"]
+    assert new.error and "Sequence[Limitation]" in path.read_text()
 
 
 def test_different_results_get_the_looser_comparison_that_compares_most(checkout):
