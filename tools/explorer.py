@@ -240,16 +240,6 @@ def render(data: Mapping[str, Any]) -> str:
     )
 
 
-def versions_in(text: str) -> list[str]:
-    """The combinations of versions whose results a page has.
-
-    Args:
-      text: a page, as `page` returns it.
-    """
-    (encoded,) = re.findall(r'id="data">([^<]*)<', text)
-    return json.loads(gzip.decompress(base64.b64decode(encoded)))["versions"]
-
-
 def page(path: pathlib.Path, limit: int | None = None) -> str:
     """The page of a file of results.
 

@@ -231,17 +231,6 @@ def test_harnesses_that_jax_cannot_run_as_consumers_do_are_swept(g3doc, harnesse
     assert found.total() == 2
 
 
-def test_a_page_that_lacks_a_version(g3doc, harnesses, limitations, capsys):
-    path = database(g3doc / "sweep.sqlite", ROWS)
-    assert regenerate_docs.main(["--database", path]) == 0
-    assert regenerate_docs.main(["--check"]) == 0
-    (found,) = evidence.read(g3doc / "evidence.json").values()
-    other = dataclasses.replace(found, versions=dataclasses.replace(found.versions, jax="1.0"))
-    evidence.write(g3doc / "evidence.json", {found.versions.jax: found, "1.0": other})
-    assert regenerate_docs.main(["--check"]) == 1
-    assert "explorer.html lacks the results of JAX 1.0" in capsys.readouterr().out
-
-
 def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, capsys):
     """The worst errors are those of both sweeps; the page to explore is that of the whole one."""
     whole = [dataclasses.replace(row, ulps=8.0) for row in ROWS]

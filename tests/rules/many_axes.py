@@ -14,7 +14,7 @@ from jax import lax
 
 from harnesses.arguments import name, whole
 from harnesses.compare import close, exact
-from harnesses.harness import Harness, harnesses
+from harnesses.harness import Harness
 
 _DTYPES = (np.float32, np.int32)
 _RANKS = (6, 7, 8)
@@ -48,7 +48,6 @@ def _every_other(rank):
     return x, y
 
 
-@harnesses
 def elementwise():
     float32, boolean = (np.float32,), (np.bool_,)
     for primitive, fun, dtypes, comparer in (
@@ -76,7 +75,6 @@ def elementwise():
         yield from _cases(primitive, fun, dtypes, shapes=_every_other)
 
 
-@harnesses
 def reductions():
     for primitive, fun in (
         ("reduce_sum", jnp.sum),
@@ -103,7 +101,6 @@ def _over_axes(fun):
     return reduce
 
 
-@harnesses
 def structural():
     three = (*_DTYPES, np.bool_)
     for primitive, fun, dtypes in (
@@ -141,7 +138,6 @@ def _from_element(fun, x, given):
     return fun(x, start, given, 1) if given is not x else fun(x, x[:, :2], start, 1)
 
 
-@harnesses
 def contractions():
     """Batches of matrices, products with one matrix, and products that contract nothing."""
     for case, fun, shapes in (
@@ -168,10 +164,16 @@ def _tensordot(axes):
     return lambda x, y: jnp.tensordot(x, y, axes)
 
 
-@harnesses
 def softmax():
     def functions(x):
         return [jax.nn.softmax(x), jax.nn.softmax(x, 2), jax.nn.log_softmax(x)]
 
     near = close(ulps=32, atol=1e-6)
     yield from _cases("div", functions, (np.float32,), comparer=near, case="many_axes_softmax")
+
+
+CASES = {
+    harness.name: harness
+    for family in (elementwise, reductions, structural, contractions, softmax)
+    for harness in family()
+}
