@@ -56,7 +56,6 @@ def elementwise():
         ("sign", lax.sign, _DTYPES, exact),
         ("floor", lax.floor, float32, exact),
         ("tanh", lax.tanh, float32, close(ulps=16)),
-        ("logistic", lax.logistic, float32, close(ulps=16)),
         ("is_finite", lax.is_finite, float32, exact),
         ("not", lax.bitwise_not, (np.int32, np.bool_), exact),
     ):
