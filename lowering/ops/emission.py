@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels, memo, modes, ranks, swapped
+from lowering.ops import dtypes, kernels, making, memo, modes, ranks, swapped
 from lowering.targets import Mode
 
 
@@ -60,7 +60,7 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 
 
 def _run(op: str, *operands: Any, **attrs: Any) -> Any:
-    return getattr(tf.raw_ops, op)(**dict(zip(_input_names(op), operands, strict=True)), **attrs)
+    return making.run(op, _input_names(op), operands, attrs)
 
 
 def _call_in(compute, convert, op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
