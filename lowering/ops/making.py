@@ -94,7 +94,8 @@ def _maker(results: Any) -> Callable[[Sequence[Any]], Any] | None:
         inputs: list[Any] = []
         for operand in operands:
             inputs += operand if isinstance(operand, list | tuple) else (operand,)
-        graph = tf.compat.v1.get_default_graph()
-        return as_returned(graph.create_op(op, inputs, dtypes, name=op, attrs=attrs).outputs)
+        # `create_op` of a graph is this, after a long look at how it was called.
+        create = tf.compat.v1.get_default_graph()._create_op_internal
+        return as_returned(create(op, inputs, dtypes, name=op, attrs=attrs).outputs)
 
     return make
