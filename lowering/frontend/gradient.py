@@ -8,6 +8,7 @@ derivatives are respected, and gradients of gradients work.
 import dataclasses
 import functools
 import itertools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -125,9 +126,18 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     @tf.custom_gradient
     def fun_tf(*tensors):
         def pull_back(*cotangents, variables=()):
-            # What `call_tf` calls may read variables, which are constants to JAX.
             pulled_back = gradient(tensors, *cotangents)
-            return (pulled_back, [None] * len(variables)) if variables else pulled_back
+            if not variables:
+                return pulled_back
+            # What `call_tf` calls may read variables, which are constants to JAX.
+            names_of_variables = ", ".join(v.name for v in variables)
+            warnings.warn(
+                f"The gradient of {vjp.name} by {names_of_variables} is None: call_tf calls a "
+                "function that reads them, and JAX takes no derivatives by what it is not given. "
+                "Pass them as arguments",
+                stacklevel=2,
+            )
+            return pulled_back, [None] * len(variables)
 
         return lower(*tensors), pull_back
 
