@@ -230,5 +230,6 @@ def _lower(
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
         if without_gradient:
-            results = gradient.prevent(results, without_gradient, names, target.is_natural)
+            is_natural = target.is_natural
+            results = gradient.prevent(results, tensors, without_gradient, names, is_natural)
         return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]

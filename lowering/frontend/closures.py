@@ -90,14 +90,13 @@ class _Views:
             found = pending.pop()
             if type(found) in WRAPPERS:
                 reaching.append(id(found))
-            for part in _parts(found):
-                if type(part) in _ATOMS:
-                    continue
-                containing.setdefault(id(part), []).append(id(found))
-                if id(part) not in self._seen:
-                    self._seen[id(part)] = part
+            parts = {id(part): part for part in _parts(found) if type(part) not in _ATOMS}
+            for key, part in parts.items():
+                containing.setdefault(key, []).append(id(found))
+                if key not in self._seen:
+                    self._seen[key] = part
                     pending.append(part)
-                elif id(part) in self._reaching:
+                elif key in self._reaching:
                     reaching.append(id(found))
         while reaching:
             key = reaching.pop()

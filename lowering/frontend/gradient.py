@@ -8,6 +8,7 @@ derivatives are respected, and gradients of gradients work.
 import dataclasses
 import functools
 import itertools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -130,9 +131,18 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     @tf.custom_gradient
     def fun_tf(*tensors):
         def pull_back(*cotangents, variables=()):
-            # What `call_tf` calls may read variables, which are constants to JAX.
             pulled_back = gradient(tensors, *cotangents)
-            return (pulled_back, [None] * len(variables)) if variables else pulled_back
+            if not variables:
+                return pulled_back
+            # What `call_tf` calls may read variables, which are constants to JAX.
+            names_of_variables = ", ".join(v.name for v in variables)
+            warnings.warn(
+                f"The gradient of {vjp.name} by {names_of_variables} is None: call_tf calls a "
+                "function that reads them, and JAX takes no derivatives by what it is not given. "
+                "Pass them as arguments",
+                stacklevel=2,
+            )
+            return pulled_back, [None] * len(variables)
 
         return lower(*tensors), pull_back
 
@@ -153,12 +163,17 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
 
 
 def prevent(
-    results: Sequence[tf.Tensor], name: str, op_names: Sequence[str], is_natural: bool
+    results: Sequence[tf.Tensor],
+    operands: Sequence[tf.Tensor],
+    name: str,
+    op_names: Sequence[str],
+    is_natural: bool,
 ) -> list[tf.Tensor]:
     """Results of which TensorFlow refuses to compute a gradient.
 
     Args:
       results: results of a conversion.
+      operands: what they are results of.
       name: the name of the function that was converted.
       op_names: the names of ops of the results, or none at all.
       is_natural: whether only ops are to be used that all consumers of graphs know.
@@ -167,21 +182,21 @@ def prevent(
         f"The conversion of {name} was made with with_gradient=False, so that TensorFlow cannot "
         "differentiate it. Use with_gradient=True."
     )
-    named = list(itertools.zip_longest(results, op_names))
-    if not is_natural:
-        return [
-            tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
-            for y, op_name in named
-        ]
+
+    def keep(y, op_name):
+        if is_natural:
+            return tf.identity(y, name=op_name)
+        return tf.raw_ops.PreventGradient(input=y, message=message, name=op_name)
 
     def refuse(*cotangents):
         raise LookupError(message)
 
-    # Tapes ask what is recorded for them, graphs the gradient that is registered by a name: none.
-    graph = tf.compat.v1.get_default_graph()
-    with record.stop_recording(), graph.gradient_override_map({"Identity": message}):
-        kept = [tf.identity(y, name=op_name) for y, op_name in named]
-    record.record_operation("WithoutGradient", kept, results, refuse)
+    # For an op of a graph, TensorFlow looks for the gradient of this name, and finds none.
+    without = tf.compat.v1.get_default_graph().gradient_override_map({"Identity": message})
+    with record.stop_recording(), without:
+        kept = [keep(*pair) for pair in itertools.zip_longest(results, op_names)]
+    # Tapes ask what is recorded for them.
+    record.record_operation("WithoutGradient", kept, list(operands), refuse)
     return kept
 
 

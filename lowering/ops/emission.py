@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels, memo, modes, optimizer, ranks, swapped
+from lowering.ops import dtypes, kernels, making, memo, modes, optimizer, ranks, swapped
 from lowering.targets import Mode
 
 
@@ -61,8 +61,7 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 
 def _run(op: str, *operands: Any, **attrs: Any) -> Any:
     def run(op: str, *operands: Any) -> Any:
-        named = dict(zip(_input_names(op), operands, strict=True))
-        return getattr(tf.raw_ops, op)(**named, **attrs)
+        return making.run(op, _input_names(op), operands, attrs)
 
     return optimizer.emitted(op, operands, run)
 

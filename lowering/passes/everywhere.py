@@ -52,6 +52,8 @@ class Everywhere:
         return jaxpr.replace(eqns=eqns, effects=effects)
 
     def _with_changed_jaxprs(self, eqn):
+        if next(called_jaxprs(eqn), None) is None:
+            return eqn
         params = {name: self._value(value) for name, value in eqn.params.items()}
         is_same = are_same(params.values(), eqn.params.values())
         return eqn if is_same else eqn.replace(params=params)

@@ -9,6 +9,10 @@ import jax.extend.core as jex_core
 # An open or closed jaxpr: the bodies of some primitives have no constants and are open.
 Jaxpr: TypeAlias = jex_core.ClosedJaxpr | jex_core.Jaxpr
 
+# Instances of tuples of types are told faster than those of unions.
+_JAXPRS = (jex_core.ClosedJaxpr, jex_core.Jaxpr)
+_SEQUENCES = (tuple, list)
+
 
 def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:
     """The jaxprs among the parameters of an equation."""
@@ -17,13 +21,11 @@ def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:
 
 def jaxprs_among(values: Iterable[Any]) -> Iterator[Jaxpr]:
     """The jaxprs among values, and in those that are tuples or lists."""
-    pending = list(values)
-    while pending:
-        value = pending.pop(0)
-        if isinstance(value, jex_core.ClosedJaxpr | jex_core.Jaxpr):
+    for value in values:
+        if isinstance(value, _JAXPRS):
             yield value
-        elif isinstance(value, tuple | list):
-            pending.extend(value)
+        elif isinstance(value, _SEQUENCES):
+            yield from jaxprs_among(value)
 
 
 def count_calls(jaxpr: Jaxpr) -> dict[int, tuple[Jaxpr, int]]:

@@ -909,3 +909,15 @@ def test_side_effects_of_a_mapped_function_happen_once():
     for total, run in enumerate((jax.vmap(adding), convert(jax.vmap(adding))), 1):
         same(np.asarray(run(xs))[-1], np.float32(10 * total))
         assert variable.numpy() == 10 * total
+
+
+def test_a_captured_variable_has_no_gradient_but_not_in_silence():
+    variable, x = tf.Variable(3.0), tf.constant(X)
+    fun = convert(call_tf(lambda x: x * variable))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = fun(x)
+    with pytest.warns(UserWarning, match=f"by {variable.name} is None"):
+        of_x, of_variable = tape.gradient(y, [x, variable])
+    same(of_x.numpy(), np.full(3, 3, np.float32))
+    assert of_variable is None

@@ -122,9 +122,9 @@ def test_containers_that_contain_themselves():
 def test_large_containers():
     number = 300_000
     large = list(range(number)), dict.fromkeys(range(number), (1, 2.0)), {"a": [()] * number}
-    start = time.perf_counter()
+    start = time.process_time()
     assert_same(convert(lambda x: x + large[0][2] + large[1][5][1])(X), X + 4)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def _nested(count, wrap):
