@@ -8,8 +8,7 @@ from flax import nnx
 
 from lowering import export
 from lowering.export.entry import entry
-from lowering.export.frozen import frozen
-from lowering.targets import CONSUMERS, TARGETS
+from lowering.targets import TARGETS
 
 KEY = jax.random.key(3)
 PARAMS = {"key": jax.random.key(1), "unused": jax.random.split(jax.random.key(2), 3)}
@@ -56,14 +55,17 @@ def test_structs_of_keys():
     np.testing.assert_array_equal(made.inputs(args)[2], jax.random.key_data(args[0]["rows"]))
 
 
-@pytest.mark.parametrize("to", CONSUMERS)
-def test_an_unused_key_costs_nothing(to):
-    def ops(params):
-        made = entry(lambda p, x: jnp.sin(p["x"] * x), (x,), TARGETS[to], params=params)
-        return sorted(node.op for node in frozen(made.concrete).graph_def.node)
+def test_an_unused_key_costs_nothing():
+    def fun(params, x):
+        return jnp.sin(params["x"] * x)
 
+    onnx = pytest.importorskip("onnx")
     x = np.float32([1, 2])
-    assert ops({"x": x, **PARAMS}) == ops({"x": x})
+    found = []
+    for params in ({"x": x}, {"x": x, **PARAMS}):
+        graph = onnx.load_model_from_string(export.to_onnx(fun, (x,), params=params)).graph
+        found.append(([node.op_type for node in graph.node], len(graph.initializer)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("to", ["saved_model", "tflite", "onnx", "tfjs"])
