@@ -10,8 +10,9 @@
 
 A function is named by its module and its name; modules are found in the current directory, too.
 Arguments are given in the order of its parameters, as `dtype[dimensions]` with an optional name in
-front; a dimension that is a word is symbolic. With --params the first parameter of the function is
-the pytree of that name, which the model keeps.
+front; a dimension that is a word is symbolic. PRNG keys are `key[dimensions]`, or `key<rbg>[...]`
+of another implementation; the model takes their words. With --params the first parameter of the
+function is the pytree of that name, which the model keeps.
 
 Exit codes:
   0  all went well
@@ -54,7 +55,9 @@ _DTYPES = {
     "u32": "uint32",
     "u64": "uint64",
 }
-_ARGUMENT = re.compile(r"(?:(?P<name>\w+)=)?(?P<dtype>\w+)\[(?P<dims>[^\]]*)\]")
+_ARGUMENT = re.compile(r"(?:(?P<name>\w+)=)?(?P<dtype>\w+(?:<\w+>)?)\[(?P<dims>[^\]]*)\]")
+# The implementations of PRNG keys, as the dtypes of JAX name them: `key<fry>`.
+_KEYS = {"key": None, "key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 
 
 # The options of exporters, by the name of the argument, and the formats that have them.
@@ -264,12 +267,11 @@ def _arguments(specs: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         dims = match["dims"].split(",") if match["dims"] else []
         if not all(dims):
             raise CommandError(f"{spec!r} lacks a dimension between two commas")
-        dtype = _DTYPES.get(match["dtype"], match["dtype"])
         try:
             sizes = [int(dim) if dim.isdigit() else 1 for dim in dims]
-            args.append(jax.ShapeDtypeStruct(sizes, jax.numpy.dtype(dtype)))
+            args.append(jax.ShapeDtypeStruct(sizes, _dtype(match["dtype"])))
         except TypeError as error:
-            known = ", ".join([*_DTYPES, "bool"])
+            known = ", ".join([*_DTYPES, "bool", *_KEYS])
             raise CommandError(f"{match['dtype']!r} is no dtype; known are {known}") from error
         shapes.append(None if all(map(str.isdigit, dims)) else ", ".join(dims))
         names.append(match["name"])
@@ -283,9 +285,23 @@ def _arguments(specs: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return tuple(args), options
 
 
+def _dtype(name: str) -> Any:
+    """The dtype of a name, which may be short."""
+    import jax
+
+    if name in _KEYS:
+        return jax.eval_shape(lambda: jax.random.key(0, impl=_KEYS[name])).dtype
+    return jax.numpy.dtype(_DTYPES.get(name, name))
+
+
 def _inputs(path: pathlib.Path, args: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """The arrays of a file, in the order of the arguments."""
+    """The arrays of a file, in the order of the arguments; PRNG keys are made of their words."""
+    import jax
     import numpy as np
+
+    from lowering import jax_compat
+    from lowering.avals import is_key
+    from lowering.export import held
 
     if not names:
         raise CommandError('--inputs needs names of the arguments, as in --arg "x=f32[3]"')
@@ -298,12 +314,14 @@ def _inputs(path: pathlib.Path, args: Sequence[Any], names: Sequence[str]) -> tu
             f"{path} has the arrays {', '.join(sorted(arrays))}, not {', '.join(names)}"
         )
     for arg, name in zip(args, names, strict=True):
-        x = arrays[name]
-        if x.dtype != arg.dtype or x.ndim != len(arg.shape):
+        x, expected = arrays[name], held.words(arg)
+        if x.dtype != expected.dtype or x.ndim != len(expected.shape):
             raise CommandError(
                 f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "
-                f"{arg.dtype.name} with {len(arg.shape)}"
+                f"{expected.dtype.name} with {len(expected.shape)}"
             )
+        if is_key(arg.dtype):
+            arrays[name] = jax.random.wrap_key_data(x, impl=jax_compat.key_impl(arg.dtype))
     return tuple(arrays[name] for name in names)
 
 

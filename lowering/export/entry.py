@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import callables
+from lowering.avals import is_key
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
 from lowering.export import held, samples, signatures
@@ -57,8 +58,11 @@ def parameters(params: Any, target: Target) -> Parameters:
             _check_leaf("params", leaf)
         if isinstance(leaf, jax.ShapeDtypeStruct):
             raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
-    arrays = [np.asarray(jax.numpy.asarray(leaf)) for leaf in leaves]
-    dtypes = [x.dtype for x in arrays]
+    arrays = [np.asarray(held.words(jax.numpy.asarray(leaf))) for leaf in leaves]
+    dtypes = [
+        leaf.dtype if not np.isscalar(leaf) and is_key(leaf.dtype) else x.dtype
+        for leaf, x in zip(leaves, arrays, strict=True)
+    ]
     kept = [x.astype(held.of_parameter(x.dtype, target), copy=False) for x in arrays]
     return Parameters(tree, dtypes, kept, [tf.Variable(x, trainable=False) for x in kept])
 
@@ -223,7 +227,8 @@ def entry(
 
     Args:
       fun: a JAX function of `params`, if there are any, and of `args`.
-      args: its positional arguments: pytrees of arrays or of `jax.ShapeDtypeStruct`.
+      args: its positional arguments: pytrees of arrays or of `jax.ShapeDtypeStruct`. Those of PRNG
+        keys are uint32 to the model, with a last dimension for the words of a key.
       target: who will run the model.
       params: a pytree of arrays that the model keeps.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
@@ -283,9 +288,20 @@ def _entry(
         _check_leaf("args", leaf, fun, name)
     constraints = tuple(polymorphic_constraints or ())
     symbolic, scope = samples.symbolic_shapes(leaves, tree, polymorphic_shapes, constraints)
+    of_fun = [
+        leaf.dtype if is_key(leaf.dtype) else jax.dtypes.canonicalize_dtype(leaf.dtype)
+        for leaf in leaves
+    ]
+    if any(map(is_key, of_fun)):
+        symbolic = list(map(held.words_shape, symbolic, of_fun))
+        leaves = list(map(held.words, leaves))
+        if polymorphic_shapes is not None:
+            texts = [f"({', '.join(map(str, shape))},)" if shape else "()" for shape in symbolic]
+            polymorphic_shapes = jax.tree_util.tree_unflatten(tree, texts)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
-    of_fun = [jax.dtypes.canonicalize_dtype(leaf.dtype) for leaf in leaves]
-    dtypes = [held.of_argument(dtype, target) for dtype in of_fun]
+    dtypes = [
+        held.of_argument(jax.dtypes.canonicalize_dtype(leaf.dtype), target) for leaf in leaves
+    ]
     fun_held = held.on_held(fun, [*kept.dtypes, *of_fun], target)
     converted = convert(
         fun_held,
@@ -310,7 +326,8 @@ def _entry(
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
         if str(found_tree) != str(tree):
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
-        return [np.asarray(x).astype(dtype) for x, dtype in zip(found, dtypes, strict=True)]
+        arrays = map(np.asarray, map(held.words, found))
+        return [x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
     reference = Reference(
         jax.jit(closures.on_plain_containers(fun_held)),
@@ -374,11 +391,8 @@ def _check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
             fixed = f"{callables.expression(fun)}, {parameter}={'...' if keys else repr(leaf)}"
             instead = f"; to fix its value, export functools.partial({fixed})"
         raise TypeError(f"{what} takes {taken}, not {leaf!r}{instead}")
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
-        raise TypeError(
-            f"{what} has a PRNG key, which no runtime but JAX knows; let the function take its "
-            "words (jax.random.key_data) and make a key of them (jax.random.wrap_key_data)"
-        )
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended) and not is_key(leaf.dtype):
+        raise TypeError(f"{what} has {leaf.dtype}, which no runtime but JAX knows")
 
 
 def flat_entry(

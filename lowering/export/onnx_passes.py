@@ -61,22 +61,19 @@ def _transposes() -> Any:
 
         def _add_handler(self, trans: Any, node: Any) -> Any:
             bias, product = node.inputs[1], trans.inputs[0]
-            if product.type != "Conv" or not _is_of_channels(bias):
-                return self._handle_node_having_branches(trans, node)
-            self._own(node, 1)
-            return super()._add_handler(trans, node)
+            if product.type == "Conv" and _is_of_channels(bias) and self._is_own(bias):
+                return super()._add_handler(trans, node)
+            return self._handle_node_having_branches(trans, node)
 
         def _mul_handler(self, trans: Any, node: Any) -> Any:
             product = trans.inputs[0]
-            if product.type == "Conv" and product.inputs[1].is_const():
-                self._own(product, 1)
+            if product.type == "Conv" and not self._is_own(product.inputs[1]):
+                return False
             return super()._mul_handler(trans, node)
 
-        def _own(self, node: Any, i: int) -> None:
-            """Gives a node a copy of a constant that others have, too, as it will be changed."""
-            if not self._nodes_has_single_consumer_node([node.inputs[i]]):
-                copied = self._g.copy_const(node.inputs[i])
-                self._g.replace_input(node, node.input[i], copied.output[0], i)
+        def _is_own(self, node: Any) -> bool:
+            """Whether nobody else uses the constant of a node, which will be changed."""
+            return self._nodes_has_single_consumer_node([node])
 
     return Transposes
 

@@ -24,6 +24,13 @@ def params():
     return {"w": WEIGHTS}
 
 
+def noise(key, scale):
+    """What a key makes, and another key."""
+    return jax.random.bits(key, scale.shape) * scale, jax.random.wrap_key_data(
+        jax.random.key_data(key)[::-1]
+    )
+
+
 def data():
     """Inputs of `predict` for its quantization."""
     rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
 """`python -m lowering`: its commands, what they print, and their exit codes."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -87,6 +88,19 @@ def test_options(tmp_path, capsys):
     model = onnx.load(tmp_path / "onnx")
     assert model.opset_import[0].version == 15 and model.graph.output[0].name == "y"
     assert len(list((tmp_path / "tfjs").glob("*.bin"))) > 1
+
+
+def test_keys(tmp_path, capsys):
+    """They are made of the words in a file."""
+    words = np.asarray(jax.random.key_data(jax.random.key(5)))
+    np.savez(tmp_path / "inputs.npz", key=words, scale=np.uint32([1, 2]))
+    argv = ["tests.export.functions:noise", "--arg", "key=key[]", "--arg", "scale=u32[2]"]
+    inputs = ["--inputs", str(tmp_path / "inputs.npz")]
+    assert main(["check", *argv, *inputs, "--to", "onnx", "saved_model"]) == 0
+    np.savez(tmp_path / "inputs.npz", key=words[:1].astype(np.int32), scale=np.uint32([1, 2]))
+    assert main(["check", *argv, *inputs, "--to", "onnx"]) == 2
+    assert "key of" in capsys.readouterr().err
+    assert main(["show", "jax.random:bits", "--arg", "key<rbg>[]", "--target", "tflite"]) == 0
 
 
 def test_full_quantization(tmp_path):
