@@ -137,7 +137,7 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
             # What `call_tf` calls may read variables, which are constants to JAX.
             names_of_variables = ", ".join(v.name for v in variables)
             warnings.warn(
-                f"The gradient of {vjp.name} by {names_of_variables} is None: call_tf calls a "
+                f"The gradient of {callables.name(vjp.fun_jax)} by {names_of_variables} is None: call_tf calls a "
                 "function that reads them, and JAX takes no derivatives by what it is not given. "
                 "Pass them as arguments",
                 stacklevel=2,
