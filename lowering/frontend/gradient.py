@@ -135,9 +135,9 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
             if not variables:
                 return pulled_back
             # What `call_tf` calls may read variables, which are constants to JAX.
-            names_of_variables = ", ".join(v.name for v in variables)
+            name, read = callables.name(vjp.fun_jax), ", ".join(v.name for v in variables)
             warnings.warn(
-                f"The gradient of {callables.name(vjp.fun_jax)} by {names_of_variables} is None: call_tf calls a "
+                f"The gradient of {name} by {read} is None: call_tf calls a "
                 "function that reads them, and JAX takes no derivatives by what it is not given. "
                 "Pass them as arguments",
                 stacklevel=2,
