@@ -94,10 +94,12 @@ def test_tests_that_nothing_reaches_take_turns(tmp_path):
     assert all(Selected("a", {"tests/test_y.py::test"}, (), {}).has(test) for test in tests)
 
 
-def test_a_plan_of_a_change_of_one_rule():
+def test_a_plan_of_a_change_of_one_rule(tmp_path):
     plan = ci.Plan(frozenset([RULE]), KNOWN, full=False, seed="0a")
     assert plan.whole == ["sort"]
     assert plan.sweep(is_newer=True) == ["--seconds", "1", "--turn", "0a-newer", "--whole=sort"]
+    plan.selected().write(tmp_path / "selected.json")
+    assert Selected.read(tmp_path / "selected.json").reached == KNOWN.tests_of(plan.changed)
     assert "2 of the 5 test functions" in str(plan)
     assert "1 of 2 primitives" in str(plan)
 

@@ -122,7 +122,7 @@ class Plan:
         """The tests to run."""
         return Selected(
             seed=self.seed,
-            known=self.known.tests.keys() if not self.full else (),
+            known=() if self.full else frozenset(self.known.tests),
             reached=self.known.tests_of(self.changed),
             seconds=dict(self.known.seconds),
             left_out=(SWEEP,),
