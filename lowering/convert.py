@@ -229,7 +229,11 @@ def _lower(
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
-        if without_gradient:
-            is_natural = target.is_natural
-            results = gradient.prevent(results, tensors, without_gradient, names, is_natural)
-        return [boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)]
+        results = [
+            boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)
+        ]
+        if not without_gradient:
+            return results
+        # After the boundary, which looks at the ops that make results.
+        is_natural = target.is_natural
+        return gradient.prevent(results, tensors, without_gradient, names, is_natural)
