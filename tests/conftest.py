@@ -8,6 +8,10 @@ import pytest
 
 # TensorFlow, which reads this when it is imported, is to log errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# What equinox and its family do about an error in a program, read when equinox is imported. By
+# default they call back into Python, which XLA cannot compile in a TensorFlow graph, and which no
+# SavedModel can hold.
+os.environ.setdefault("EQX_ON_ERROR", "nan")
 
 import jax
 import tensorflow as tf
@@ -16,15 +20,21 @@ import harnesses  # noqa: F401  Asks JAX for virtual devices, before it runs any
 from limitations import all_limitations
 from lowering import convert
 from tests.helpers import MODES, in_mode
+from tools.ci import selecting
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Puts the sweep first, after pytest-randomly has shuffled the tests.
+def pytest_collection_modifyitems(config, items):
+    """Leaves what CI has selected, and puts the longest tests first, after they have been shuffled.
 
-    It takes longest, so that the processes of pytest-xdist end at about the same time.
+    So the processes of pytest-xdist end at about the same time. The sweep takes longest.
     """
     items.sort(key=lambda item: item.name != "test_all_cells_are_as_expected")
+    selecting.select(config, items)
+
+
+def pytest_terminal_summary(terminalreporter):
+    selecting.summarize(terminalreporter)
 
 
 _READ_BY_US = ("JAX_", "LOWERING_", "TF_", "XLA_")

@@ -57,13 +57,11 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_other_programs_may_be_frozen_before(program):
     """TensorFlow's optimizer gives functions of different graphs the same names."""
-    names = []
     for k in (2.0, 3.0):
         concrete = entry(PROGRAMS[program](k), (X,), ONNX).concrete
         registered = set(context.context().list_function_names())
-        names.append({x.signature.name for x in frozen(concrete).graph_def.library.function})
+        assert frozen(concrete).graph_def.library.function
         assert set(context.context().list_function_names()) == registered
-    assert names[0] & names[1]
 
 
 def test_exports_in_one_process(tmp_path):

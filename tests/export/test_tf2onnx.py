@@ -1,8 +1,6 @@
 """What tf2onnx makes of ordinary layers, whose scales, biases and norms are constants."""
 
-import equinox as eqx
 import flax.linen as nn
-import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +9,9 @@ from flax import nnx
 from jax import lax
 
 from lowering import export
+
+eqx = pytest.importorskip("equinox")
+hk = pytest.importorskip("haiku")
 
 RNG = np.random.default_rng(0)
 

@@ -36,7 +36,7 @@ def test_runtimes_of_consumers_are_on_the_cpu():
 def test_a_missing_device_is_one_line(tmp_path, capfd):
     argv = ["--primitive=sin", "--device=gpu", f"--database={tmp_path}/sweep.sqlite"]
     assert sweep.main(argv) == 2
-    expected = "error: TensorFlow finds no device 'gpu' on this machine\n"
-    assert capfd.readouterr().err == expected
+    expected = "error: TensorFlow finds no device 'gpu' on this machine"
+    assert capfd.readouterr().err.splitlines() == ["making harnesses ...", expected]
     assert sweep.main(["--bisect=sin_float32", "--device=gpu"]) == 2
-    assert capfd.readouterr().err == expected
+    assert capfd.readouterr().err.splitlines() == [expected]

@@ -1,6 +1,8 @@
 """What CI runs: what a change can reach, and a sample of the rest."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -11,7 +13,7 @@ from tools.ci import __main__ as ci
 from tools.ci import reach, record
 from tools.ci.observed import PROCESS
 from tools.ci.reach import Reach
-from tools.ci.selecting import Selected, by_directory
+from tools.ci.selecting import SELECTED, Selected, by_directory
 
 RULE, PASS, WRITER = (
     "lowering/rules/sort.py",
@@ -135,7 +137,12 @@ def test_where_the_time_went():
     ]
 
 
-def test_the_plugin_runs_what_is_selected(tmp_path):
+def test_processes_of_pytest_run_what_is_selected(tmp_path):
+    (tmp_path / "conftest.py").write_text(
+        "from tools.ci import selecting\n"
+        "def pytest_collection_modifyitems(config, items): selecting.select(config, items)\n"
+        "def pytest_terminal_summary(terminalreporter): selecting.summarize(terminalreporter)\n"
+    )
     (tmp_path / "test_x.py").write_text(
         "import pytest\n"
         "@pytest.mark.parametrize('i', range(40))\ndef test_many(i): pass\n"
@@ -143,28 +150,28 @@ def test_the_plugin_runs_what_is_selected(tmp_path):
         "def test_long(): pass\n"
     )
     selected = Selected(
-        "0",
-        {"test_x.py::test_many"},
-        (),
-        {"test_x.py::test_long": 9.0},
-        {"test_x.py::test_left_out"},
+        seed="0",
+        known={"test_x.py::test_many"},
+        reached=(),
+        seconds={"test_x.py::test_long": 9.0},
+        left_out={"test_x.py::test_left_out"},
     )
     selected.write(tmp_path / "selected.json")
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "tools.ci.selecting"]
-    command += ["--selected", "selected.json", "-p", "no:randomly", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    ran = [line.split()[0] for line in done.stdout.splitlines() if " PASSED " in line]
-    assert ran[0] == "test_x.py::test_long"
-    assert 1 < len(ran) < 20
-    assert "time by directory" in done.stdout
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+    for processes in ("0", "2"):
+        done = subprocess.run(
+            [*command, "--numprocesses", processes],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), SELECTED: "selected.json"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        ran = {*re.findall(r"test_x.py::\S+", done.stdout)}
+        assert "test_x.py::test_long" in ran
+        assert 1 < len(ran) < 20
+        assert "time by directory" in done.stdout
 
 
 def test_a_recording_is_read(tmp_path):

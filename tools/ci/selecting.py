@@ -1,14 +1,12 @@
-"""A plugin of pytest that runs the tests that a change can reach, and a sample of the others.
+"""Tests that CI runs: those that a change can reach, and a sample of the others.
 
-    python -m pytest -p tools.ci.selecting --selected selected.json
-
-The file is that of `Selected.write`. Tests with the longest recorded times come first, so that no
-process begins one when the others end. The summary says how long the tests of each directory took.
+LOWERING_SELECTED names a file of `Selected.write`, which all processes of pytest read.
 """
 
 import collections
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import zlib
@@ -16,6 +14,8 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
+# The environment variable that names the file of what is selected.
+SELECTED = "LOWERING_SELECTED"
 # One of so many tests that no change reaches is run.
 ONE_IN = 5
 
@@ -69,33 +69,31 @@ def without_parameters(test: str) -> str:
     return re.sub(r"\[.*", "", test, flags=re.DOTALL)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--selected", type=pathlib.Path, help="a file that names tests to run")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    path = config.getoption("selected")
-    if path is None:
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests that are selected, if CI runs them, those that take longest first."""
+    path = os.environ.get(SELECTED)
+    if not path:
         return
-    selected = Selected.read(path)
-    left_out = [item for item in items if not selected.has(item.nodeid)]
-    config.hook.pytest_deselected(items=left_out)
+    selected = Selected.read(pathlib.Path(path))
     kept = [item for item in items if selected.has(item.nodeid)]
+    config.hook.pytest_deselected(items=[item for item in items if not selected.has(item.nodeid)])
     kept.sort(key=lambda item: -selected.seconds.get(without_parameters(item.nodeid), 0.0))
     items[:] = kept
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def summarize(terminal: pytest.TerminalReporter) -> None:
+    """Says how long the tests of each directory took, if CI runs them."""
+    if not os.environ.get(SELECTED):
+        return
     reports = [
         report
-        for of_outcome in terminalreporter.stats.values()
+        for of_outcome in terminal.stats.values()
         for report in of_outcome
         if isinstance(report, pytest.TestReport)
     ]
-    terminalreporter.section("time by directory, of all processes")
+    terminal.section("time by directory, of all processes")
     for line in by_directory((report.nodeid, report.duration) for report in reports):
-        terminalreporter.write_line(line)
+        terminal.write_line(line)
 
 
 def by_directory(durations: Iterable[tuple[str, float]]) -> list[str]:
