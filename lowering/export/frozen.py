@@ -76,6 +76,11 @@ def _keep_needed(nodes: Any, names: Iterable[str]) -> None:
     for i in reversed(range(len(nodes))):
         if nodes[i].name not in needed:
             del nodes[i]
+    for node in nodes:
+        # The nodes that it is to run beside; one that is not there is an error.
+        places = node.attr["_class"].list.s if "_class" in node.attr else ()
+        if any(place.decode().removeprefix("loc:@") not in needed for place in places):
+            del node.attr["_class"]
 
 
 def make_names_unique(graph_def: Any) -> None:
