@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from lowering.ops.bounded import Bounded
 
@@ -37,7 +38,9 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
     def make() -> Any:
         return getattr(tf.raw_ops, op)(**dict(zip(names, operands, strict=True)), **attrs)
 
-    kind = None if tf.executing_eagerly() else _kind(op, operands, attrs)
+    # Callbacks see what `tf.raw_ops` makes alone.
+    is_plain = not (tf.executing_eagerly() or op_callbacks.should_invoke_op_callbacks())
+    kind = _kind(op, operands, attrs) if is_plain else None
     if kind is None:
         return make()
     results = None

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from lowering.ops import emission, emit, making
 
@@ -72,3 +73,24 @@ def test_a_graph_is_freed():
     references = [made() for _ in range(2)]
     gc.collect()
     assert [reference() for reference in references] == [None, None]
+
+
+def test_callbacks_see_each_op():
+    """Among them the check of what a consumer lacks."""
+    seen = []
+
+    def see(op, *_, **__):
+        seen.append(op)
+
+    def fun(x):
+        for _ in range(2):
+            emit("Sin", x)
+        op_callbacks.add_op_callback(see)
+        try:
+            emit("Sin", x)
+        finally:
+            op_callbacks.remove_op_callback(see)
+        return x
+
+    tf.function(fun, autograph=False).get_concrete_function(tf.TensorSpec([3], tf.float32))
+    assert "Sin" in [getattr(op, "decode", lambda op=op: op)() for op in seen]
