@@ -51,7 +51,7 @@ def test_show_lists_what_each_consumer_refuses(capsys, monkeypatch):
     assert "it needs Softmax of float32, which onnx lacks" in second
     assert main(["show", "tests.export.functions:refused", "--arg", "f32[3]", "--target=tf"]) == 0
     output = capsys.readouterr().out
-    assert output.count("pure_callback(f32[3])") == 3 and "functions.py:35" in output
+    assert output.count("pure_callback(f32[3])") == 3 and "functions.py:42" in output
 
 
 def test_check(capsys):
