@@ -8,6 +8,7 @@ is tested where the module is.
 import argparse
 import configparser
 import contextlib
+import importlib
 import importlib.util
 import pathlib
 import re
@@ -19,6 +20,7 @@ import subprocess
 import sys
 
 import pytest
+from absl import flags
 
 from results import schema
 from tests.helpers import ROOT
@@ -84,6 +86,10 @@ def check_module(module, args, monkeypatch):
     source = pathlib.Path(found.origin)
     if source.name == "__init__.py":
         source = source.with_name("__main__.py")
+    if "from absl import" in source.read_text():
+        importlib.import_module(module)
+        assert {arg.removeprefix("--") for arg in args if arg.startswith("--")} <= set(flags.FLAGS)
+        return
     if "argparse" not in source.read_text():
         assert not args
         return
