@@ -229,11 +229,17 @@ def _lower(
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
-        results = [
-            boundary.leave(x, a.dtype) for x, a in zip(results, jaxpr.out_avals, strict=True)
-        ]
-        if not without_gradient:
-            return results
-        # After the boundary, which looks at the ops that make results.
-        is_natural = target.is_natural
-        return gradient.prevent(results, tensors, without_gradient, names, is_natural)
+        prevent = functools.partial(
+            gradient.prevent,
+            operands=tensors,
+            name=without_gradient,
+            op_names=names,
+            is_natural=target.is_natural,
+        )
+        # The op of exact targets lacks dtypes that results have only behind the boundary. Natural
+        # ones have theirs behind it, as the boundary looks at the ops that make results.
+        if without_gradient and not target.is_natural:
+            results = prevent(results)
+        avals = jaxpr.out_avals
+        results = [boundary.leave(x, a.dtype) for x, a in zip(results, avals, strict=True)]
+        return prevent(results) if without_gradient and target.is_natural else results
