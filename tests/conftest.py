@@ -22,14 +22,17 @@ from lowering import convert
 from tests.helpers import MODES, in_mode
 from tools.ci import selecting
 
+# The files of the longest tests.
+_LONGEST = ("test_primitives.py", "test_random_programs.py", "test_small_models.py")
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Leaves what CI has selected, and puts the longest tests first, after they have been shuffled.
 
-    So the processes of pytest-xdist end at about the same time. The sweep takes longest.
+    So the processes of pytest-xdist end at about the same time.
     """
-    items.sort(key=lambda item: item.name != "test_all_cells_are_as_expected")
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
     selecting.select(config, items)
 
 

@@ -28,7 +28,7 @@ from lowering.targets import CONSUMERS
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
 # The number of programs of a process, which keeps all that XLA has compiled in memory.
-_PER_PROCESS = 50
+_PER_PROCESS = 25
 
 _EXACT = ("tf", "xla")
 
