@@ -15,10 +15,12 @@ import functools
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 
 from harnesses import browser
@@ -35,8 +37,9 @@ _REACHED, _NEWER, _OTHERS = 4.0, 1.0, 1.0
 _MOST_WHOLE = 12
 # The harnesses for absl's runner are so many shards, of which one is run.
 _SHARDS = 300
-# Results of graphs that have been run on this machine; see `harnesses.runs`.
-_RUNS = pathlib.Path.home() / ".cache" / "lowering" / "runs"
+# What has been computed on this machine: results of graphs that have been run (see
+# `harnesses.runs`), and programs that JAX has compiled, which are the same for most sources.
+_CACHE = pathlib.Path.home() / ".cache" / "lowering"
 _MOST_BYTES = 4 * 2**30
 
 
@@ -153,6 +156,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     steps = Steps({"environment": args.spent})
     steps.run("lint", "make", "lint")
     with tempfile.TemporaryDirectory() as folder:
+        runs, compiled = _caches(pathlib.Path(folder) if args.full else _CACHE)
+        os.environ.update(_cached_by_jax(compiled))
         selected = pathlib.Path(folder) / "selected.json"
         plan.selected().write(selected)
         steps.run(
@@ -174,8 +179,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             TEST_TOTAL_SHARDS=str(_SHARDS),
             TEST_SHARD_INDEX=str(int(plan.seed, 16) % _SHARDS),
         )
-        runs = pathlib.Path(folder) / "runs" if args.full else _RUNS
-        _make_room(runs)
         for is_newer in (False, True):
             if is_newer and not args.newer:
                 print("== no newer Python found; the harnesses ran with one version of JAX")
@@ -205,9 +208,37 @@ def _has_browser() -> bool:
     return True
 
 
-def _make_room(runs: pathlib.Path) -> None:
-    """Removes the results that have not been used for longest, if there are too many."""
-    files = sorted(runs.glob("*"), key=lambda path: path.stat().st_mtime, reverse=True)
+def _caches(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """The directories in which results of graphs and compiled programs are found and kept."""
+    # Machine code is that of one kind of processor.
+    compiled = f"jax-{platform.machine()}-{zlib.crc32(_processor().encode()):08x}"
+    caches = folder / "runs", folder / compiled
+    for cache in caches:
+        _make_room(cache)
+    return caches
+
+
+def _processor() -> str:
+    """What tells processors apart that have other instructions."""
+    info = pathlib.Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.processor()
+    names = ("model name", "flags", "Features")
+    return "\n".join(sorted({x for x in info.read_text().splitlines() if x.startswith(names)}))
+
+
+def _cached_by_jax(folder: pathlib.Path) -> dict[str, str]:
+    """The environment in which JAX keeps all that it compiles, as small as it may be."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(folder),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
+def _make_room(cache: pathlib.Path) -> None:
+    """Removes the oldest files of a directory, if they are too many."""
+    files = sorted(cache.glob("*"), key=lambda path: path.stat().st_mtime, reverse=True)
     size = 0
     for path in files:
         size += path.stat().st_size
