@@ -22,7 +22,7 @@ from tensorflow.python.saved_model import save_context
 from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
 from lowering.ops import names
-from lowering.ops.registration import free_gradient_with_graph
+from lowering.ops.registration import with_gradient
 
 # A lowered function, on flat tensors.
 Lower = Callable[..., list[tf.Tensor]]
@@ -128,12 +128,9 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     def gradient(tensors, *cotangents):
         return vjp(tensors, cotangents)
 
-    @tf.custom_gradient
-    def fun_tf(*tensors):
-        def pull_back(*cotangents, variables=()):
-            pulled_back = gradient(tensors, *cotangents)
-            if not variables:
-                return pulled_back
+    def pull_back(tensors, *cotangents, variables=()):
+        pulled_back = gradient(tensors, *cotangents)
+        if variables:
             # What `call_tf` calls may read variables, which are constants to JAX.
             name, read = callables.name(vjp.fun_jax), ", ".join(v.name for v in variables)
             warnings.warn(
@@ -142,22 +139,35 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
                 "Pass them as arguments",
                 stacklevel=2,
             )
-            return pulled_back, [None] * len(variables)
+        return [*pulled_back, *(None for _ in variables)]
 
-        return lower(*tensors), pull_back
+    @tf.custom_gradient
+    def eager(*tensors):
+        def of_results(*cotangents, variables=()):
+            found = pull_back(tensors, *cotangents, variables=variables)
+            count = len(tensors)
+            return (found[:count], found[count:]) if variables else found
+
+        return lower(*tensors), of_results
 
     def flat(*tensors):
+        if tf.executing_eagerly():
+            results = eager(*tensors)
+            # custom_gradient takes a list of one result apart.
+            return list(results) if isinstance(results, list | tuple) else [results]
         graph = tf.compat.v1.get_default_graph()
-        if not tf.executing_eagerly() and graph.building_function:
+        if graph.building_function:
             # The gradient is to refer to tensors of this graph: inside of a branch in a loop,
             # TensorFlow could not find those that come from outside.
             tensors = tuple(graph.capture(x) for x in tensors)
-        results = fun_tf(*tensors)
-        # custom_gradient takes a list of one result apart.
-        results = list(results) if isinstance(results, list | tuple) else [results]
-        if not tf.executing_eagerly():
-            free_gradient_with_graph(results[0].op)
-        return results
+        with record.VariableWatcher() as watcher:
+            results = lower(*tensors)
+        variables = sorted(watcher.watched_variables(), key=lambda v: v.name)
+        return with_gradient(
+            results,
+            [*tensors, *map(tf.convert_to_tensor, variables)],
+            functools.partial(pull_back, tensors, variables=variables),
+        )
 
     return flat
 

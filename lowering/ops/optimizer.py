@@ -128,7 +128,9 @@ def _makers(operands: Tensors, types: frozenset[str]) -> list[Any]:
 
 def _is_known(x: tf.Tensor) -> bool:
     """Whether a tensor of a graph depends on constants only, so that the optimizer computes it."""
-    found = memo.of(x.graph).setdefault("known ops", {})
+    found: dict[str, bool] = memo.of(x.graph).setdefault("known ops", {})
+    if x.op.name in found:
+        return found[x.op.name]
     waiting = [x.op]
     while waiting:
         op = waiting[-1]

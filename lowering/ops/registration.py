@@ -1,34 +1,53 @@
-"""Gradients that TensorFlow finds by name, freed with the graph that they are for.
+"""Gradients of what a graph computes, freed with the graph.
 
-`tf.custom_gradient` registers the gradient of each call in a graph under a name of its own, in a
-registry that forgets nothing. As the gradient refers to tensors, the graph would never be freed,
-nor would what was converted, nor its constants.
+`tf.custom_gradient` visits all ops of a function in search of variables, and registers the gradient
+of each call in a graph under a name of its own, in a registry that forgets nothing. As the gradient
+refers to tensors, the graph would never be freed, nor would what was converted, nor its constants.
 """
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 from tensorflow.python.framework import ops as tf_ops
 
 from lowering.ops import memo
 
 
-def free_gradient_with_graph(op: tf.Operation) -> None:
-    """Lets the graph of an op hold the gradient of the op, which the registry holds now.
-
-    The registry keeps a weak reference to the gradient, until it is freed.
+def with_gradient(
+    results: Sequence[tf.Tensor], operands: Sequence[tf.Tensor], pull_back: Callable[..., Any]
+) -> list[tf.Tensor]:
+    """Results in a graph, with a gradient that TensorFlow does not find by the ops between.
 
     Args:
-      op: an op with a gradient that has been registered for it alone.
+      results: the results, in the current graph.
+      operands: the tensors by which there is a gradient.
+      pull_back: takes a cotangent for each result, and returns the gradient, or None, for each
+        operand.
     """
-    name = op.get_attr("_gradient_op_type").decode()
-    gradient: Callable[..., Any] = tf_ops.gradient_registry.lookup(name)
+    count = len(results)
+
+    def gradient(*cotangents):
+        # TensorFlow goes on with the operands alone.
+        return [*(None for _ in results), *pull_back(*cotangents[:count])]
+
+    tensors = [*results, *operands]
+    graph = tf.compat.v1.get_default_graph()
+    with record.stop_recording(), graph.gradient_override_map({"IdentityN": _name(gradient)}):
+        kept = tf.identity_n(tensors)
+    memo.of(graph)[kept[0].op, "gradient"] = gradient
+    record.record_operation("Lowered", kept, tensors, gradient)
+    return kept[:count]
+
+
+def _name(gradient: Callable[..., Any]) -> str:
+    """The name by which TensorFlow finds a gradient as long as something else refers to it."""
+    name = f"CustomGradient-{tf_ops.uid()}"
     # A proxy can be called as what it stands for.
     proxy = weakref.proxy(gradient)
+    tf.RegisterGradient(name)(lambda op, *cotangents: proxy(*cotangents))
     entries = tf_ops.gradient_registry._registry
-    del entries[name]
-    tf.RegisterGradient(name)(lambda op, *cotangents: proxy(op, *cotangents))
     weakref.finalize(gradient, entries.pop, name, None).atexit = False
-    memo.of(op.graph)["gradient", name] = gradient
+    return name
