@@ -37,7 +37,8 @@ from tools.terminal import (
 )
 
 if __name__ == "__main__":
-    # What follows takes many seconds.
+    # What follows takes many seconds. What TensorFlow tells about processors helps nobody here.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     say("importing JAX and TensorFlow")
 
 import jax

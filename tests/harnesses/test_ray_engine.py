@@ -115,7 +115,7 @@ def test_an_address_without_a_cluster_is_an_error_at_once(address, tmp_path, cap
     argv = ["--primitive=sin", "--database", str(tmp_path / "sweep.sqlite"), "--ray", address]
     start = time.monotonic()
     assert sweep.main(argv) == 2
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
     error = capfd.readouterr().err.splitlines()[-1]
     assert error.startswith("error: ") and repr(address) in error
 

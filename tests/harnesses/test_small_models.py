@@ -20,7 +20,7 @@ from tools.evaluate_models import is_bad
 # What each model has to pass in one of its shapes, whenever sources change; the others take turns.
 ALWAYS = ("xla", "no_xla", "tflite", "tflite_flex", "onnx", "tfjs_node")
 # How long the others have, and after which time a cell counts as hung.
-SECONDS, HUNG = 60, 300
+SECONDS, HUNG = 30, 300
 
 
 @pytest.fixture(scope="module")

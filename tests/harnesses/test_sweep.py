@@ -122,7 +122,7 @@ def test_interrupted_sweeps_are_continued(tmp_path):
     process = start(database, *filters)
     wait_until(lambda: len(cells(database)) >= len(killed) + 3)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 130
     assert f"continuing an interrupted sweep: {len(killed)} of 25 cells are done" in output
     stopped = {row["harness"]: tuple(row) for row in cells(database)}
@@ -131,7 +131,7 @@ def test_interrupted_sweeps_are_continued(tmp_path):
     assert killed.items() <= stopped.items()
 
     process = start(database, *filters)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 0
     assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
     assert stopped.items() <= {row["harness"]: tuple(row) for row in cells(database)}.items()

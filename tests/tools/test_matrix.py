@@ -153,5 +153,5 @@ def test_an_interrupt_lets_the_sweep_end_in_its_own_time(number):
     )
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (130, b"")
