@@ -37,8 +37,7 @@ from tools.terminal import (
 )
 
 if __name__ == "__main__":
-    # What follows takes many seconds. What TensorFlow tells about processors helps nobody here.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    # What follows takes many seconds.
     say("importing JAX and TensorFlow")
 
 import jax
