@@ -1,4 +1,4 @@
-"""Keras on its JAX backend: the applications, with untrained weights."""
+"""Keras on its JAX backend: the applications, with untrained weights, and layers."""
 
 import os
 import subprocess
@@ -24,9 +24,18 @@ APPLICATIONS = (
 # A third of them are run, others after the next change of sources.
 @pytest.mark.parametrize("name", APPLICATIONS[int(fingerprint(), 16) % 3 :: 3])
 def test_an_application(name):
-    """In a process of its own, as TensorFlow imports Keras too, with another backend."""
+    run("tests.frameworks.keras_applications", name)
+
+
+def test_layers_in_onnx():
+    pytest.importorskip("tf2onnx")
+    run("tests.frameworks.keras_layers")
+
+
+def run(module: str, *args: str) -> None:
+    """Runs a module in a process of its own: TensorFlow imports Keras with another backend."""
     result = subprocess.run(
-        [sys.executable, "-m", "tests.frameworks.keras_applications", name],
+        [sys.executable, "-m", module, *args],
         env={**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3"},
         cwd=ROOT,
         capture_output=True,
