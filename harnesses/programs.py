@@ -214,11 +214,13 @@ def _halved(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _with_opaque_divisor(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Returns `fun` with a barrier before the divisor, so that XLA does not fold the division.
+    """Returns `fun` of integers with a barrier before the divisor, so that XLA does not fold it.
 
-    XLA in JAX crashes when it folds a division of integer constants by zero.
+    XLA in JAX crashes when it folds a division of integer constants by zero. And no divisor is
+    zero: of an array divided by itself, some versions of XLA make ones in compiled programs alone.
     """
-    return lambda x, y: fun(x, lax.optimization_barrier(y))
+
+    return lambda x, y: fun(x, lax.optimization_barrier(y | y.dtype.type(1)))
 
 
 def _bounded(x):

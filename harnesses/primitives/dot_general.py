@@ -53,8 +53,8 @@ _DIMENSIONS = (
     ((2, 3, 0), (2, 0, 5), ((2,), (1,)), ((0,), (0,))),
     ((2, 0, 4), (5, 4, 2), ((2,), (1,)), ((0,), (2,))),
 )
-# JAX multiplies cotangents in the preferred dtype and converts the products to that of the operands.
-# Between the two, XLA may leave the rounding to bfloat16 out.
+# JAX multiplies cotangents in the preferred dtype, and converts the products to that of the
+# operands. Between the two, XLA may leave the rounding to bfloat16 out.
 _OF_BFLOAT16 = close_to_largest(ulps=2**17)
 
 
