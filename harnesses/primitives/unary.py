@@ -210,6 +210,7 @@ def product(dtype):
 
 
 @harnesses
+@symbolic(every_axis)
 def polynomials():
     if not hasattr(lax, "polynomial"):
         return
