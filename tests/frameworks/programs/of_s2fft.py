@@ -8,30 +8,16 @@ from tests.frameworks.programs import Program, program
 BAND = 6
 
 
-def _transforms():
-    pytest.importorskip("s2fft")
-    return pytest.importorskip("s2fft.transforms.spherical")
-
-
 @program
 def forward():
-    spherical = _transforms()
-    signal = np.random.default_rng(0).normal(size=(BAND, 2 * BAND - 1)).astype(np.float32)
+    pytest.importorskip("s2fft")
+    spherical = pytest.importorskip("s2fft.transforms.spherical")
+    signal = np.random.default_rng(0).normal(size=(2 * BAND, 2 * BAND - 1)).astype(np.float32)
 
     def transform(signal):
-        coefficients = spherical.forward_jax(signal, BAND, reality=True)
+        # The samples leave the equator out. There the recursion divides by what is zero up to
+        # rounding, and an ulp changes the result of JAX by 17 %.
+        coefficients = spherical.forward_jax(signal, BAND, sampling="dh", reality=True)
         return coefficients.real, coefficients.imag
 
     return Program(transform, (signal,), tolerance=1e-3)
-
-
-@program
-def there_and_back():
-    spherical = _transforms()
-    signal = np.random.default_rng(0).normal(size=(BAND, 2 * BAND - 1)).astype(np.float32)
-
-    def project(signal):
-        coefficients = spherical.forward_jax(signal, BAND)
-        return spherical.inverse_jax(coefficients, BAND).real
-
-    return Program(project, (signal,), tolerance=1e-3)
