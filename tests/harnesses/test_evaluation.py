@@ -54,7 +54,7 @@ def test_what_jax_can_trace():
     assert trace(Case("small", "unet", ("height", "width"))).multiples == {"height": 2, "width": 2}
     assert trace(BATCH).multiples == {"batch": 1}
     # A dense layer after the last convolution fixes the size of images.
-    with pytest.raises(Exception, match="kernel|boolean conversion"):
+    with pytest.raises(Exception, match=r"kernel|boolean conversion"):
         trace(PIXELS)
 
 
