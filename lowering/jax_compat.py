@@ -171,10 +171,13 @@ def is_namesake(primitive: Any) -> bool:
 def implementations(primitive: Any) -> list[Callable[..., Any]]:
     """The functions, in JAX, of operands and parameters that say what a primitive computes.
 
-    They are its `impl` and the function that its lowering to MLIR was made of, as far as it has
-    them. JAX's own `impl` is none: it compiles the primitive.
+    They are what JAX expands it to while it traces a program for its compiler, its `impl`, and the
+    function that its lowering to MLIR was made of, as far as it has them. JAX's own `impl` is none:
+    it compiles the primitive.
     """
     found = []
+    if getattr(primitive.to_lojax, "__func__", None) is not core.Primitive.to_lojax:
+        found.append(primitive.to_lojax)
     is_undefined = getattr(primitive.impl, "__func__", None) is core.Primitive.impl
     is_compiled = getattr(primitive.impl, "func", None) is dispatch.apply_primitive
     if not is_undefined and not is_compiled:

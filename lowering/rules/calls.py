@@ -1,9 +1,7 @@
 """Primitives that call a jaxpr. Most calls are inlined before they are lowered."""
 
-import jax
 
 from lowering import jax_compat
-from lowering.ops import dtypes
 from lowering.registry import Trait, call, decomposition
 
 # The primitives by the parameter that holds their jaxpr. The other parameters are not needed: JAX
@@ -45,10 +43,3 @@ def custom_linear_solve(*operands, const_lengths, jaxprs):
 def run_state(*operands, **params):
     """The values of references after a function has read and written them."""
     return jax_compat.run_state(*operands, **params)
-
-
-@decomposition("call_hi_primitive", dtypes=dtypes.NARROW)
-@decomposition("call_hi_primitive", traits=Trait.NOT_MAPPED)
-def call_hi_primitive(*operands, _prim):
-    """A primitive that a user has defined, with its own expansion."""
-    return jax.tree.leaves(_prim.expand(*jax.tree.unflatten(_prim.in_tree, operands)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from jax import lax
+from jax.experimental import hijax
 from jax.interpreters import ad, batching, mlir
 
 import lowering
@@ -156,6 +157,33 @@ def test_types_are_those_of_the_users_setting(enabled):
         result = convert(primitive.bind)(x)
         assert result.dtype == (tf.float64 if enabled else tf.float32)
         assert_same(primitive.bind, x)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_primitive_that_expands_itself(enabled):
+    """Those of JAX do, too: since 0.12, `jnp.nonzero` and what is made of it."""
+    # Its name differs from version to version of JAX.
+    base = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive
+
+    class Places(base):
+        def __init__(self, aval):
+            self.in_avals = (aval,)
+            self.out_aval = jax.typeof(jnp.zeros(aval.shape, int))
+            self.params = {}
+            super().__init__()
+
+        def expand(self, x):
+            return jnp.cumsum(x > 0, axis=0) // 2
+
+    def fun(x):
+        return Places(jax.typeof(x))(x), jnp.nonzero(x > 0, size=2)
+
+    with jax.enable_x64(enabled):
+        assert_same(fun, X)
+        wide = "int64" in str(expand(jax.make_jaxpr(fun)(X)))
+        assert wide == enabled
+    if not enabled:
+        lowering.export.to_tflite(fun, (X,))
 
 
 def test_a_part_of_a_program_with_64_bits():
