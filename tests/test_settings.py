@@ -102,6 +102,8 @@ def test_all_settings_that_a_trace_depends_on_are_ours_or_do_not_matter_to_us():
         "compute_on_context_manager",
         "layout_tracing_mode",
         "mesh_context_manager",
+        "pallas_dynamic_shapes_export",
+        "pallas_grid_context",
         "pallas_tpu_interpret_mode_context_manager",
         "user_context",
         "xla_metadata_context_manager",
