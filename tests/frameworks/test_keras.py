@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from harnesses.sweep import fingerprint
 from tests.helpers import ROOT
+from tests.turns import turns
 
 pytest.importorskip("keras")
 
@@ -21,8 +21,7 @@ APPLICATIONS = (
 )
 
 
-# A third of them are run, others after the next change of sources.
-@pytest.mark.parametrize("name", APPLICATIONS[int(fingerprint(), 16) % 3 :: 3])
+@pytest.mark.parametrize("name", turns(APPLICATIONS, "application"))
 def test_an_application(name):
     run("tests.frameworks.keras_applications", name)
 
