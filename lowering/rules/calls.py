@@ -1,6 +1,5 @@
 """Primitives that call a jaxpr. Most calls are inlined before they are lowered."""
 
-
 from lowering import jax_compat
 from lowering.registry import Trait, call, decomposition
 
