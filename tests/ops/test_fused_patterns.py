@@ -103,9 +103,7 @@ def test_patterns_of_the_optimizer(target, dtype):
 
     converted, xs = convert(fun, target=target), [tf.constant(argument(dtype))] * len(PATTERNS)
     graph = tf.function(converted, autograph=False).get_concrete_function(*xs)
-    close = compare.close_to_largest(ulps=64)
-    if dtype is np.float32:
-        close = compare.close(ulps=8, atol=2e-6)
+    close = compare.close(ulps=8, atol=16 * float(ml_dtypes.finfo(dtype).eps))
     wrong = {}
     for key, *results in zip(PATTERNS, converted(*xs), graph(*xs), strict=True):
         pair = [[y.numpy() for y in tf.nest.flatten(of)] for of in results]
