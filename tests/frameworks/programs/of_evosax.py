@@ -30,7 +30,7 @@ def _evolution(name):
     return Program(evolve, (np.float32([0.5, -0.5, 2]), np.uint32([0, 1])), tolerance=1e-3)
 
 
-# CMA_ES itself samples along eigenvectors, whose signs are no one's to say.
+# CMA_ES samples along eigenvectors, which may have other signs in TensorFlow.
 @program
 def sep_cma_es():
     return _evolution("Sep_CMA_ES")
