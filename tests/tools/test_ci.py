@@ -110,7 +110,8 @@ def test_a_plan_of_a_change_that_reaches_most(monkeypatch):
     monkeypatch.setattr(ci, "_MOST_WHOLE", 1)
     plan = ci.Plan(frozenset([PASS, RULE]), KNOWN, full=False, seed="0a")
     # The rule is the primitive's own.
-    assert plan.sweep(is_newer=False) == ["--seconds", "4", "--turn", "0a", "--whole=sort"]
+    seconds = f"{ci._REACHED:g}"
+    assert plan.sweep(is_newer=False) == ["--seconds", seconds, "--turn", "0a", "--whole=sort"]
 
 
 def test_a_full_plan_runs_all_tests():
