@@ -219,7 +219,6 @@ def _with_opaque_divisor(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any],
     XLA in JAX crashes when it folds a division of integer constants by zero. And no divisor is
     zero: of an array divided by itself, some versions of XLA make ones in compiled programs alone.
     """
-
     return lambda x, y: fun(x, lax.optimization_barrier(y | y.dtype.type(1)))
 
 

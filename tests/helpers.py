@@ -75,17 +75,30 @@ def assert_same(actual: Any, expected: Any) -> None:
         np.testing.assert_allclose(a, e, rtol=1e-6)
 
 
-def run_tests_alone(path: pathlib.Path, name: str = "") -> None:
-    """Runs the tests of a file, or those of a name, in a process of their own."""
+def run_alone(module: str, *args: str, **environment: str) -> str:
+    """What a module prints in a process of its own; it must not fail.
+
+    Args:
+      module: the name of the module.
+      args: its arguments.
+      environment: variables of the environment that the process sees besides those of this one.
+    """
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "0", str(path), "-k", name],
+        [sys.executable, "-m", module, *args],
+        env={**os.environ, **environment},
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
-    summary = result.stdout.strip().splitlines()[-1]
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-4000:]
+    return result.stdout
+
+
+def run_tests_alone(path: pathlib.Path, name: str = "", **environment: str) -> None:
+    """Runs the tests of a file, or those of a name, in a process of their own."""
+    printed = run_alone("pytest", "-q", "-n", "0", str(path), "-k", name, **environment)
+    summary = printed.strip().splitlines()[-1]
     if "skipped" in summary and "passed" not in summary:
         pytest.skip(summary)
 

@@ -55,7 +55,7 @@ _DIMENSIONS = (
 )
 # JAX multiplies cotangents in the preferred dtype, and converts the products to that of the
 # operands. Between the two, XLA may leave the rounding to bfloat16 out.
-_OF_BFLOAT16 = close_to_largest(ulps=2**17)
+_OF_BFLOAT16 = close_to_largest(ulps=2**15)
 
 
 def _dot(contract, batch, **params):

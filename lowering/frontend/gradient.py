@@ -22,7 +22,7 @@ from tensorflow.python.saved_model import save_context
 from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
 from lowering.ops import names
-from lowering.ops.registration import with_gradient
+from lowering.ops.registration import attach
 
 # A lowered function, on flat tensors.
 Lower = Callable[..., list[tf.Tensor]]
@@ -128,7 +128,7 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
     def gradient(tensors, *cotangents):
         return vjp(tensors, cotangents)
 
-    def pull_back(tensors, *cotangents, variables=()):
+    def pull_back(tensors, variables, *cotangents):
         pulled_back = gradient(tensors, *cotangents)
         if variables:
             # What `call_tf` calls may read variables, which are constants to JAX.
@@ -141,32 +141,19 @@ def differentiable(lower: Lower, vjp: Vjp) -> Lower:
             )
         return [*pulled_back, *(None for _ in variables)]
 
-    @tf.custom_gradient
-    def eager(*tensors):
-        def of_results(*cotangents, variables=()):
-            found = pull_back(tensors, *cotangents, variables=variables)
-            count = len(tensors)
-            return (found[:count], found[count:]) if variables else found
-
-        return lower(*tensors), of_results
-
     def flat(*tensors):
-        if tf.executing_eagerly():
-            results = eager(*tensors)
-            # custom_gradient takes a list of one result apart.
-            return list(results) if isinstance(results, list | tuple) else [results]
-        graph = tf.compat.v1.get_default_graph()
-        if graph.building_function:
+        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        if graph is not None and graph.building_function:
             # The gradient is to refer to tensors of this graph: inside of a branch in a loop,
             # TensorFlow could not find those that come from outside.
             tensors = tuple(graph.capture(x) for x in tensors)
         with record.VariableWatcher() as watcher:
             results = lower(*tensors)
         variables = sorted(watcher.watched_variables(), key=lambda v: v.name)
-        return with_gradient(
+        return attach(
             results,
             [*tensors, *map(tf.convert_to_tensor, variables)],
-            functools.partial(pull_back, tensors, variables=variables),
+            functools.partial(pull_back, tensors, variables),
         )
 
     return flat

@@ -1,4 +1,4 @@
-"""Gradients of what a graph computes, freed with the graph.
+"""Gradients of what is computed in place of ops; those of a graph are freed with it.
 
 `tf.custom_gradient` visits all ops of a function in search of variables, and registers the gradient
 of each call in a graph under a name of its own, in a registry that forgets nothing. As the gradient
@@ -16,13 +16,13 @@ from tensorflow.python.framework import ops as tf_ops
 from lowering.ops import memo
 
 
-def with_gradient(
+def attach(
     results: Sequence[tf.Tensor], operands: Sequence[tf.Tensor], pull_back: Callable[..., Any]
 ) -> list[tf.Tensor]:
-    """Results in a graph, with a gradient that TensorFlow does not find by the ops between.
+    """Results, with a gradient that TensorFlow does not find by the ops between.
 
     Args:
-      results: the results, in the current graph.
+      results: the results, in the current graph or eager.
       operands: the tensors by which there is a gradient.
       pull_back: takes a cotangent for each result, and returns the gradient, or None, for each
         operand.
@@ -34,6 +34,11 @@ def with_gradient(
         return [*(None for _ in results), *pull_back(*cotangents[:count])]
 
     tensors = [*results, *operands]
+    if tf.executing_eagerly():
+        with record.stop_recording():
+            kept = [tf.identity(x) for x in tensors]
+        record.record_operation("Lowered", kept, tensors, gradient)
+        return kept[:count]
     graph = tf.compat.v1.get_default_graph()
     with record.stop_recording(), graph.gradient_override_map({"IdentityN": _name(gradient)}):
         kept = tf.identity_n(tensors)

@@ -1,12 +1,8 @@
 """Keras on its JAX backend: the applications, with untrained weights, and layers."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import run_alone
 from tests.turns import turns
 
 pytest.importorskip("keras")
@@ -33,12 +29,4 @@ def test_layers_in_onnx():
 
 def run(module: str, *args: str) -> None:
     """Runs a module in a process of its own: TensorFlow imports Keras with another backend."""
-    result = subprocess.run(
-        [sys.executable, "-m", module, *args],
-        env={**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-4000:]
+    run_alone(module, *args, KERAS_BACKEND="jax", TF_CPP_MIN_LOG_LEVEL="3")

@@ -1,12 +1,8 @@
 """Libraries that import `jax.experimental.jax2tf`: they get ops where this package is installed."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from tests.helpers import ROOT, run_tests_alone
+from tests.helpers import ROOT, run_alone, run_tests_alone
 
 
 @pytest.mark.parametrize("name", ["orbax", "equinox", "tensorflowjs"])
@@ -17,12 +13,9 @@ def test_a_library(name):
 def test_export_of_keras(tmp_path):
     """In a process of its own, as TensorFlow imports Keras too, with another backend."""
     pytest.importorskip("keras")
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.frameworks.keras_export", str(tmp_path)],
-        env={**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    run_alone(
+        "tests.frameworks.keras_export",
+        str(tmp_path),
+        KERAS_BACKEND="jax",
+        TF_CPP_MIN_LOG_LEVEL="3",
     )
-    assert result.returncode == 0, result.stderr[-4000:]

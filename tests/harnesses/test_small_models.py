@@ -1,6 +1,7 @@
 """Small models in the converters of this project and their runtimes."""
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -19,7 +20,7 @@ from tools.evaluate_models import is_bad
 
 # What each model has to pass in one of its shapes, whenever sources change; the others take turns.
 ALWAYS = ("xla", "no_xla", "tflite", "tflite_flex", "onnx", "tfjs_node")
-# How long the others have, and after which time a cell counts as hung.
+# How long the others have at least, and after which time a cell counts as hung.
 SECONDS, HUNG = 30, 300
 
 
@@ -35,9 +36,14 @@ def choices(name: str) -> list[Case]:
     return [Case("small", name, c) for c in symbolic.choices(models.load(name, "small"))]
 
 
+def is_converted(row: Row) -> bool:
+    """Whether a converter, not JAX itself, is right."""
+    return row.ok and row.converter != JAX
+
+
 def check(rows: Sequence[Row], committed: Mapping[tuple[Case, str], Row]) -> None:
     """What fails has to be known: a NO in the document of the results, of JAX or of a converter."""
-    assert any(row.ok and row.converter != JAX for row in rows)
+    assert any(map(is_converted, rows))
     known = {key for key, row in committed.items() if is_bad(row)}
     assert not [row for row in rows if is_bad(row) and (row.case, row.converter) not in known]
     traced = {case for (case, name), row in committed.items() if name == JAX and row.ok}
@@ -80,11 +86,11 @@ def test_other_converters(committed):
         for name in (*models.NAMES[first:], *models.NAMES[:first])
         for case in choices(name)
     }
-    stop = threading.Event()
-    timer = threading.Timer(SECONDS, stop.set)
-    timer.start()
-    try:
-        rows = list(run(cells, workers=2, timeout=HUNG, stop=stop))
-    finally:
-        timer.cancel()
+    stop, rows = threading.Event(), []
+    started = time.monotonic()
+    for row in run(cells, workers=2, timeout=HUNG, stop=stop):
+        rows.append(row)
+        # However slow the machine is, one converter has its say.
+        if time.monotonic() - started > SECONDS and any(map(is_converted, rows)):
+            stop.set()
     check(rows, committed)

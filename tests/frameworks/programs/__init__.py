@@ -3,12 +3,8 @@
 import dataclasses
 import importlib
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
-
-# How a format of `lowering.export` answers a program that its runtime cannot run: the type of the
-# error, and a pattern of its message.
-Refusal = tuple[type[Exception], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,14 +16,12 @@ class Program:
       args: its arguments.
       tolerance: how much a result may differ, relative to the largest number in it.
       differentiable: whether JAX can differentiate it in reverse by its first argument.
-      refusals: what exports raise, by the name of the format.
     """
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
     tolerance: float = 1e-4
     differentiable: bool = False
-    refusals: Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
 
 
 _makers: dict[str, Callable[[], Program]] = {}

@@ -42,18 +42,19 @@ def _arguments():
     return params, observations, np.uint32([0, 1])
 
 
-@program
-def muzero():
+def _search(policy, **options):
+    """A search with one of the policies of mctx, by its name."""
     mctx = pytest.importorskip("mctx")
 
     def search(params, observations, words):
         root, step = _root_and_step(mctx, params)
-        found = mctx.muzero_policy(
+        found = getattr(mctx, policy)(
             params=(),
             rng_key=jax.random.wrap_key_data(words),
             root=root(observations),
             recurrent_fn=step,
             num_simulations=8,
+            **options,
         )
         return found.action, found.action_weights, found.search_tree.node_values
 
@@ -61,19 +62,10 @@ def muzero():
 
 
 @program
+def muzero():
+    return _search("muzero_policy")
+
+
+@program
 def gumbel_muzero():
-    mctx = pytest.importorskip("mctx")
-
-    def search(params, observations, words):
-        root, step = _root_and_step(mctx, params)
-        found = mctx.gumbel_muzero_policy(
-            params=(),
-            rng_key=jax.random.wrap_key_data(words),
-            root=root(observations),
-            recurrent_fn=step,
-            num_simulations=8,
-            max_num_considered_actions=3,
-        )
-        return found.action, found.action_weights
-
-    return Program(search, _arguments())
+    return _search("gumbel_muzero_policy", max_num_considered_actions=3)

@@ -17,17 +17,17 @@ SMALL = {
 }
 
 
-def _transformers(model):
+def _model(name, config, **options):
+    """A model of a class, with random weights; `config` names the class of its settings."""
     transformers = pytest.importorskip("transformers")
-    if not hasattr(transformers, model):
-        pytest.skip(f"transformers {transformers.__version__} has no {model}")
-    return transformers
+    if not hasattr(transformers, name):
+        pytest.skip(f"transformers {transformers.__version__} has no {name}")
+    return getattr(transformers, name)(getattr(transformers, config)(**options), input_shape=(1, 6))
 
 
 @program
 def bert():
-    transformers = _transformers("FlaxBertModel")
-    model = transformers.FlaxBertModel(transformers.BertConfig(**SMALL), input_shape=(1, 6))
+    model = _model("FlaxBertModel", "BertConfig", **SMALL)
 
     def encode(params, words, mask):
         found = model(words, attention_mask=mask, params=params)
@@ -39,8 +39,9 @@ def bert():
 
 @program
 def gpt2_that_generates():
-    transformers = _transformers("FlaxGPT2LMHeadModel")
-    config = transformers.GPT2Config(
+    model = _model(
+        "FlaxGPT2LMHeadModel",
+        "GPT2Config",
         n_layer=2,
         n_head=2,
         n_embd=16,
@@ -49,7 +50,6 @@ def gpt2_that_generates():
         bos_token_id=1,
         eos_token_id=2,
     )
-    model = transformers.FlaxGPT2LMHeadModel(config, input_shape=(1, 6))
 
     def generate(params, words, key):
         return model.generate(
@@ -68,8 +68,9 @@ def gpt2_that_generates():
 @program
 def bart_with_beams():
     """In place of T5, whose code calls `jnp.clip` with arguments that JAX has removed."""
-    transformers = _transformers("FlaxBartForConditionalGeneration")
-    config = transformers.BartConfig(
+    model = _model(
+        "FlaxBartForConditionalGeneration",
+        "BartConfig",
         vocab_size=40,
         max_position_embeddings=32,
         d_model=16,
@@ -80,7 +81,6 @@ def bart_with_beams():
         encoder_ffn_dim=32,
         decoder_ffn_dim=32,
     )
-    model = transformers.FlaxBartForConditionalGeneration(config, input_shape=(1, 6))
 
     def generate(params, words):
         found = model.generate(words, params=params, num_beams=2, max_length=6)
