@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.errors import UnsupportedError
-from lowering.formats import halves, pairs, rounding
+from lowering.formats import halves, pairs
 from lowering.formats.rounding import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.ops.casts import narrowed, widened
@@ -44,11 +44,11 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def _held(x: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """An argument in the dtype that holds it; what was just cast to a half is rounded instead."""
+    """An argument in the dtype that holds it; casts to a half and back are left out."""
     to = dtypes.to_tf(dtype)
     before = before_cast(x)
     if to == tf.float32 and x.dtype != to and before is not None and before.dtype == to:
-        return rounding.narrow_to(before, dtype)
+        return before
     return widened(x, to)
 
 

@@ -15,7 +15,7 @@ from lowering.ops.casts import narrowed, widened
 from lowering.targets import TFLITE, Mode
 
 # What consumers hold as float32.
-_ROUNDED = frozenset(map(np.dtype, dtypes.LOW_PRECISION))
+_HALVES = frozenset(map(np.dtype, dtypes.LOW_PRECISION))
 
 # The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
@@ -61,11 +61,11 @@ def _format(dtype: np.dtype) -> _Format:
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Values of a narrow dtype as they are held, rounded or wrapped around.
 
-    `x` is float32 or float64 for a floating-point dtype, else integers of eight bits, or int32 for
-    a consumer.
+    Floats of 16 bits keep the precision of float32; see `stored`. `x` is float32 or float64 for a
+    floating-point dtype, else integers of eight bits, or int32 for a consumer.
     """
-    if dtype in _ROUNDED:
-        return _round_halves(x, dtype)
+    if dtype in _HALVES:
+        return x
     if dtype in dtypes.NARROW_FLOAT:
         return _round(x, dtype)
     if x.dtype == tf.int32:
@@ -88,8 +88,14 @@ def _wrap(x, dtype):
     return emit("Sub", emit("FloorMod", emit("AddV2", x, half), period), half)
 
 
-def _round_halves(x, dtype):
-    """Rounds float32 to float16 or bfloat16, ties to even, without the bits of the numbers."""
+def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
+    """Numbers of float16 or bfloat16 that are held in float32, rounded to the dtype, ties to even.
+
+    Consumers compute in float32 and do not round what each op makes, as XLA permits itself to
+    (`xla_allow_excess_precision`). A program that asks for the bits of the numbers has them.
+    """
+    if not (dtype in _HALVES and dtypes.is_narrow(dtype)):
+        return x
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
     # tf2onnx drops a cast and its inverse, and what TF.js has as float16 is float32.

@@ -33,6 +33,7 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     """Words have the bits of int32. Consumers without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
+    x = rounding.stored(x, source)
     if halves.are_held() and dtypes.WORD in (source, target) and source != target:
         return _of_halves(ctx, x)
     if {source.itemsize, target.itemsize} != {4}:

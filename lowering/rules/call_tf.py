@@ -15,15 +15,9 @@ def call_tf(ctx, *operands, callee, **_):
     given = zip(operands, ctx.in_avals, strict=True)
     results = callee(*(boundary.leave(x, aval.dtype) for x, aval in given))
     return [
-        _rounded(boundary.enter(_checked(ctx, y, aval), aval.dtype), aval.dtype)
+        boundary.enter(_checked(ctx, y, aval), aval.dtype)
         for y, aval in zip(results, ctx.out_avals, strict=True)
     ]
-
-
-def _rounded(x, dtype):
-    """A result that is of a short float by its dtype alone: TF.js computes it in float32."""
-    is_short = kernels.are_for(TFJS) and dtype in dtypes.LOW_PRECISION
-    return rounding.narrow_to(x, dtype) if is_short else x
 
 
 def _checked(ctx, y, aval):

@@ -10,6 +10,7 @@ from lowering import jax_compat
 from lowering.formats import narrow, rounding
 from lowering.ops import cast, dtypes
 from lowering.registry import decomposition, rule
+from lowering.targets import CONSUMER
 
 
 @decomposition("reduce_precision")
@@ -39,6 +40,13 @@ def reduce_precision(x, *, exponent_bits, mantissa_bits):
         magnitude = jnp.where(too_small, word(0), jnp.where(too_large, infinity, bits & ~sign))
         bits = (bits & sign) | magnitude
     return jnp.where(x != x, x, lax.bitcast_convert_type(bits, x.dtype))
+
+
+@rule("reduce_precision", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
+def reduce_precision_consumer(ctx, x, **params):
+    """What is held in float32 is rounded to the dtype first."""
+    dtype = ctx.in_avals[0].dtype
+    return ctx.lower(reduce_precision, rounding.stored(x, dtype), avals=ctx.in_avals, **params)
 
 
 @rule("reduce_precision", dtypes=dtypes.NARROW)
