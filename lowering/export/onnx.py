@@ -18,11 +18,13 @@ from lowering.export.frozen import (
     unshare_functions,
 )
 from lowering.export.narrow import advising_32_bits
+from lowering.export.onnx_weights import store_weights
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
+from lowering.export.weights import dtypes_of
 from lowering.targets import ONNX
 
 # The versions of ONNX's set of operators that the graphs of the target are made for; the last, and
@@ -168,6 +170,7 @@ def converted(concrete: Any, opset: int) -> bytes:
         )
     if not inputs:
         del proto.graph.input[:]
+    store_weights(proto.graph, dtypes_of([concrete]))
     return proto.SerializeToString()
 
 

@@ -19,9 +19,11 @@ from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
+from lowering.export.tflite_weights import with_stored_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
+from lowering.export.weights import dtypes_of
 from lowering.ops import kernels
 from lowering.targets import TFLITE
 
@@ -263,13 +265,15 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
     """
     model = _converted(made, **options)
     shared = separate_outputs.shared(model)
-    if not shared:
+    if shared:
+        separated = {
+            name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
+            for name, concrete in made.items()
+        }
+        model = _converted(separated, **options)
+    if options["quantize"] is not None:
         return model
-    separated = {
-        name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
-        for name, concrete in made.items()
-    }
-    return _converted(separated, **options)
+    return with_stored_weights(model, dtypes_of(list(made.values())))
 
 
 def _converted(

@@ -30,6 +30,7 @@ from lowering.export.frozen import (
 )
 from lowering.export.paths import new_path
 from lowering.export.tfjs import fusion
+from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFJS, tables
 
 # What `quantize` may be, and how many steps there are between the least and the largest weight.
@@ -133,7 +134,7 @@ def write_files(
         number_outputs(function)
     weights = list(_take_weights(graph_def))
     directory.mkdir(parents=True, exist_ok=True)
-    entries, data = _encoded(weights, quantize)
+    entries, data = _encoded(weights, quantize, dtypes_of([concrete]))
     shards = [data[i : i + shard_bytes] for i in range(0, len(data), shard_bytes)]
     paths = [f"group1-shard{i}of{len(shards)}.bin" for i in range(1, len(shards) + 1)]
     for path, shard in zip(paths, shards, strict=True):
@@ -235,7 +236,7 @@ def _held(name: str, value: np.ndarray) -> np.ndarray:
     return held
 
 
-def _encoded(weights, quantize) -> tuple[list[dict[str, Any]], bytes]:
+def _encoded(weights, quantize, of_program) -> tuple[list[dict[str, Any]], bytes]:
     """The entries of weights in the manifest, and their bytes one after the other."""
     entries, parts = [], []
     for name, value in weights:
@@ -248,15 +249,21 @@ def _encoded(weights, quantize) -> tuple[list[dict[str, Any]], bytes]:
         if quantize is not None and value.dtype == np.float32 and value.ndim > 0 and value.size:
             value, described["quantization"] = _quantized(value, quantize)
         elif value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
-            value, restored = _in_fewer_bits(value)
+            value, restored = _as_offsets(value, "int32")
             described.update(restored)
+        elif (stored := in_fewer_bits(value, of_program, has_bfloat16=False)) is not None:
+            if stored.dtype == np.float16:
+                value, described["quantization"] = _quantized(stored, "float16")
+            else:
+                value, restored = _as_offsets(stored, "float32")
+                described.update(restored)
         entries.append(described)
         parts.append(np.ascontiguousarray(value).tobytes())
     return entries, b"".join(parts)
 
 
-def _in_fewer_bits(value: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-    """Integers stored in 8 or 16 bits, if these hold what exceeds the least of them.
+def _as_offsets(value: np.ndarray, original: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """Integers, restored in an original dtype, stored in 8 or 16 bits, if these hold what exceeds the least of them.
 
     Returns what is stored, and the part of its entry that says how it is restored.
     """
@@ -264,7 +271,7 @@ def _in_fewer_bits(value: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     for dtype, steps in (("uint8", 255), ("uint16", 65535)):
         if high - low <= steps:
             stored = (value.astype(np.int64) - low).astype(dtype)
-            by = {"dtype": dtype, "min": low, "scale": 1, "original_dtype": "int32"}
+            by = {"dtype": dtype, "min": low, "scale": 1, "original_dtype": original}
             return stored, {"quantization": by}
     return value, {}
 

@@ -1,0 +1,102 @@
+"""Weights of TF Lite models in 8 and 16 bits, with the ops that make 32 of them.
+
+LiteRT runs `DEQUANTIZE` of a constant once, when the model is loaded.
+"""
+
+import collections
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
+
+from lowering.export.weights import in_fewer_bits
+
+_FLOAT32 = schema.TensorType.FLOAT32
+_TYPES = {
+    np.dtype(np.float16): schema.TensorType.FLOAT16,
+    np.dtype(np.int8): schema.TensorType.INT8,
+    np.dtype(np.uint8): schema.TensorType.UINT8,
+}
+
+
+def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
+    """A model whose weights have the dtypes of the program, where these hold them.
+
+    Args:
+      model: a model that computes in float32.
+      of_program: the dtypes, as `weights.dtypes_of` finds them.
+    """
+    if not of_program:
+        return model
+    root = flatbuffer_utils.convert_bytearray_to_object(model)
+    tensors = collections.defaultdict(list)
+    for graph in root.subgraphs:
+        made = {i for op in graph.operators for i in op.outputs}
+        for i, tensor in enumerate(graph.tensors):
+            if i not in made and root.buffers[tensor.buffer].data is not None:
+                tensors[tensor.buffer].append((graph, tensor))
+    changed = False
+    for buffer, of_buffer in tensors.items():
+        if any(tensor.type != _FLOAT32 for _, tensor in of_buffer):
+            continue
+        numbers = np.asarray(root.buffers[buffer].data, np.uint8).view(np.float32)
+        stored = in_fewer_bits(numbers, of_program, has_bfloat16=False)
+        if stored is None:
+            continue
+        root.buffers[buffer].data = stored.view(np.uint8)
+        for graph, tensor in of_buffer:
+            _widen(root, graph, tensor, _TYPES[stored.dtype])
+        changed = True
+    if not changed:
+        return model
+    for buffer in root.buffers:
+        buffer.__class__ = _AlignedBuffer
+    return flatbuffer_utils.convert_object_to_bytearray(root)
+
+
+class _AlignedBuffer(schema.BufferT):
+    """A buffer that begins at a multiple of 16 bytes, as LiteRT asks for."""
+
+    def Pack(self, builder: Any) -> Any:  # noqa: N802
+        data = b"" if self.data is None else bytes(self.data)
+        if data:
+            builder.StartVector(1, len(data), 16)
+            builder.head -= len(data)
+            builder.Bytes[builder.head : builder.head + len(data)] = data
+            data = builder.EndVector()
+        schema.BufferStart(builder)
+        if data:
+            schema.BufferAddData(builder, data)
+        return schema.BufferEnd(builder)
+
+
+def _widen(root: Any, graph: Any, tensor: Any, kind: int) -> None:
+    """Makes a constant the result of an op on another one, with its buffer, of another type."""
+    stored = schema.TensorT()
+    stored.name = tensor.name + b"/stored"
+    stored.shape, stored.type, stored.buffer = tensor.shape, kind, tensor.buffer
+    stored.hasRank = True
+    if kind != schema.TensorType.FLOAT16:
+        stored.quantization = schema.QuantizationParametersT()
+        stored.quantization.scale, stored.quantization.zeroPoint = [1.0], [0]
+    tensor.buffer = 0
+    graph.tensors.append(stored)
+    op = schema.OperatorT()
+    op.opcodeIndex = _dequantize(root)
+    op.inputs, op.outputs = [len(graph.tensors) - 1], [graph.tensors.index(tensor)]
+    graph.operators.insert(0, op)
+
+
+def _dequantize(root: Any) -> int:
+    """The index of the code of `DEQUANTIZE`, which the model gets if it has none."""
+    code = schema.BuiltinOperator.DEQUANTIZE
+    for i, of_op in enumerate(root.operatorCodes):
+        if of_op.builtinCode == code:
+            return i
+    of_op = schema.OperatorCodeT()
+    of_op.builtinCode = of_op.deprecatedBuiltinCode = code
+    of_op.version = 3  # The first that takes float16.
+    root.operatorCodes.append(of_op)
+    return len(root.operatorCodes) - 1

@@ -1,0 +1,79 @@
+"""Weights of 8 and 16 bits, which files keep so where the model computes in 32 bits."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+# In fewer bytes there is nothing to win: the op that widens a weight takes as much.
+_LARGE_BYTES = 4096
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_FLOAT16 = np.dtype(np.float16)
+# The least bits come first.
+_DTYPES = tuple(map(np.dtype, (np.int8, np.uint8, _BFLOAT16, _FLOAT16)))
+
+
+def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
+    """The dtypes of 8 and 16 bits that arguments, weights or results of functions have.
+
+    Args:
+      functions: concrete functions of TensorFlow.
+    """
+    tensors = (
+        x
+        for function in functions
+        for op in function.graph.get_operations()
+        for x in (*op.outputs, *op.inputs)
+    )
+    found = {x.dtype.base_dtype for x in tensors}
+    found.update(v.dtype for function in functions for v in function.graph.variables)
+    return frozenset(dtype for dtype in _DTYPES if tf.dtypes.as_dtype(dtype) in found)
+
+
+def in_fewer_bits(
+    x: np.ndarray, of_program: Iterable[np.dtype], *, has_bfloat16: bool
+) -> np.ndarray | None:
+    """A weight in a dtype of the program that holds it, or None if there is none, or no need.
+
+    Args:
+      x: the weight in 32 bits, as the model computes with it.
+      of_program: dtypes of the program, as `dtypes_of` finds them.
+      has_bfloat16: whether the file may have bfloat16. If not, float16 takes its place, where that
+        rounds numbers so small that next to the largest one they are nothing in bfloat16.
+    """
+    if x.nbytes < _LARGE_BYTES or x.dtype not in (np.float32, np.int32):
+        return None
+    for dtype in filter(frozenset(of_program).__contains__, _DTYPES):
+        stored = _stored(x, dtype)
+        if stored is None:
+            continue
+        if dtype != _BFLOAT16 or has_bfloat16:
+            return stored
+        return _as_float16(x)
+    return None
+
+
+def _stored(x, dtype):
+    """An array in a dtype, if each number keeps its bits."""
+    if (x.dtype.kind == "i") != (dtype.kind in "iu") and x.dtype.kind == "i":
+        return None
+    with np.errstate(all="ignore"):
+        stored = x.astype(dtype)
+    is_same = np.array_equal(stored.astype(x.dtype).view(np.int32), x.view(np.int32))
+    return stored if is_same else None
+
+
+def _as_float16(x):
+    """Numbers of bfloat16 as float16; None if that loses more than rounding to bfloat16 may."""
+    with np.errstate(all="ignore"):
+        stored = x.astype(_FLOAT16)
+        difference = np.where(x == stored, np.float32(0), np.abs(x - stored.astype(x.dtype)))
+        lost = np.nanmax(difference, initial=0)
+        largest = np.max(np.abs(x), where=np.isfinite(x), initial=0)
+    is_same = np.array_equal(np.isfinite(x), np.isfinite(stored)) and (
+        np.array_equal(np.isnan(x), np.isnan(stored))
+    )
+    return stored if is_same and lost <= largest * 2.0**-16 else None
