@@ -11,7 +11,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import complex_math
+from lowering.arrays import complex_math, small_integers
 from lowering.arrays.convolutions import convolve
 from lowering.arrays.windows import Window, windows
 from lowering.context import Context
@@ -56,6 +56,25 @@ def conv_general_dilated_of_pairs(lhs, rhs, *, preferred_element_type=None, **pa
         lax.conv_general_dilated_p.bind, preferred_element_type=np.dtype(np.float32), **params
     )
     return complex_math.bilinear(product, lhs, rhs, preferred_element_type)
+
+
+@decomposition("conv_general_dilated", target=CONSUMER, dtypes=(np.int8, np.uint8))
+def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **params):
+    """In float32, where that is exact; else in int32, wrapped around once."""
+    convolution = functools.partial(lax.conv_general_dilated_p.bind, **params)
+    out = np.dtype(preferred_element_type or lhs.dtype)
+    product = functools.partial(convolution, preferred_element_type=np.dtype(np.float32))
+    lhs_spec, rhs_spec, _ = params["dimension_numbers"]
+    terms = math.prod(size for axis, size in enumerate(rhs.shape) if axis != rhs_spec[0])
+    # With one group, what the features of the images contribute can be added.
+    is_one = params["feature_group_count"] == params["batch_group_count"] == 1
+    axes = [(lhs_spec[1], rhs_spec[1])] if is_one else []
+    found = small_integers.contraction(product, lhs, rhs, axes=axes, terms=terms, out=out)
+    if found is None:
+        kind = np.dtype(np.int32)
+        lhs, rhs = lhs.astype(kind), rhs.astype(kind)
+        found = convolution(lhs, rhs, preferred_element_type=kind).astype(out)
+    return found
 
 
 def _simpler_for_consumer(ctx, axes):

@@ -61,6 +61,11 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     return rounding.narrow_to(result, target) if dtypes.is_narrow(target) else result
 
 
+@rule("to_integers", target=CONSUMER)
+def to_integers(ctx, x, *, dtype):
+    return cast(x, dtypes.to_tf(dtype))
+
+
 def _from_words(x, target):
     """Words as int32 or float32 numbers, which are to be converted."""
     if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):

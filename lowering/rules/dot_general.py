@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import complex_math, contractions
+from lowering.arrays import complex_math, contractions, small_integers
 from lowering.formats import words
 from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, ranks, tuning
 from lowering.ops.constants import is_weight
@@ -76,15 +76,29 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
     dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
 )
 def dot_general_of_held(
-    lhs, rhs, *, precision=None, preferred_element_type=None, permutation=None, **params
+    lhs,
+    rhs,
+    *,
+    dimension_numbers,
+    precision=None,
+    preferred_element_type=None,
+    permutation=None,
+    **params,
 ):
     """In the dtypes that consumers multiply, rounded or wrapped around once."""
-    dot_general = functools.partial(lax.dot_general_p.bind, precision=None, **params)
+    dot_general = functools.partial(
+        lax.dot_general_p.bind, dimension_numbers=dimension_numbers, precision=None, **params
+    )
     of_program = functools.partial(dot_general, preferred_element_type=preferred_element_type)
     out = jax.eval_shape(of_program, lhs, rhs).dtype
-    if jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
+    product = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
+    axes = list(zip(*dimension_numbers[0], strict=True))
+    terms = math.prod(lhs.shape[axis] for axis, _ in axes)
+    found = small_integers.contraction(product, lhs, rhs, axes=axes, terms=terms, out=out)
+    if found is not None:
+        pass
+    elif jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
         lhs, rhs = (x.astype(np.complex64) for x in (lhs, rhs))
-        product = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
         found = complex_math.bilinear(product, lhs, rhs, out)
     else:
         *inner, kind, accumulator = _consumer_dtypes(lhs.dtype, rhs.dtype, out, precision)
