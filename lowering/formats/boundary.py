@@ -53,9 +53,17 @@ def _held(x: tf.Tensor, dtype: Any) -> tf.Tensor:
 
 
 def before_cast(x: tf.Tensor) -> tf.Tensor | None:
-    """The tensor of a graph that a tensor is cast from; None if it is not cast."""
+    """The tensor of a graph that a tensor is cast from; None if it is not cast.
+
+    What has too many dimensions for a cast is reshaped before and after it.
+    """
     source = values.source(x)
-    return source.inputs[0] if source is not None and source.type == "Cast" else None
+    if source is None or source.type not in ("Cast", "Reshape"):
+        return None
+    if source.type == "Cast":
+        return source.inputs[0]
+    before = before_cast(source.inputs[0])
+    return None if before is None else tf.reshape(before, source.inputs[1])
 
 
 def shaped_alike(x: tf.Tensor) -> tf.Tensor:

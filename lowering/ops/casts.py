@@ -22,10 +22,8 @@ def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """What is held in another dtype, in its own."""
     source = values.source(x)
-    # Floats are cast right after each op; before integers may be any ops on broadcasts, too.
-    is_broadcast = dtype.is_integer or (source is not None and source.type == "BroadcastTo")
-    if x.dtype != dtype and is_broadcast and not _can_move(dtype, "BroadcastTo"):
-        # The converter moves a broadcast behind an op whose operands are all broadcast. A selection
+    if x.dtype != dtype and not _can_move(dtype, "BroadcastTo") and _has_broadcasts(source):
+        # The converter moves a broadcast behind ops whose operands are all broadcast. A selection
         # by a condition that is not stays.
         x = emit("SelectV2", emit("GreaterEqual", x, x), x, x)
     return cast(x, dtype)
@@ -41,6 +39,13 @@ def beside_constant(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
     is_bool = source is not None and source.type == "Cast" and source.inputs[0].dtype == tf.bool
     is_beside = beside is not None and beside.type == "Const"
     return emit("Maximum", x, x) if is_bool and is_beside else x
+
+
+def _has_broadcasts(source: tf.Operation | None) -> bool:
+    """Whether there is a broadcast in the graph of an op."""
+    return source is not None and any(
+        op.type == "BroadcastTo" for op in source.graph.get_operations()
+    )
 
 
 def _can_move(dtype: tf.DType, op: str) -> bool:
