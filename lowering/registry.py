@@ -44,6 +44,11 @@ class Trait(enum.Flag):
     MONOID = enum.auto()
     # Linear in its operands together, so that it treats the parts of complex numbers alike.
     LINEAR = enum.auto()
+    # Does the same with floats of more digits, as all do that are elementwise, linear, contractions
+    # or select elements.
+    PROMOTED = enum.auto()
+    # Depends on the bits of floats, or rounds on purpose: another dtype gives other results.
+    OF_BITS = enum.auto()
     # A sum of products, which runs faster for many operands at once.
     CONTRACTION = enum.auto()
     # Must not run at lowering time: it may run forever, or depends on when the program runs.

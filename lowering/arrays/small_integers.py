@@ -26,6 +26,7 @@ _MOST_BLOCKS = 64
 # Converts floats that are integers of its range. In JAX a conversion takes other floats, too.
 _TO_INTEGERS = registry.new_primitive("to_integers")
 _TO_INTEGERS.def_abstract_eval(lambda x, dtype: x.update(dtype=dtype))
+_TO_INTEGERS.def_impl(lambda x, dtype: x.astype(dtype))
 
 Contraction = Callable[[jax.Array, jax.Array], jax.Array]
 

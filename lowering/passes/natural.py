@@ -226,6 +226,24 @@ NATURAL_PATTERNS = (
 )
 
 
+def _in_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: fun(x.astype(np.float32)).astype(x.dtype)
+
+
+# In 16 bits the constants of these functions are rounded, and converters know the functions by
+# their constants.
+PATTERNS_OF_HALVES = tuple(
+    Pattern(
+        example,
+        _in_float32(function),
+        args=(jax.ShapeDtypeStruct((2, 3), dtype),),
+        when=lambda x, dtype=dtype: x.dtype == dtype,
+    )
+    for dtype in (jnp.float16, jnp.bfloat16)
+    for example, function in ((jax.nn.gelu, jax.nn.gelu), *((f, _GELU.bind) for f in _GELUS))
+)
+
+
 def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
     """A sum over windows, divided by their size."""
     total = group.maker(div.invars[0], "reduce_window_sum")

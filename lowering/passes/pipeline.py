@@ -11,12 +11,14 @@ from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
+from lowering.passes.legalize.promotion import has_halves, promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.natural import (
     LATE_PATTERNS,
     LATE_SEARCHES,
     NATURAL_PATTERNS,
     NATURAL_SEARCHES,
+    PATTERNS_OF_HALVES,
 )
 from lowering.passes.patterns import fuse
 from lowering.passes.plain import plain
@@ -84,6 +86,10 @@ def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Targ
     jaxpr = contract_ahead(jaxpr, mode)
     jaxpr = widen_steps(jaxpr, mode, target)
     jaxpr = convert_literals(jaxpr)
+    if target.holds and has_halves(jaxpr):
+        # Patterns with constants are found in the dtype to which these are rounded.
+        jaxpr = fuse(jaxpr, (*PATTERNS_OF_HALVES, *NATURAL_PATTERNS), {})
+        jaxpr = convert_literals(promote_halves(jaxpr))
     if target.is_natural:
         jaxpr = fuse(jaxpr, NATURAL_PATTERNS, NATURAL_SEARCHES)
     jaxpr = fuse(jaxpr, PATTERNS, SEARCHES)

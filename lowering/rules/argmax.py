@@ -7,11 +7,11 @@ from jax import lax
 
 from lowering.formats import narrow, words
 from lowering.ops import cast, constant, dtypes, emit, integers
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 
 
-@rule("argmax", "argmin")
+@rule("argmax", "argmin", traits=Trait.PROMOTED)
 def argmax(ctx, x, *, axes, index_dtype, **_):
     """The first of equal elements; the first NaN, if there is one."""
     if x.dtype.is_floating:

@@ -275,7 +275,7 @@ def _safe_divisor(y):
 
 
 @decomposition("nextafter", dtypes=dtypes.NARROW)
-@decomposition("nextafter", traits=Trait.ELEMENTWISE)
+@decomposition("nextafter", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
 def nextafter(x, y):
     """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
     x, y = jnp.broadcast_arrays(x, y)
@@ -330,8 +330,12 @@ def pow_(ctx, x, y):
 
 @decomposition("pow", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
 def pow_low_precision(x, y):
-    wide = lax.pow(x.astype(np.float32), y.astype(x.dtype).astype(np.float32))
-    return wide.astype(x.dtype)
+    """An exponent that is an integer is rounded: it may be even only then."""
+    info = jnp.finfo(x.dtype)
+    exponent = y.astype(np.float32)
+    if jnp.issubdtype(y.dtype, np.integer):
+        exponent = lax.reduce_precision(exponent, info.nexp, info.nmant)
+    return lax.pow(x.astype(np.float32), exponent).astype(x.dtype)
 
 
 @rule("pow", target=TFLITE, dtypes=(np.float32,), keep_constants=True)
@@ -383,7 +387,7 @@ decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 
 
 @decomposition("integer_pow", dtypes=dtypes.NARROW)
-@decomposition("integer_pow")
+@decomposition("integer_pow", traits=Trait.PROMOTED)
 def integer_pow(x, *, y):
     """Repeated squaring."""
     result, power, n = None, x, abs(y)

@@ -18,7 +18,7 @@ from lowering.targets import CONSUMER
 from lowering.tensors import halves as arithmetic
 
 
-@rule("bitcast_convert_type", traits=Trait.ELEMENTWISE)
+@rule("bitcast_convert_type", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
 def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     dtype = dtypes.to_tf(new_dtype)
     return x if x.dtype == dtype else tf.bitcast(x, dtype)

@@ -3,10 +3,8 @@
 import tensorflow as tf
 
 from lowering import avals
-from lowering.formats import boundary, rounding
-from lowering.ops import dtypes, kernels
+from lowering.formats import boundary
 from lowering.registry import Trait, rule
-from lowering.targets import TFJS
 
 
 @rule("call_tf", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)

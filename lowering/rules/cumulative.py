@@ -17,7 +17,7 @@ from lowering.targets import TFJS, XLA
 from lowering.tensors import halves as arithmetic
 
 
-@rule("cumsum", "cumprod")
+@rule("cumsum", "cumprod", traits=Trait.PROMOTED)
 def cumsum(ctx, x, *, axis, reverse, **_):
     """Integers wrap around. Low precision is accumulated in float32 and rounded once each."""
     op = "Cumsum" if ctx.eqn.primitive.name == "cumsum" else "Cumprod"
@@ -63,7 +63,7 @@ def cumprod_complex(x, *, axis, reverse, **_):
     return computations.scan(lax.mul, x, 1, axis, reverse)
 
 
-@decomposition("cumlogsumexp")
+@decomposition("cumlogsumexp", traits=Trait.PROMOTED)
 def cumlogsumexp(x, *, axis, reverse, **_):
     """Low precision is accumulated in float32 and rounded once each."""
     wide = x.astype(np.float32) if x.dtype in dtypes.LOW_PRECISION else x

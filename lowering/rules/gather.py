@@ -12,12 +12,12 @@ from tensorflow.compiler.xla import xla_data_pb2
 from lowering.formats import pairs, words
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement
 
 
-@rule("gather", keep_constants=True)
+@rule("gather", keep_constants=True, traits=Trait.PROMOTED)
 def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_value, **_):
     """A window that would reach beyond the operand is moved until it fits, or filled."""
     operand, numbers = tensor(operand), dimension_numbers

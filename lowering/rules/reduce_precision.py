@@ -9,11 +9,11 @@ from jax import lax
 from lowering import jax_compat
 from lowering.formats import narrow, rounding
 from lowering.ops import cast, dtypes
-from lowering.registry import decomposition, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
 
 
-@decomposition("reduce_precision")
+@decomposition("reduce_precision", traits=Trait.OF_BITS)
 def reduce_precision(x, *, exponent_bits, mantissa_bits):
     """Rounds to nearest even; what the exponent cannot hold becomes infinite or zero.
 

@@ -68,7 +68,7 @@ def _is_symbolic(window):
     return not all(map(avals.is_static, parameters))
 
 
-@rule("reduce_window_max")
+@rule("reduce_window_max", traits=Trait.PROMOTED)
 def reduce_window_max(ctx, x, *, of_rectifier=False, **window):
     """NaN in a window gives NaN, and 0 is above -0.
 
@@ -91,7 +91,7 @@ def reduce_window_max(ctx, x, *, of_rectifier=False, **window):
     return bitcast(maxima, x.dtype) if of_rectifier else _values(maxima, x.dtype)
 
 
-@rule("reduce_window_min")
+@rule("reduce_window_min", traits=Trait.PROMOTED)
 def reduce_window_min(ctx, x, **window):
     """The maximum in reversed order. NaN in a window gives NaN, and -0 is below 0."""
     if _is_symbolic(window):

@@ -18,7 +18,7 @@ from lowering.tensors import halves as arithmetic
 
 
 @rule("reduce_sum", traits=Trait.LINEAR)
-@rule("reduce_prod")
+@rule("reduce_prod", traits=Trait.PROMOTED)
 def reduce_sum(ctx, x, *, axes, **_):
     """Integers wrap around. Low precision is accumulated in float32 and rounded once."""
     if not axes:
@@ -36,7 +36,7 @@ def _reduced_by_steps(x, *, op, axes):
     return _reduction(combine, identity)(x, axes=axes)
 
 
-@rule("reduce_max", "reduce_min")
+@rule("reduce_max", "reduce_min", traits=Trait.PROMOTED)
 def reduce_max(ctx, x, *, axes, **_):
     """NaN if any element is NaN; of zeros with different signs either one, as in JAX."""
     if not axes:

@@ -8,12 +8,12 @@ from lowering import avals
 from lowering.formats import halves, narrow, pairs, words
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.ops.values import tensor
-from lowering.registry import rule
+from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
 
-@rule("sort")
+@rule("sort", traits=Trait.PROMOTED)
 def sort(ctx, *operands, dimension, num_keys, **_):
     """Always stable.
 

@@ -263,9 +263,10 @@ def _encoded(weights, quantize, of_program) -> tuple[list[dict[str, Any]], bytes
 
 
 def _as_offsets(value: np.ndarray, original: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """Integers, restored in an original dtype, stored in 8 or 16 bits, if these hold what exceeds the least of them.
+    """Integers stored in 8 or 16 bits, if these hold what exceeds the least of them.
 
-    Returns what is stored, and the part of its entry that says how it is restored.
+    Returns what is stored, and the part of its entry that says how it is restored in the original
+    dtype.
     """
     low, high = int(value.min()), int(value.max())
     for dtype, steps in (("uint8", 255), ("uint16", 65535)):

@@ -1,0 +1,1 @@
+"""A program in the dtypes that its target computes with."""

@@ -1,0 +1,147 @@
+"""Floats of 16 bits are promoted to float32, for targets that compute in nothing else.
+
+Results are not rounded: consumers have the precision of float32 between ops, as XLA permits itself
+(`xla_allow_excess_precision`). A program in 16 bits thus looks like one in 32 bits to the passes
+that come after this one. What depends on the bits of a float, or has jaxprs of its own, keeps its
+dtypes, with conversions around it.
+"""
+
+from typing import Any
+
+import jax.extend.core as jex_core
+import ml_dtypes
+import numpy as np
+from jax import lax
+
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs
+from lowering.registry import Trait, facts
+
+_HALVES = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
+_FLOAT32 = np.dtype(np.float32)
+
+_PROMOTED = Trait.ELEMENTWISE | Trait.SELECTS | Trait.LINEAR | Trait.CONTRACTION | Trait.PROMOTED
+
+
+def has_halves(jaxpr: Jaxpr) -> bool:
+    """Whether an equation of a jaxpr has operands or results of 16-bit floats."""
+    return any(map(_has_halves, jaxpr.eqns))
+
+
+def promote_halves(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with float32 for floats of 16 bits; arguments and results keep their dtypes."""
+    return _Promotion(jaxpr).run() if any(map(_is_promoted, jaxpr.eqns)) else jaxpr
+
+
+class _Promotion:
+    def __init__(self, jaxpr: Jaxpr):
+        self._jaxpr = jaxpr
+        self._eqns: list[jex_core.JaxprEqn] = []
+        # By a variable of 16 bits the one of float32, and which of the former have values, too.
+        self._wide: dict[jex_core.Var, Any] = {}
+        self._defined: set[jex_core.Var] = {*jaxpr.invars, *jaxpr.constvars}
+        # What stands for variables of other dtypes.
+        self._same: dict[jex_core.Var, Any] = {}
+
+    def run(self) -> jex_core.ClosedJaxpr:
+        for eqn in self._jaxpr.eqns:
+            if not _has_halves(eqn):
+                self._add(eqn, [self._same_as(atom) for atom in eqn.invars])
+            elif _is_promoted(eqn):
+                self._promote(eqn)
+            else:
+                self._add(eqn, [self._narrow(atom, eqn) for atom in eqn.invars])
+        outvars = [self._narrow(atom, self._jaxpr.eqns[-1]) for atom in self._jaxpr.outvars]
+        jaxpr = jex_core.Jaxpr(self._jaxpr.constvars, self._jaxpr.invars, outvars, self._eqns)
+        return jex_core.ClosedJaxpr(jaxpr, getattr(self._jaxpr, "consts", ()))
+
+    def _promote(self, eqn: jex_core.JaxprEqn) -> None:
+        invars = [self._widened(atom, eqn) for atom in eqn.invars]
+        if _converts_halves(eqn):
+            # All are float32 here.
+            (atom,), (var,) = invars, eqn.outvars
+            (self._wide if _is_half(var) else self._same)[var] = atom
+            return
+        outvars = []
+        for var in eqn.outvars:
+            if _is_half(var):
+                self._wide[var] = jex_core.Var(var.aval.update(dtype=_FLOAT32))
+            outvars.append(self._wide.get(var, var))
+        params = {name: _promoted_param(value) for name, value in eqn.params.items()}
+        self._eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
+
+    def _add(self, eqn: jex_core.JaxprEqn, invars: list[Any]) -> None:
+        self._eqns.append(eqn.replace(invars=invars))
+        self._defined.update(eqn.outvars)
+
+    def _same_as(self, atom: Any) -> Any:
+        return atom if isinstance(atom, jex_core.Literal) else self._same.get(atom, atom)
+
+    def _widened(self, atom: Any, eqn: jex_core.JaxprEqn) -> Any:
+        """The atom of float32 that stands for one of 16 bits."""
+        if not _is_half(atom):
+            return self._same_as(atom)
+        if isinstance(atom, jex_core.Literal):
+            value = np.asarray(atom.val).astype(_FLOAT32)
+            return jex_core.Literal(value, atom.aval.update(dtype=_FLOAT32))
+        if atom not in self._wide:
+            self._wide[atom] = jex_core.Var(atom.aval.update(dtype=_FLOAT32))
+            self._convert(atom, self._wide[atom], eqn)
+        return self._wide[atom]
+
+    def _narrow(self, atom: Any, eqn: jex_core.JaxprEqn) -> Any:
+        """An atom of 16 bits for equations that have these dtypes, and for results."""
+        if isinstance(atom, jex_core.Literal) or not _is_half(atom):
+            return self._same_as(atom)
+        if atom not in self._defined:
+            self._convert(self._wide[atom], atom, eqn)
+            self._defined.add(atom)
+        return atom
+
+    def _convert(self, source: Any, target: jex_core.Var, eqn: jex_core.JaxprEqn) -> None:
+        params = {"new_dtype": target.aval.dtype, "weak_type": False, "sharding": None}
+        self._eqns.append(
+            eqn.replace(
+                primitive=lax.convert_element_type_p,
+                invars=[source],
+                outvars=[target],
+                params=params,
+                effects=set(),
+            )
+        )
+
+
+def _is_promoted(eqn: jex_core.JaxprEqn) -> bool:
+    if not _has_halves(eqn) or any(True for _ in called_jaxprs(eqn)):
+        return False
+    traits = facts(eqn.primitive.name).traits
+    if not traits & _PROMOTED or Trait.OF_BITS in traits:
+        return False
+    # What is elementwise and takes integers beside floats rounds them to the dtype of these.
+    is_mixed = len({_dtype(atom) for atom in eqn.invars}) > 1
+    return not is_mixed or Trait.ELEMENTWISE not in traits or Trait.SELECTS in traits
+
+
+def _converts_halves(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation converts between dtypes that become float32."""
+    if eqn.primitive is not lax.convert_element_type_p:
+        return False
+    return all(_is_half(x) or x.aval.dtype == _FLOAT32 for x in (*eqn.invars, *eqn.outvars))
+
+
+def _has_halves(eqn: jex_core.JaxprEqn) -> bool:
+    return any(map(_is_half, (*eqn.invars, *eqn.outvars)))
+
+
+def _is_half(atom: Any) -> bool:
+    return _dtype(atom) in _HALVES
+
+
+def _dtype(atom: Any) -> Any:
+    return getattr(atom.aval, "dtype", None)
+
+
+def _promoted_param(value: Any) -> Any:
+    is_dtype = isinstance(value, np.dtype) or (
+        isinstance(value, type) and issubclass(value, np.generic)
+    )
+    return _FLOAT32 if is_dtype and np.dtype(value) in _HALVES else value

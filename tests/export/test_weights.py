@@ -1,0 +1,195 @@
+"""Models of programs in 8 and 16 bits: as fast as those in float32, in files of half the size."""
+
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from ai_edge_litert.interpreter import Interpreter
+from jax import lax
+
+from lowering import export
+from lowering.export.entry import entry
+from lowering.export.weights import dtypes_of, in_fewer_bits
+from lowering.targets import TFLITE
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+FLOAT16 = np.dtype(np.float16)
+RNG = np.random.default_rng(0)
+LARGE = RNG.normal(size=2000).astype(np.float32)
+
+
+def network(params, x):
+    """A convolution, attention, a norm and a dense layer."""
+    x = lax.conv_general_dilated(
+        x, params["conv"], (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    x = jax.nn.relu(x).reshape(x.shape[0], -1, x.shape[-1])
+    q, k, v = (x @ params[name] for name in "qkv")
+    x = x + jax.nn.softmax(q @ k.swapaxes(1, 2) / 8) @ v
+    x = (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+    return jax.nn.gelu(x @ params["dense"]).mean(1)
+
+
+def arguments(dtype):
+    shapes = {
+        "conv": (3, 3, 3, 64),
+        "q": (64, 64),
+        "k": (64, 64),
+        "v": (64, 64),
+        "dense": (64, 384),
+    }
+    params = {n: (RNG.normal(size=s) / 8).astype(dtype) for n, s in shapes.items()}
+    return params, RNG.normal(size=(1, 8, 8, 3)).astype(dtype)
+
+
+def tflite(fun, x, params, _):
+    model = export.to_tflite(fun, (x,), params=params)
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    names = [op["op_name"] for op in interpreter._get_ops_details()]
+    # The interpreter hands parts to XNNPACK, beside the ops of which they are made.
+    return len(model), [name for name in names if name != "DELEGATE"]
+
+
+def onnx_(fun, x, params, _):
+    model = export.to_onnx(fun, (x,), params=params)
+    return len(model), [node.op_type for node in onnx.load_from_string(model).graph.node]
+
+
+def tfjs(fun, x, params, folder):
+    export.to_tfjs(fun, (x,), folder / "model", params=params)
+    files = list(pathlib.Path(folder / "model").iterdir())
+    nodes = json.loads((folder / "model" / "model.json").read_text())["modelTopology"]["node"]
+    return sum(f.stat().st_size for f in files if f.suffix == ".bin"), [n["op"] for n in nodes]
+
+
+FORMATS = {"tflite": tflite, "onnx": onnx_, "tfjs": tfjs}
+# What widens a weight when a model is loaded.
+WIDENING = {"DEQUANTIZE", "Cast", "CAST"}
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
+def test_networks_of_16_bits(dtype, to, tmp_path):
+    (params, x), found = arguments(np.float32), []
+    for kind in (np.dtype(np.float32), dtype):
+        own = jax.tree.map(lambda w, kind=kind: w.astype(kind), params)
+        (tmp_path / kind.name).mkdir()
+        found.append(FORMATS[to](network, x.astype(kind), own, tmp_path / kind.name))
+    (size, ops), (size_of_16_bits, ops_of_16_bits) = found
+    assert size_of_16_bits < 0.55 * size
+    computing, computing_of_16_bits = (
+        [op for op in all_ops if op not in WIDENING] for all_ops in (ops, ops_of_16_bits)
+    )
+    assert len(computing_of_16_bits) <= 1.15 * len(computing)
+    assert len(ops_of_16_bits) <= len(computing_of_16_bits) + len(params) + 10
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_weights_of_8_bits(dtype, to, tmp_path):
+    info = np.iinfo(dtype)
+    weights, x = (
+        RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+        for shape in ((300, 256), (2, 300))
+    )
+
+    def fun(weights, x):
+        return lax.dot(x, weights, preferred_element_type=np.int32)
+
+    size, _ = FORMATS[to](fun, x, weights, tmp_path)
+    assert size < 1.1 * weights.nbytes
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
+def test_weights_that_are_closed_over_and_used_in_loops(dtype, to, tmp_path):
+    weights = (RNG.normal(size=(64, 64)) / 8).astype(dtype)
+
+    def fun(x):
+        def step(x, _):
+            return jnp.tanh(x @ weights), None
+
+        return lax.scan(step, x, None, 5)[0]
+
+    size, _ = FORMATS[to](fun, RNG.normal(size=(2, 64)).astype(dtype), None, tmp_path)
+    assert size < 1.5 * weights.nbytes + 8000
+
+
+def test_only_what_keeps_its_bits_is_stored_in_fewer():
+    everything = [np.dtype(d) for d in ("int8", "uint8", BFLOAT16, FLOAT16)]
+
+    def stored(x, of_program=everything, has_bfloat16=True):
+        return in_fewer_bits(x, of_program, has_bfloat16=has_bfloat16)
+
+    for dtype in (BFLOAT16, FLOAT16):
+        x = LARGE.astype(dtype).astype(np.float32)
+        assert stored(x).dtype == dtype
+        np.testing.assert_array_equal(stored(x).astype(np.float32), x)
+        assert stored(x[:1000]) is None
+        assert stored(x, of_program=[]) is None
+    assert stored(LARGE) is None
+    for special in (np.nan, np.inf, -0.0):
+        x = np.where(LARGE > 2, np.float32(special), LARGE.astype(FLOAT16)).astype(np.float32)
+        assert stored(x).tobytes() == x.astype(FLOAT16).tobytes()
+        x = np.where(LARGE > 2, np.float32(special), np.rint(LARGE))
+        assert stored(x, [np.dtype(np.int8)]) is None
+    assert stored(np.arange(-128, 128).repeat(8).astype(np.float32)).dtype == np.int8
+    assert stored(np.arange(256).repeat(8).astype(np.int32)).dtype == np.uint8
+    assert stored(np.arange(2000, dtype=np.int32)) is None
+    assert stored(LARGE.astype(np.float64)) is None
+
+
+def test_bfloat16_as_float16():
+    def stored(x):
+        return in_fewer_bits(x, [BFLOAT16], has_bfloat16=False)
+
+    x = LARGE.astype(BFLOAT16).astype(np.float32)
+    assert stored(x).dtype == np.float16
+    small = np.append(x, np.float32(2.0**-30)).astype(np.float32)
+    assert stored(small)[-1] == 0
+    for factor in (2.0**20, 2.0**-20):  # Beyond the range of float16.
+        assert stored(x * np.float32(factor)) is None
+    with_infinities = np.where(x > 2, np.float32(np.inf), x)
+    np.testing.assert_array_equal(np.isinf(stored(with_infinities)), x > 2)
+
+
+def test_dtypes_of_programs():
+    def dtypes(*args, params=None):
+        def fun(*args):
+            return jax.tree.map(lambda x: x + 1, args)
+
+        made = entry(fun, args, TFLITE, params=params)
+        return dtypes_of([made.concrete])
+
+    x = np.ones(3, np.float32)
+    assert dtypes(x) == set()
+    assert dtypes(x.astype(BFLOAT16)) == {BFLOAT16}
+    assert dtypes(x, params=[x.astype(FLOAT16), x.astype(np.int8)]) == {FLOAT16, np.dtype(np.int8)}
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
+def test_what_asks_for_the_bits_is_rounded(dtype, to, tmp_path):
+    """Products keep the precision of float32; their bits do not, nor what is rounded on purpose."""
+    x = RNG.normal(size=50).astype(dtype)
+    integer = np.dtype(np.uint16)
+
+    def fun(x):
+        y = x * dtype.type(0.01)
+        info = jnp.finfo(dtype)
+        return (
+            lax.bitcast_convert_type(y, integer).astype(np.int32),
+            lax.bitcast_convert_type(lax.nextafter(y, jnp.full_like(y, 9)), integer).astype(
+                np.int32
+            ),
+            lax.reduce_precision(y, info.nexp, 4).astype(np.float32),
+            x == lax.reduce_precision(x, info.nexp, info.nmant),
+        )
+
+    FORMATS[to](fun, x, None, tmp_path)
