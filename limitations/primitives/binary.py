@@ -1,6 +1,6 @@
 """Limitations of arithmetic primitives of two operands."""
 
-from limitations.consumers import ONNX, RUNTIME, TFJS, is_domain
+from limitations.consumers import ONNX, RUNTIME, TFJS, TFLITE, is_domain
 from limitations.limitation import Limitation, Looser
 
 LIMITATIONS = {
@@ -26,11 +26,12 @@ LIMITATIONS = {
             where=is_domain,
         ),
         Limitation(
-            "Where runtimes compute in float32 and round once, the largest powers are finite.",
-            looser=Looser.MODERATE_RESULTS,
-            dtypes=("float16",),
+            "A power just below the least normal number, to which bfloat16 rounds it, is zero with "
+            "the precision of float32, and its inverse is infinity.",
+            looser=Looser.NEAR_ONE,
+            dtypes=("bfloat16",),
             modes=RUNTIME,
-            targets=ONNX,
+            targets=TFLITE,
             where=is_domain,
         ),
     ],

@@ -33,6 +33,8 @@ def promote_halves(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class _Promotion:
+    """Equations in float32; variables of 16 bits are defined where an equation asks for them."""
+
     def __init__(self, jaxpr: Jaxpr):
         self._jaxpr = jaxpr
         self._eqns: list[jex_core.JaxprEqn] = []
