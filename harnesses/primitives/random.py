@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from harnesses.arguments import FLOAT, INTEGER, LOW_PRECISION, full_range, name, random
+from harnesses.arguments import FLOAT, INTEGER, full_range, name, random
 from harnesses.axes import axes, axes_but, axes_of, every_axis, symbolic
 from harnesses.compare import Comparison, close
 from harnesses.harness import Harness, harnesses
 from lowering import jax_compat
+from lowering.ops.dtypes import LOW_PRECISION
 
 _IMPLEMENTATIONS = {
     "threefry2x32": 2,
