@@ -21,7 +21,7 @@ from harnesses.arguments import (
 from harnesses.axes import every_axis, symbolic
 from harnesses.compare import close, exact
 from harnesses.harness import DERIVATIVES, FINITE_DERIVATIVES, Harness, harnesses
-from lowering.ops.dtypes import SIGNED
+from lowering.ops.dtypes import LOW_PRECISION, SIGNED
 
 
 def tiny(dtype) -> float:
@@ -95,6 +95,29 @@ def comparer_of(primitive, dtype):
     return close(ulps=ulps, atol=2 * tiny(dtype))
 
 
+def natural_of(primitive, dtype):
+    """The comparer of a transcendental primitive on natural targets; None for that of all."""
+    return _close_in_exponents if primitive == "exp2" and dtype in LOW_PRECISION else None
+
+
+def _close_in_exponents(expected, actual, args):
+    """Whether powers of two are near in their exponents.
+
+    JAX multiplies the exponent by log(2) and rounds the product to 16 bits, which is why 2^120 is
+    off by a sixth; with the precision of float32 it is not.
+    """
+
+    def exponents(x):
+        info = ml_dtypes.finfo(x.dtype)
+        powers = np.clip(x.astype(np.float64), 2.0**info.minexp, 2.0**info.maxexp)
+        return np.log2(powers).astype(x.dtype)
+
+    # Next to one, what the power is rounded by changes its exponent by as much.
+    atol = 2 * float(ml_dtypes.finfo(expected[0].dtype).eps)
+    comparer = close(ulps=1, atol=atol)
+    return comparer(list(map(exponents, expected)), list(map(exponents, actual)), args)
+
+
 @harnesses
 @symbolic(every_axis)
 def transcendental():
@@ -108,6 +131,7 @@ def transcendental():
                 (values,),
                 comparer_of(primitive, dtype),
                 derivatives=FINITE_DERIVATIVES if is_complex(dtype) else DERIVATIVES,
+                natural=natural_of(primitive, dtype),
             )
         for shape in [(), (0, 3), (2, 1, 3)]:
             values = random(shape, np.float32, max(low, 0.1), min(high, 1))
