@@ -133,7 +133,7 @@ class Runner:
         self, is_natural: bool, is_consumer: bool, variant: str
     ) -> Callable[[Cell], Result]:
         """A function that runs cells with the same arguments and expected results."""
-        kind = natural(self._harness) if is_natural else self._harness
+        kind = natural(self._harness, promotes=is_consumer) if is_natural else self._harness
         kind.make_args()
         try:
             trial = VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else variant].trial(kind)
@@ -150,7 +150,7 @@ def _kind(cell: Cell) -> tuple[bool, bool]:
 def trial_of(harness: Harness, cell: Cell) -> Trial:
     """The program that a cell runs; raises whatever JAX raises if it cannot make it."""
     is_natural, is_consumer = _kind(cell)
-    kind = natural(harness) if is_natural else harness
+    kind = natural(harness, promotes=is_consumer) if is_natural else harness
     return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else cell.variant].trial(kind)
 
 

@@ -21,15 +21,16 @@ class _Natural(Harness):
         return list(map(_usual, super().make_args(sample)))
 
 
-def natural(harness: Harness) -> Harness:
+def natural(harness: Harness, promotes: bool = False) -> Harness:
     """The harness with arguments without NaN and subnormals.
 
     The results may have anything where JAX has NaN, and zeros of either sign or subnormals for
-    each other. In 16 bits, infinities and the largest numbers are the same.
+    each other. If floats of 16 bits are promoted to float32, their infinities and the largest of
+    them are the same.
     """
     fields = {field.name: getattr(harness, field.name) for field in dataclasses.fields(harness)}
-    comparer = _compared(harness.natural or harness.comparer)
-    derivatives = harness.derivatives and _compared(harness.derivatives)
+    comparer = _compared(harness.natural or harness.comparer, promotes)
+    derivatives = harness.derivatives and _compared(harness.derivatives, promotes)
     return _Natural(**{**fields, "comparer": comparer, "derivatives": derivatives})
 
 
@@ -56,20 +57,20 @@ def _may_be_nan(dtype: np.dtype) -> bool:
     return dtype.kind == "V" and dtype.name in dir(ml_dtypes) and "float" in dtype.name
 
 
-def _compared(comparer: compare.Comparer) -> compare.Comparer:
+def _compared(comparer: compare.Comparer, promotes: bool) -> compare.Comparer:
     """A comparer that ignores elements that are NaN in JAX, signs of zeros, and subnormals."""
 
     def compare_natural(expected, actual, args):
         return comparer(
-            [_plain(e, e) for e in expected],
-            [_plain(a, e) for e, a in zip(expected, actual, strict=True)],
+            [_plain(e, e, promotes) for e in expected],
+            [_plain(a, e, promotes) for e, a in zip(expected, actual, strict=True)],
             args,
         )
 
     return compare_natural
 
 
-def _plain(x: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def _plain(x: np.ndarray, expected: np.ndarray, promotes: bool) -> np.ndarray:
     """`x` with zeros in place of what counts as 0, and with the NaN of the expected array."""
     if not _may_be_nan(x.dtype):
         return x
@@ -79,7 +80,9 @@ def _plain(x: np.ndarray, expected: np.ndarray) -> np.ndarray:
         x = x + x.dtype.type(0)
     else:
         x = np.where(x == 0, np.zeros((), x.dtype), x).astype(x.dtype)
-    is_open = np.isnan(expected) | (_overflows(x, expected) if x.dtype in LOW_PRECISION else False)
+    is_open = np.isnan(expected)
+    if promotes and x.dtype in LOW_PRECISION:
+        is_open |= _overflows(x, expected)
     return np.where(is_open, expected, x).astype(x.dtype)
 
 
