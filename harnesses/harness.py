@@ -50,6 +50,8 @@ class Harness:
       comparer: how results are compared; see `compare`.
       natural: how they are compared on natural targets, where sums and products have any order, and
         functions of several steps are rounded otherwise; by default as on the others.
+      promoted: how they are compared where floats of 16 bits are computed in float32; by default as
+        on other natural targets.
       derivatives: how derivatives are compared; None if they cannot be, as they differ where the
         result is not unique.
       dtype: the dtype that limitations and documents group this harness under; that of the first
@@ -65,6 +67,7 @@ class Harness:
     args: tuple[Argument, ...] = ()
     comparer: compare.Comparer = compare.exact
     natural: compare.Comparer | None = dataclasses.field(default=None, kw_only=True)
+    promoted: compare.Comparer | None = dataclasses.field(default=None, kw_only=True)
     dtype: Any = None
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     derivatives: compare.Comparer | None = DERIVATIVES

@@ -11,7 +11,8 @@ import numpy as np
 
 from harnesses import compare
 from harnesses.harness import Harness
-from lowering.ops.dtypes import LOW_PRECISION
+from lowering.avals import HALF_FLOATS
+from lowering.export.differences import overflow_alike
 
 
 class _Natural(Harness):
@@ -29,7 +30,8 @@ def natural(harness: Harness, promotes: bool = False) -> Harness:
     them are the same.
     """
     fields = {field.name: getattr(harness, field.name) for field in dataclasses.fields(harness)}
-    comparer = _compared(harness.natural or harness.comparer, promotes)
+    promoted = harness.promoted if promotes else None
+    comparer = _compared(promoted or harness.natural or harness.comparer, promotes)
     derivatives = harness.derivatives and _compared(harness.derivatives, promotes)
     return _Natural(**{**fields, "comparer": comparer, "derivatives": derivatives})
 
@@ -81,17 +83,6 @@ def _plain(x: np.ndarray, expected: np.ndarray, promotes: bool) -> np.ndarray:
     else:
         x = np.where(x == 0, np.zeros((), x.dtype), x).astype(x.dtype)
     is_open = np.isnan(expected)
-    if promotes and x.dtype in LOW_PRECISION:
-        is_open |= _overflows(x, expected)
+    if promotes and x.dtype in HALF_FLOATS:
+        is_open |= overflow_alike(expected, x, x.dtype)
     return np.where(is_open, expected, x).astype(x.dtype)
-
-
-def _overflows(x: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Where two floats of 16 bits are infinite or next to that.
-
-    With the precision of float32, what overflows in JAX may be just below the limit.
-    """
-    info = ml_dtypes.finfo(x.dtype)
-    limit = np.asarray(float(info.max) * (1 - 8 * float(info.eps)), x.dtype)
-    at_limit = [abs(a) >= limit for a in (x, expected)]
-    return np.logical_and(*at_limit) & (np.signbit(x) == np.signbit(expected))

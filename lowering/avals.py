@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import ml_dtypes
 import numpy as np
 
 from lowering import jax_compat
+
+# Floats of 16 bits.
+HALF_FLOATS = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
 
 
 def is_key(dtype: Any) -> bool:
@@ -34,6 +38,18 @@ def holding_pairs(has_pairs: bool) -> Iterator[None]:
 def is_pair(dtype: Any) -> bool:
     """Whether tensors hold the numbers of a dtype as pairs, in a last dimension of two."""
     return _HAS_PAIRS.get() and jax.dtypes.issubdtype(dtype, np.complexfloating)
+
+
+def with_dtypes(
+    params: Mapping[str, Any], change: Callable[[np.dtype], np.dtype]
+) -> dict[str, Any]:
+    """The parameters of an equation with other dtypes; what is no dtype stays as it is."""
+
+    def changed(value: Any) -> Any:
+        is_class = isinstance(value, type) and issubclass(value, np.generic)
+        return change(np.dtype(value)) if is_class or isinstance(value, np.dtype) else value
+
+    return {name: changed(value) for name, value in params.items()}
 
 
 def itemsize(dtype: Any) -> int:

@@ -111,7 +111,7 @@ def one_operand():
                 (values,),
                 comparer,
                 symbolic=every_axis if of_any_size else axes(),
-                natural=unary.natural_of(primitive, dtype),
+                promoted=unary.promoted_of(primitive, dtype),
             )
         values = without_subnormals(everywhere(dtype), dtype)
         fun = functools.partial(unary.integer_powers, exponents=range(-5, 6))

@@ -324,6 +324,6 @@ def distributions():
         yield _harness("random_bits", case, sample)
     for case, sample in approximate.items():
         # They compute inverse error functions, logarithms and differences of these.
-        natural = _close_as_probabilities if case in _SHORT_NORMALS else None
+        promoted = _close_as_probabilities if case in _SHORT_NORMALS else None
         comparer = close(ulps=32, atol=1e-6)
-        yield _harness("random_bits", case, sample, comparer=comparer, natural=natural)
+        yield _harness("random_bits", case, sample, comparer=comparer, promoted=promoted)

@@ -95,8 +95,8 @@ def comparer_of(primitive, dtype):
     return close(ulps=ulps, atol=2 * tiny(dtype))
 
 
-def natural_of(primitive, dtype):
-    """The comparer of a transcendental primitive on natural targets; None for that of all."""
+def promoted_of(primitive, dtype):
+    """The comparer of a primitive whose floats of 16 bits are float32; None for that of all."""
     return _close_in_exponents if primitive == "exp2" and dtype in LOW_PRECISION else None
 
 
@@ -131,7 +131,7 @@ def transcendental():
                 (values,),
                 comparer_of(primitive, dtype),
                 derivatives=FINITE_DERIVATIVES if is_complex(dtype) else DERIVATIVES,
-                natural=natural_of(primitive, dtype),
+                promoted=promoted_of(primitive, dtype),
             )
         for shape in [(), (0, 3), (2, 1, 3)]:
             values = random(shape, np.float32, max(low, 0.1), min(high, 1))

@@ -9,11 +9,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 from jax import lax
 
-_LOW_PRECISION = (np.float16, ml_dtypes.bfloat16)
+from lowering import avals
 
 
 def is_of_elements(
@@ -74,7 +73,7 @@ def product_of_elements(
     ]
     sizes = [rhs.shape[j] if i is None else lhs.shape[i] for i, j in pairs]
     lhs_dtype, rhs_dtype, dtype, out = dtypes
-    dtype = np.dtype(np.float32) if dtype in _LOW_PRECISION else dtype
+    dtype = np.dtype(np.float32) if np.dtype(dtype) in avals.HALF_FLOATS else dtype
     x = _spread(_converted(_converted(lhs, lhs_dtype), dtype), [i for i, _ in pairs], sizes)
     y = _spread(_converted(_converted(rhs, rhs_dtype), dtype), [j for _, j in pairs], sizes)
     product = x & y if dtype == np.bool_ else lax.mul(x, y)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-_HALF = (jnp.float16, jnp.bfloat16)
+from lowering import avals
 
 
 def at_least_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,7 +22,7 @@ def at_least_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
     def widened(*operands: jax.Array) -> jax.Array:
         operands = tuple(jnp.broadcast_arrays(*operands))
         dtype = operands[0].dtype
-        if dtype not in _HALF:
+        if dtype not in avals.HALF_FLOATS:
             return fun(*operands)
         wide = fun(*(lax.convert_element_type(x, jnp.float32) for x in operands))
         return lax.convert_element_type(wide, dtype)

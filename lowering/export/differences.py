@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 
@@ -50,6 +51,24 @@ def relative(error: float, expected: np.ndarray) -> float:
     wide: np.ndarray = expected.astype(_wide(expected))
     largest = np.max(np.abs(np.where(np.isfinite(wide), wide, 0)), initial=0)
     return error / float(largest) if largest and np.isfinite(error) else error
+
+
+def overflow_alike(expected: np.ndarray, actual: np.ndarray, dtype: Any) -> np.ndarray:
+    """Where two arrays are infinite with the same sign, or within 8 steps of that.
+
+    With the precision of float32, what overflows in 16 bits may be just below the limit.
+
+    Args:
+      expected: what JAX computes, which has rounded each number to 16 bits.
+      actual: what a model computes in float32.
+      dtype: float16 or bfloat16.
+    """
+    info = ml_dtypes.finfo(dtype)
+    # The limit is no number of bfloat16.
+    limit = float(info.max) * (1 - 8 * float(info.eps))
+    expected, actual = (x.astype(np.float64) for x in (expected, actual))
+    is_beyond = (np.abs(expected) >= limit) & (np.abs(actual) >= limit)
+    return is_beyond & (np.signbit(expected) == np.signbit(actual))
 
 
 def _distances(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:

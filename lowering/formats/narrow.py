@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import jax_compat
+from lowering import avals, jax_compat
 from lowering.arrays import computations
 from lowering.context import Context
 from lowering.formats.rounding import HAS_CAST, has_negative_nan, narrow_to, to_bits
@@ -74,7 +74,8 @@ def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor
     """
     held = jax_compat.replace_dtypes(ctx.eqn, dtypes.held)
     params = {**held.params, **params}
-    held = held.replace(params={name: _held_param(x) for name, x in params.items()})
+    params = {name: _held_param(x) for name, x in params.items()}
+    held = held.replace(params=avals.with_dtypes(params, dtypes.held))
     return ctx.equation(held, *operands)
 
 
@@ -144,10 +145,7 @@ def _held_param(value):
         return _held_computation(value)
     if isinstance(value, jex_core.Jaxpr):
         return _held_computation(jex_core.ClosedJaxpr(value, ())).jaxpr
-    is_dtype = isinstance(value, np.dtype) or (
-        isinstance(value, type) and issubclass(value, np.generic)
-    )
-    return dtypes.held(np.dtype(value)) if is_dtype else value
+    return value
 
 
 @PerJaxpr
@@ -166,9 +164,9 @@ def _held_computation(computation):
         narrow = map(lax.convert_element_type, operands, dtypes_in)
         return [lax.convert_element_type(x, dtypes.held(x.dtype)) for x in fun(*narrow)]
 
-    avals = [
+    structs = [
         jax.ShapeDtypeStruct(var.aval.shape, dtypes.held(var.aval.dtype))
         for var in computation.invars
     ]
     with jax_compat.our_settings():
-        return jax.jit(on_held).trace(*avals).jaxpr
+        return jax.jit(on_held).trace(*structs).jaxpr

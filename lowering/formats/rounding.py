@@ -10,12 +10,10 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from lowering import avals
 from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import TFLITE, Mode
-
-# What consumers hold as float32.
-_HALVES = frozenset(map(np.dtype, dtypes.LOW_PRECISION))
 
 # The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
@@ -64,7 +62,7 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     Floats of 16 bits keep the precision of float32; see `stored`. `x` is float32 or float64 for a
     floating-point dtype, else integers of eight bits, or int32 for a consumer.
     """
-    if dtype in _HALVES:
+    if dtype in avals.HALF_FLOATS:
         return x
     if dtype in dtypes.NARROW_FLOAT:
         return _round(x, dtype)
@@ -94,7 +92,7 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     Consumers compute in float32 and do not round what each op makes, as XLA permits itself to
     (`xla_allow_excess_precision`). A program that asks for the bits of the numbers has them.
     """
-    if not (dtype in _HALVES and dtypes.is_narrow(dtype)):
+    if not (dtype in avals.HALF_FLOATS and dtypes.is_narrow(dtype)):
         return x
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)

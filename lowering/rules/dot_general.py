@@ -91,27 +91,26 @@ def dot_general_of_held(
     )
     of_program = functools.partial(dot_general, preferred_element_type=preferred_element_type)
     out = jax.eval_shape(of_program, lhs, rhs).dtype
-    product = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
-    axes = list(zip(*dimension_numbers[0], strict=True))
-    terms = math.prod(lhs.shape[axis] for axis, _ in axes)
-    found = small_integers.contraction(product, lhs, rhs, axes=axes, terms=terms, out=out)
-    if found is not None:
-        pass
-    elif jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
+    of_floats = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
+    if jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
         lhs, rhs = (x.astype(np.complex64) for x in (lhs, rhs))
-        found = complex_math.bilinear(product, lhs, rhs, out)
+        product = complex_math.bilinear(of_floats, lhs, rhs, out)
     else:
-        *inner, kind, accumulator = _consumer_dtypes(lhs.dtype, rhs.dtype, out, precision)
-        lhs, rhs = (x.astype(d).astype(kind) for x, d in zip((lhs, rhs), inner, strict=True))
-        found = dot_general(lhs, rhs, preferred_element_type=kind).astype(accumulator).astype(out)
-    return found if permutation is None else lax.transpose(found, permutation)
+        axes = list(zip(*dimension_numbers[0], strict=True))
+        terms = math.prod(lhs.shape[axis] for axis, _ in axes)
+        product = small_integers.contraction(of_floats, lhs, rhs, axes=axes, terms=terms, out=out)
+        if product is None:
+            product = _converted_product(dot_general, lhs, rhs, out, precision)
+    return product if permutation is None else lax.transpose(product, permutation)
 
 
-def _consumer_dtypes(lhs, rhs, out, precision):
-    """The dtypes of operands, of the product and of the accumulator."""
-    *operands, accumulator = consumer_dtypes(lhs, rhs, out, precision)
+def _converted_product(dot_general, lhs, rhs, out, precision):
+    """A product in int32 or float32, converted to `out`."""
+    *operands, accumulator = consumer_dtypes(lhs.dtype, rhs.dtype, out, precision)
     is_integer = all(jnp.issubdtype(dtype, np.integer) for dtype in operands)
-    return *operands, np.dtype(np.int32 if is_integer else np.float32), accumulator
+    dtype = np.dtype(np.int32 if is_integer else np.float32)
+    lhs, rhs = (x.astype(d).astype(dtype) for x, d in zip((lhs, rhs), operands, strict=True))
+    return dot_general(lhs, rhs, preferred_element_type=dtype).astype(accumulator).astype(out)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import lowering
 from lowering.arrays import small_integers
 from tests.helpers import graph_of, op_counts
 
@@ -45,6 +46,51 @@ def test_what_is_left_to_integers():
     assert contracted(x, y, terms="n") is None
     many = 1 << 17
     assert contracted(jnp.ones((1, many), np.int8), jnp.ones((many, 1), np.int8), many) is None
+
+
+_CONVOLUTIONS = {
+    "plain": ((2, 8, 8, 4), (3, 3, 4, 6), {}),
+    "groups": ((2, 8, 8, 4), (3, 3, 2, 6), {"feature_group_count": 2}),
+    "depthwise": ((2, 8, 8, 4), (3, 3, 1, 8), {"feature_group_count": 4}),
+    "batch_groups": ((4, 8, 8, 3), (3, 3, 3, 6), {"batch_group_count": 2}),
+    "many_terms": ((1, 5, 5, 200), (3, 3, 200, 2), {}),
+    "many_terms_in_groups": ((1, 5, 5, 400), (3, 3, 200, 4), {"feature_group_count": 2}),
+    "strides_and_dilations": (
+        (2, 9, 9, 3),
+        (3, 3, 3, 4),
+        {"window_strides": (2, 2), "padding": ((1, 2), (0, 1)), "rhs_dilation": (2, 1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", [None, "b, ..."])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("target", ["tflite", "onnx", "tfjs"])
+@pytest.mark.parametrize("case", _CONVOLUTIONS)
+def test_convolutions(case, target, dtype, shape):
+    lhs_shape, rhs_shape, options = _CONVOLUTIONS[case]
+    if shape and "batch_group_count" in options:
+        shape = "2*b, ..."
+    rng = np.random.default_rng(0)
+    lhs, rhs = (
+        _array(rng, dtype, *sizes, extreme=case.startswith("many"))
+        for sizes in (lhs_shape, rhs_shape)
+    )
+    options = {"window_strides": (1, 1), "padding": "SAME", **options}
+
+    def fun(lhs):
+        return lax.conv_general_dilated(
+            lhs,
+            rhs,
+            **options,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            preferred_element_type=np.int32,
+        )
+
+    converted = lowering.convert(
+        fun, target=target, with_gradient=False, polymorphic_shapes=[shape]
+    )
+    np.testing.assert_array_equal(converted(np.asarray(lhs)), fun(lhs))
 
 
 @pytest.mark.parametrize("target", ["tflite", "onnx", "tfjs"])

@@ -38,9 +38,9 @@ def test_bits_and_back(dtype):
 
 
 _UNARY = (
-    *("abs", "acos", "asin", "asinh", "atan", "cbrt", "cos", "digamma", "erf", "erf_inv"),
-    *("erfc", "exp", "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "neg"),
-    *("reciprocal", "rsqrt", "sin", "sinh", "sqrt", "square", "tan", "tanh"),
+    *("abs", "acos", "asin", "asinh", "atan", "cbrt", "ceil", "cos", "digamma", "erf", "erf_inv"),
+    *("erfc", "exp", "exp2", "expm1", "floor", "lgamma", "log", "log1p", "logistic", "neg"),
+    *("reciprocal", "round", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh"),
 )
 _BINARY = ("add", "atan2", "div", "max", "min", "mul", "pow", "rem", "sub")
 _OTHERS = {
@@ -89,6 +89,20 @@ def test_consumers_round_what_is_rounded_on_purpose(dtype, target):
         np.testing.assert_array_equal(result, e)
 
 
+@pytest.mark.parametrize("target", [TFLITE, ONNX, TFJS], ids=lambda target: target.name)
+@pytest.mark.parametrize("dtype", dtypes.LOW_PRECISION, ids=lambda dtype: np.dtype(dtype).name)
+def test_what_is_rounded_on_purpose_overflows(dtype, target):
+    sizes = np.float32([0, 1, 65503, 65519, 65520, 3.3e38, 3.4e38, np.inf])
+    x = np.concatenate([sizes, -sizes]).astype(np.float32)
+    info = jnp.finfo(dtype)
+
+    def fun(x):
+        return lax.reduce_precision(x.astype(dtype), info.nexp, info.nmant).astype(np.float32)
+
+    actual = lowering.convert(fun, target=target, with_gradient=False)(x)
+    np.testing.assert_array_equal(actual, x.astype(dtype).astype(np.float32))
+
+
 @pytest.mark.parametrize("target", [ONNX, TFJS], ids=lambda target: target.name)
 @pytest.mark.parametrize("dtype", dtypes.LOW_PRECISION, ids=lambda dtype: np.dtype(dtype).name)
 def test_rounding_by_arithmetic_keeps_signs(dtype, target):
@@ -103,3 +117,5 @@ def test_rounding_by_arithmetic_keeps_signs(dtype, target):
     is_zero = np.abs(x) < np.finfo(np.float32).smallest_normal
     expected = np.where(is_zero, np.copysign(0, x), x.astype(dtype)).astype(np.float32)
     np.testing.assert_array_equal(actual.view(np.uint32), expected.view(np.uint32))
+    with kernels.lowering_for(target):
+        assert np.isnan(rounding.stored(tf.constant(np.float32(np.nan)), np.dtype(dtype)))

@@ -9,14 +9,13 @@ dtypes, with conversions around it.
 from typing import Any
 
 import jax.extend.core as jex_core
-import ml_dtypes
 import numpy as np
 from jax import lax
 
+from lowering import avals
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 from lowering.registry import Trait, facts
 
-_HALVES = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
 _FLOAT32 = np.dtype(np.float32)
 
 _PROMOTED = Trait.ELEMENTWISE | Trait.SELECTS | Trait.LINEAR | Trait.CONTRACTION | Trait.PROMOTED
@@ -68,7 +67,7 @@ class _Promotion:
             if _is_half(var):
                 self._wide[var] = jex_core.Var(var.aval.update(dtype=_FLOAT32))
             outvars.append(self._wide.get(var, var))
-        params = {name: _promoted_param(value) for name, value in eqn.params.items()}
+        params = avals.with_dtypes(eqn.params, _promoted)
         self._eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
 
     def _add(self, eqn: jex_core.JaxprEqn, invars: list[Any]) -> None:
@@ -135,15 +134,12 @@ def _has_halves(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def _is_half(atom: Any) -> bool:
-    return _dtype(atom) in _HALVES
+    return _dtype(atom) in avals.HALF_FLOATS
 
 
 def _dtype(atom: Any) -> Any:
     return getattr(atom.aval, "dtype", None)
 
 
-def _promoted_param(value: Any) -> Any:
-    is_dtype = isinstance(value, np.dtype) or (
-        isinstance(value, type) and issubclass(value, np.generic)
-    )
-    return _FLOAT32 if is_dtype and np.dtype(value) in _HALVES else value
+def _promoted(dtype: np.dtype) -> np.dtype:
+    return _FLOAT32 if dtype in avals.HALF_FLOATS else dtype
