@@ -6,6 +6,7 @@ import functools
 import inspect
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -333,10 +334,26 @@ def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
     return len(list(consts)), len(list(carry))
 
 
-def with_scan_counts(params: Mapping[str, Any], num_consts: int, num_carry: int) -> dict[str, Any]:
-    """Parameters of a `scan` with other numbers of operands, in the form of JAX 0.10."""
-    others = {name: value for name, value in params.items() if name not in ("ft_in", "ft_out")}
-    return {**others, "num_consts": num_consts, "num_carry": num_carry}
+def with_scan_counts(
+    params: Mapping[str, Any], num_consts: int, num_carry: int, num_elements: int
+) -> dict[str, Any]:
+    """Parameters of a `scan` with other numbers of constants, carried values and elements."""
+    if "num_carry" in params:
+        return {**params, "num_consts": num_consts, "num_carry": num_carry}
+    counts = num_consts, num_carry, num_elements
+    trees = sys.modules[type(params["ft_in"]).__module__]
+    return {**params, "ft_in": trees.pack(tuple(map(trees.nones, counts)))}
+
+
+def check_equation(eqn: jex_core.JaxprEqn) -> None:
+    """Checks that the types of an equation are those that JAX gives it, in its jaxprs as well.
+
+    Raises:
+      TypeError: if they are not.
+    """
+    operands = dict.fromkeys(x for x in eqn.invars if not isinstance(x, jex_core.Literal))
+    one = jex_core.Jaxpr([], list(operands), list(eqn.outvars), [eqn], eqn.effects)
+    core.check_jaxpr(one)
 
 
 def evaluate_dim(dim: Dim, variables: Mapping[str, Any], ops: Mapping[str, Callable]) -> Any:

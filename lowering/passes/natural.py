@@ -17,8 +17,10 @@ from jax import lax
 
 from lowering import registry
 from lowering.passes.fusion import SOFTMAX, primitive_like_operand
+from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.keeping import REDUCE_KEEPING
-from lowering.passes.patterns import Group, Pattern, Search
+from lowering.passes.legalize.promotion import has_halves
+from lowering.passes.patterns import Group, Pattern, Search, fuse
 
 
 def _primitive_of_two(name: str) -> jex_core.Primitive:
@@ -232,7 +234,7 @@ def _in_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 # In 16 bits the constants of these functions are rounded, and converters know the functions by
 # their constants.
-PATTERNS_OF_HALVES = tuple(
+_PATTERNS_OF_HALVES = tuple(
     Pattern(
         example,
         _in_float32(function),
@@ -242,6 +244,13 @@ PATTERNS_OF_HALVES = tuple(
     for dtype in (jnp.float16, jnp.bfloat16)
     for example, function in ((jax.nn.gelu, jax.nn.gelu), *((f, _GELU.bind) for f in _GELUS))
 )
+
+
+def fuse_halves(jaxpr: Jaxpr) -> Jaxpr:
+    """Fuses what is known by constants, where there are floats of 16 bits, before these go."""
+    if not has_halves(jaxpr):
+        return jaxpr
+    return fuse(jaxpr, (*_PATTERNS_OF_HALVES, *NATURAL_PATTERNS), {})
 
 
 def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
