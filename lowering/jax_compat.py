@@ -209,13 +209,25 @@ def with_equations(
     eqns: Sequence[jex_core.JaxprEqn],
 ) -> jex_core.ClosedJaxpr:
     """A closed jaxpr with the constants of another, but other inputs, results and equations."""
-    inner = jex_core.Jaxpr(list(jaxpr.constvars), list(invars), list(outvars), list(eqns))
-    return jex_core.ClosedJaxpr(inner, list(jaxpr.consts))
+    return closed(jaxpr.constvars, jaxpr.consts, invars, outvars, eqns)
+
+
+def closed(
+    constvars: Sequence[Any],
+    consts: Sequence[Any],
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    eqns: Sequence[jex_core.JaxprEqn],
+) -> jex_core.ClosedJaxpr:
+    """A closed jaxpr, with the effects of its equations."""
+    done = frozenset().union(*(eqn.effects for eqn in eqns if eqn.effects))
+    jaxpr = jex_core.Jaxpr(list(constvars), list(invars), list(outvars), list(eqns), done)
+    return jex_core.ClosedJaxpr(jaxpr, list(consts))
 
 
 def jaxpr_of(eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
     """The program that one equation without literals is."""
-    return jex_core.ClosedJaxpr(jex_core.Jaxpr([], list(eqn.invars), list(eqn.outvars), [eqn]), [])
+    return closed((), (), eqn.invars, eqn.outvars, [eqn])
 
 
 def name_stack(eqn: jex_core.JaxprEqn) -> str:

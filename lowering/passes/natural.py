@@ -44,6 +44,15 @@ _SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
 _SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
 _MEAN = registry.new_primitive("reduce_mean")
 _WINDOW_MEAN = registry.new_primitive("reduce_window_mean")
+_WINDOW_MEAN.def_effectful_abstract_eval(lax.reduce_window_sum_p.abstract_eval)
+
+
+@_MEAN.def_abstract_eval
+def _mean_aval(x, *, axes, keepdims):
+    kept = (1 if i in axes else dim for i, dim in enumerate(x.shape) if keepdims or i not in axes)
+    return jax.core.ShapedArray(tuple(kept), x.dtype)
+
+
 
 _X = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
