@@ -19,13 +19,12 @@ import tensorflow as tf
 import harnesses  # noqa: F401  Asks JAX for virtual devices, before it runs anything.
 from limitations import all_limitations
 from lowering import convert
-from lowering.passes import pipeline
 from tests.helpers import MODES, in_mode
 from tests.passes import checking
 from tools.ci import selecting
 
-# Each pass is checked in all tests.
-pipeline.steps = checking.steps
+# In all tests.
+checking.install()
 
 # The files of the longest tests.
 _LONGEST = ("test_primitives.py", "test_random_programs.py", "test_small_models.py")

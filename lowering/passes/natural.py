@@ -173,6 +173,12 @@ def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
     return apply
 
 
+def _log_softmax(x, axes=(-1,)):
+    """As people write it, who have no use for its gradient."""
+    shifted = x - x.max(axes, keepdims=True)
+    return shifted - jnp.log(jnp.exp(shifted).sum(axes, keepdims=True))
+
+
 def _log_sum_exp(x, axes=None, keepdims=False):
     """Infinite maxima become finite, so that an infinite element minus them is not NaN."""
     limits, keeps = jnp.finfo(x.dtype), axes is not None
@@ -212,6 +218,7 @@ NATURAL_PATTERNS = (
     *(_of_float(example, _GELU) for example in _GELUS),
     _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), _is_wide),
     _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), _is_float),
+    _of_axes(_log_softmax, _along(_LOG_SOFTMAX), _is_float),
     _of_axes(lambda x, axes=(-1,): jax.nn.logsumexp(x, axes), _log_sum_exp, _is_wide),
     _of_axes(
         lambda x, axes=(-1,): jax.nn.logsumexp(x, axes, keepdims=True),

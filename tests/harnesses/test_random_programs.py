@@ -25,6 +25,7 @@ from harnesses.cell import ALL_MODES, Verdict
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import CONSUMERS
+from tests.passes import checking
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
@@ -70,6 +71,7 @@ def test_programs(part):
 
 def _run(part, count):
     """Tests `count` programs; each part has its own."""
+    checking.install()
     settings = hypothesis.settings(
         max_examples=count, deadline=None, print_blob=True, database=None
     )

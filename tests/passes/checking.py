@@ -13,6 +13,11 @@ from tests.passes.meanings import known_to_jax
 _run = pipeline.steps
 
 
+def install() -> None:
+    """Has each pass of this process checked from now on."""
+    pipeline.steps = steps
+
+
 def steps(
     passes: Sequence[pipeline.Pass], jaxpr: Jaxpr, setting: pipeline.Setting
 ) -> Iterator[tuple[pipeline.Pass, Any]]:
