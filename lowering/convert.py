@@ -17,6 +17,7 @@ from lowering.frontend import arguments, checks, closures, gradient, naming, pyt
 from lowering.ops import constants, kernels, modes
 from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
+from lowering.passes import pipeline
 from lowering.passes.program import Program, trace
 from lowering.targets import Mode, Target, resolve
 
@@ -128,7 +129,7 @@ def _conversion(
         )
         if shapes is not None:
             given = given.with_shapes(shapes)
-        key = given.key, jax_compat.trace_context()
+        key = given.key, jax_compat.trace_context(), pipeline.skipped()
         try:
             traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp))
         except (TypeError, jax.errors.JAXIndexError) as error:

@@ -11,6 +11,7 @@ import tensorflow as tf
 import lowering
 from lowering import registry
 from lowering.passes import fusion, pipeline
+from lowering.passes.patterns import fuse
 from tests.helpers import MODES, ROOT, code_blocks, graph_of, in_mode, op_counts
 from tests.passes import test_fusion, test_patterns
 
@@ -34,8 +35,9 @@ def pattern_of_the_page(blocks, monkeypatch):
     scope = dict(vars(fusion))
     exec(program, scope)
     patterns = (*fusion.PATTERNS, eval(pattern, scope))
+    added = pipeline.Pass("fuse ops of the page", lambda jaxpr: fuse(jaxpr, patterns, {}))
     pipeline.forget()
-    with mock.patch.object(pipeline, "PATTERNS", patterns):
+    with mock.patch.object(pipeline, "PASSES", (*pipeline.PASSES, added)):
         yield patterns
     pipeline.forget()
 

@@ -30,6 +30,7 @@ class _Expansion(jex_core.Primitive):
 
 
 _EXPANSION = registry.new_primitive("expansion", _Expansion)
+_EXPANSION.def_effectful_abstract_eval(lambda *_, jaxpr: (jaxpr.out_avals, jaxpr.effects))
 
 # A primitive may be computed by one of its kind on a smaller problem, down to this depth.
 _MAX_DEPTH = 50

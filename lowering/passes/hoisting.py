@@ -46,7 +46,8 @@ def _hoist_scan(new, eqn):
     num_consts, num_carry = jax_compat.scan_counts(eqn.params)
     consts, others = eqn.invars[:num_consts], eqn.invars[num_consts:]
     consts, body = _hoist(new, eqn, eqn.params["jaxpr"], consts)
-    params = jax_compat.with_scan_counts(eqn.params, len(consts), num_carry)
+    num_elements = len(others) - num_carry
+    params = jax_compat.with_scan_counts(eqn.params, len(consts), num_carry, num_elements)
     return eqn.replace(invars=[*consts, *others], params={**params, "jaxpr": body})
 
 
@@ -124,7 +125,8 @@ def _contract_scan(new, eqn, *, mode):
     all_steps, _ = trace_ours(split.all_steps, structs)
     results = new.inline(all_steps, new.read([*consts, *xs]), eqn)
     kept = [x for x, var in zip(xs, elements, strict=True) if var in split.rest.invars]
-    params = jax_compat.with_scan_counts(eqn.params, num_consts, num_carry)
+    num_elements = len(kept) + len(results)
+    params = jax_compat.with_scan_counts(eqn.params, num_consts, num_carry, num_elements)
     return eqn.replace(
         invars=[*eqn.invars[: num_consts + num_carry], *kept, *results],
         params={**params, "jaxpr": split.rest},

@@ -26,6 +26,7 @@ from harnesses.harness import Harness
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import CONSUMERS
 from tests import turns
+from tests.passes import checking
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
@@ -71,6 +72,7 @@ def test_programs(part):
 
 def _run(part, count):
     """Tests `count` programs; each part has its own, and others whenever sources change."""
+    checking.install()
     settings = hypothesis.settings(
         max_examples=count, deadline=None, print_blob=True, database=None
     )

@@ -33,7 +33,6 @@ def check(fun, *args, eps=0.0):
     assert [v.aval.dtype for v in promoted.jaxpr.outvars] == [
         v.aval.dtype for v in jaxpr.jaxpr.outvars
     ]
-    jax.core.check_jaxpr(promoted.jaxpr)
     results = jex_core.jaxpr_as_fun(promoted)(*args)
     for result, expected in zip(results, jex_core.jaxpr_as_fun(jaxpr)(*args), strict=True):
         assert result.dtype == expected.dtype

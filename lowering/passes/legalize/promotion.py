@@ -12,7 +12,7 @@ import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
-from lowering import avals
+from lowering import avals, jax_compat
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 from lowering.registry import Trait, facts
 
@@ -52,8 +52,9 @@ class _Promotion:
             else:
                 self._add(eqn, [self._narrow(atom, eqn) for atom in eqn.invars])
         outvars = [self._narrow(atom, self._jaxpr.eqns[-1]) for atom in self._jaxpr.outvars]
-        jaxpr = jex_core.Jaxpr(self._jaxpr.constvars, self._jaxpr.invars, outvars, self._eqns)
-        return jex_core.ClosedJaxpr(jaxpr, getattr(self._jaxpr, "consts", ()))
+        old = self._jaxpr
+        consts = getattr(old, "consts", ())
+        return jax_compat.closed(old.constvars, consts, old.invars, outvars, self._eqns)
 
     def _promote(self, eqn: jex_core.JaxprEqn) -> None:
         invars = [self._widened(atom, eqn) for atom in eqn.invars]
