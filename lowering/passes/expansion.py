@@ -20,7 +20,7 @@ from lowering.targets import TARGETS
 
 
 class _Expansion(jex_core.Primitive):
-    """Calls the jaxpr that takes the place of a primitive; its rule is in `rules.calls`."""
+    """Calls the jaxpr that takes the place of an equation; its rule is in `rules.calls`."""
 
     multiple_results = True
 
@@ -29,7 +29,7 @@ class _Expansion(jex_core.Primitive):
         return jex_core.jaxpr_as_fun(jaxpr)(*operands)
 
 
-_EXPANSION = registry.new_primitive("expansion", _Expansion)
+EXPANSION = registry.new_primitive("expansion", _Expansion)
 
 # A primitive may be computed by one of its kind on a smaller problem, down to this depth.
 _MAX_DEPTH = 50
@@ -105,7 +105,7 @@ class _Expander(Everywhere):
             return eqn
         _, jaxpr = self._implementations[key]
         effects = eqn.effects | jaxpr.effects
-        return eqn.replace(primitive=_EXPANSION, params={"jaxpr": jaxpr}, effects=effects)
+        return eqn.replace(primitive=EXPANSION, params={"jaxpr": jaxpr}, effects=effects)
 
     def implementation(self, eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
         """What an equation computes, in primitives that have rules as far as possible."""

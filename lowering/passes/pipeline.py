@@ -11,6 +11,7 @@ from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
+from lowering.passes.legalize.complex_numbers import split_complex
 from lowering.passes.legalize.promotion import has_halves, promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.natural import (
@@ -29,17 +30,26 @@ from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import TF, Mode, Target
 
 
-def whole_program(jaxpr: jex_core.ClosedJaxpr) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
+def whole_program(
+    jaxpr: jex_core.ClosedJaxpr, target: Target = TF
+) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
     """What is done once to a traced function and all jaxprs in it.
 
+    Args:
+      jaxpr: the function.
+      target: what it is lowered for.
+
     Returns:
-      The jaxpr, without references and dead code, plain, and in primitives that have rules where
-      possible; and the identities of the jaxprs that become functions.
+      The jaxpr, without references and dead code, plain, in primitives that have rules where
+      possible, and on parts of complex numbers where the target has none; and the identities of the
+      jaxprs that become functions.
     """
     jaxpr = without_references(jaxpr)
     jaxpr = jax_compat.eliminate_dead_code(jaxpr)
     jaxpr = expand(jaxpr)
     jaxpr = plain(jaxpr)
+    if target.holds:
+        jaxpr = split_complex(jaxpr, target)
     return jaxpr, outlined(jaxpr)
 
 

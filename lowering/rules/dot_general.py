@@ -14,6 +14,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math, contractions, small_integers
+from lowering.avals import real_dtype
 from lowering.formats import words
 from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, ranks, tuning
 from lowering.ops.constants import is_weight
@@ -98,8 +99,9 @@ def dot_general_of_held(
     if found is not None:
         pass
     elif jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
-        lhs, rhs = (x.astype(np.complex64) for x in (lhs, rhs))
-        found = complex_math.bilinear(product, lhs, rhs, out)
+        kind = jnp.result_type(lhs, rhs, np.complex64)
+        product = functools.partial(dot_general, preferred_element_type=real_dtype(kind))
+        found = complex_math.bilinear(product, lhs.astype(kind), rhs.astype(kind), out)
     else:
         *inner, kind, accumulator = _consumer_dtypes(lhs.dtype, rhs.dtype, out, precision)
         lhs, rhs = (x.astype(d).astype(kind) for x, d in zip((lhs, rhs), inner, strict=True))
