@@ -16,7 +16,6 @@ from jax import lax
 
 from lowering import jax_compat, registry
 from lowering.avals import is_complex, real_dtype
-from lowering.errors import LoweringError
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.expansion import EXPANSION
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, jaxprs_among, needed
@@ -76,7 +75,7 @@ class _Splitting(Everywhere):
         trace: Callable[..., Any] = trace_ours if has_jaxprs else trace_ours_once
         try:
             jaxpr, _ = trace(rule.fun, structs, tuple(sorted(eqn.params.items())))
-        except (LoweringError, TypeError, ValueError, NotImplementedError):
+        except (TypeError, ValueError, NotImplementedError):
             return None  # Nor can it be lowered, which tells the user why.
         return self.jaxpr(jaxpr)
 
@@ -127,8 +126,8 @@ class _Split:
             return self._parts.get(atom, (atom,))
         if not _is_complex(atom):
             return (atom,)
-        aval = _real_aval(atom)
-        return [jex_core.Literal(x, aval) for x in _parts_of_array(np.asarray(atom.val))]
+        value, aval = np.asarray(atom.val, atom.aval.dtype), _real_aval(atom)
+        return [jex_core.Literal(part, aval) for part in _parts_of_array(value)]
 
     def _define(self, variables: Sequence[jex_core.Var]) -> list[jex_core.Var]:
         """The variables that stand for others: two new ones for each complex number."""
@@ -145,11 +144,11 @@ class _Split:
             self._replace(eqn, [self.read(eqn.invars)[primitive is lax.imag_p]])
         elif _is_call(eqn):
             called, operands = registry.called(eqn, eqn.invars)
-            params = {"jaxpr": self.called(called)}
-            self._add(eqn.replace(primitive=EXPANSION, invars=list(operands), params=params))
+            call = {"primitive": EXPANSION, "params": {"jaxpr": self.called(called)}}
+            self._add(eqn.replace(invars=list(operands), **call))
         elif primitive.name in _CONTROL_FLOW:
-            params = _CONTROL_FLOW[primitive.name](self, eqn)
-            self._add(eqn.replace(params={**eqn.params, **params}))
+            changed = _CONTROL_FLOW[primitive.name](self, eqn)
+            self._add(eqn.replace(params={**eqn.params, **changed}))
         elif (jaxpr := self._splitting.decomposed(eqn)) is not None:
             self._replace(eqn, self._new.inline(jaxpr, self.read(eqn.invars), eqn))
         elif registry.facts(primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
