@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import importlib
 import inspect
 import itertools
 import os
@@ -346,15 +347,17 @@ def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
     return len(list(consts)), len(list(carry))
 
 
-def with_scan_counts(
-    params: Mapping[str, Any], num_consts: int, num_carry: int, num_elements: int
+def with_scan_body(
+    params: Mapping[str, Any], body: jex_core.ClosedJaxpr, num_consts: int, num_carry: int
 ) -> dict[str, Any]:
-    """Parameters of a `scan` with other numbers of constants, carried values and elements."""
+    """Parameters of a `scan` with another body, which may have other numbers of operands."""
     if "num_carry" in params:
-        return {**params, "num_consts": num_consts, "num_carry": num_carry}
-    counts = num_consts, num_carry, num_elements
-    trees = sys.modules[type(params["ft_in"]).__module__]
-    return {**params, "ft_in": trees.pack(tuple(map(trees.nones, counts)))}
+        return {**params, "jaxpr": body, "num_consts": num_consts, "num_carry": num_carry}
+    flattree: Any = importlib.import_module("jax._src.flattree")
+    num_xs, num_ys = len(body.in_avals) - num_consts - num_carry, len(body.out_avals) - num_carry
+    groups = {"ft_in": (num_consts, num_carry, num_xs), "ft_out": (num_carry, num_ys)}
+    packed = {name: flattree.pack(tuple(map(flattree.nones, n))) for name, n in groups.items()}
+    return {**params, **packed, "jaxpr": body}
 
 
 def check_equation(eqn: jex_core.JaxprEqn) -> None:

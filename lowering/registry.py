@@ -237,6 +237,15 @@ def decomposition(
     return decorate
 
 
+def legalization(*primitives: str, dtypes: Collection[Any]) -> Callable[[Fun], Fun]:
+    """Registers a JAX function `(*operands, **params)` as what `primitives` do on some dtypes.
+
+    It is for targets without these dtypes, and in primitives that these targets have: see
+    `passes.legalize`. Otherwise it is a decomposition.
+    """
+    return decomposition(*primitives, target=CONSUMER, dtypes=dtypes)
+
+
 def call(*primitives: str) -> Callable[[Fun], Fun]:
     """Registers what `primitives` call: `(*operands, **params)` -> jaxpr, operands of the jaxpr."""
 

@@ -25,6 +25,7 @@ from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
 from lowering.passes.flattening import Flattened
 from lowering.passes.jaxprs import Jaxpr, jaxprs_among
+from lowering.passes.legalize.complex_numbers import split_complex
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
@@ -183,6 +184,10 @@ class Interpreter(Lowering):
             rule = registry.lookup(name, self.target, dtype)
         if rule is None or registry.is_namesake(eqn.primitive):
             raise UnsupportedError(expansion.reason(eqn))
+        if self.target.holds and not rule.held and _has_complex(eqn):
+            raise UnsupportedError(
+                "it has no complex numbers. Compute with the real and the imaginary part"
+            )
         return rule
 
     def _checked(self, ctx: Context, result: Value, aval: Any) -> Value:
@@ -249,14 +254,18 @@ class Interpreter(Lowering):
         return results[0] if is_single else results
 
     def _traced(self, *decomposition: Any) -> tuple[jex_core.ClosedJaxpr, bool]:
-        """A function of this package, traced; see `trace_ours`.
+        """A function of this package, traced and legalized; see `trace_ours`.
 
         What is made of a jaxpr of the user is kept for the user's program alone.
         """
         *_, params = decomposition
         if not any(True for _ in jaxprs_among(value for _, value in params)):
-            return trace_ours_once(*decomposition)
-        return self._memory.decompositions.get(decomposition, lambda: trace_ours(*decomposition))
+            jaxpr, is_single = trace_ours_once(*decomposition)
+        else:
+            jaxpr, is_single = self._memory.decompositions.get(
+                decomposition, lambda: trace_ours(*decomposition)
+            )
+        return split_complex(jaxpr, self.target) if self.target.holds else jaxpr, is_single
 
     def as_function(
         self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]
@@ -328,8 +337,13 @@ class Interpreter(Lowering):
         """An array without elements, of the shape and dtype of an abstract value."""
         if avals.is_static(aval.shape):
             return _empty(aval.shape, aval.dtype)
-        dtype = tf.float32 if avals.is_pair(aval.dtype) else dtypes.to_tf(aval.dtype)
-        return tf.zeros(self.dimensions.shape(avals.physical_shape(aval)), dtype)
+        return tf.zeros(self.dimensions.shape(aval.shape), dtypes.to_tf(aval.dtype))
+
+
+def _has_complex(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation has complex numbers, which the passes have left."""
+    variables = (*eqn.invars, *eqn.outvars)
+    return any(avals.is_complex(getattr(var.aval, "dtype", None)) for var in variables)
 
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:

@@ -17,6 +17,7 @@ from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
+from lowering.passes.legalize.complex_numbers import split_complex
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.natural import (
@@ -94,6 +95,13 @@ WHOLE_PROGRAM = (
     Pass("eliminate dead code", jax_compat.eliminate_dead_code),
     Pass("expand primitives", expand, is_required=True),
     Pass("make plain", plain, is_required=True),
+    Pass(
+        "split complex numbers",
+        split_complex,
+        given=("target",),
+        when=_for_consumer,
+        is_required=True,
+    ),
 )
 
 # What is done to each jaxpr before its equations are lowered: a program, a body, a branch. Some of
@@ -160,14 +168,21 @@ def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tu
             yield each, jaxpr
 
 
-def whole_program(jaxpr: jex_core.ClosedJaxpr) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
+def whole_program(
+    jaxpr: jex_core.ClosedJaxpr, target: Target = TF
+) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
     """What is done once to a traced function and all jaxprs in it.
 
+    Args:
+      jaxpr: the function.
+      target: what it is lowered for.
+
     Returns:
-      The jaxpr, without references and dead code, plain, and in primitives that have rules where
-      possible; and the identities of the jaxprs that become functions.
+      The jaxpr, without references and dead code, plain, in primitives that have rules where
+      possible, and on parts of complex numbers where the target has none; and the identities of the
+      jaxprs that become functions.
     """
-    jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting())
+    jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
     return jaxpr, outlined(jaxpr)
 
 

@@ -7,7 +7,7 @@ from jax import lax
 from lowering.formats import halves, words
 from lowering.ops import dtypes, emit
 from lowering.ops.casts import beside_constant
-from lowering.registry import decomposition, rule
+from lowering.registry import decomposition, legalization, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
@@ -34,13 +34,13 @@ rule("gt", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalAnd", x, _not(y)))
 rule("ge", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalOr", x, _not(y)))
 
 
-@decomposition("eq", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def eq_of_pairs(x, y):
+@legalization("eq", dtypes=dtypes.COMPLEX)
+def eq_of_parts(x, y):
     return (lax.real(x) == lax.real(y)) & (lax.imag(x) == lax.imag(y))
 
 
-@decomposition("ne", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def ne_of_pairs(x, y):
+@legalization("ne", dtypes=dtypes.COMPLEX)
+def ne_of_parts(x, y):
     return (lax.real(x) != lax.real(y)) | (lax.imag(x) != lax.imag(y))
 
 

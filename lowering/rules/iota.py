@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.avals import real_dtype
 from lowering.ops import bitcast, cast, constant, dtypes
-from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, legalization, rule
 from lowering.tensors import movement
 
 
@@ -21,10 +21,10 @@ def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
     return movement.broadcast(ctx, x, shape)
 
 
-@decomposition("iota", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def iota_of_pairs(*dyn_shape, dtype, shape, dimension, **_):
-    real = lax.broadcasted_iota(np.float32, shape, dimension)
-    return lax.complex(real, jnp.zeros(shape, np.float32))
+@legalization("iota", dtypes=dtypes.COMPLEX)
+def iota_of_parts(*dyn_shape, dtype, shape, dimension, **_):
+    real = lax.broadcasted_iota(real_dtype(dtype), shape, dimension)
+    return lax.complex(real, jnp.zeros_like(real))
 
 
 @rule("empty", "empty2", "create_linear")
