@@ -61,6 +61,7 @@ class Pass:
       given: the attributes of the setting that `run` takes.
       when: whether it is for such a mode and target.
       is_required: whether programs are lowered wrongly, or not at all, without it.
+      splits: whether arguments and results are several where the target lacks their dtype.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Pass:
     given: tuple[str, ...] = ()
     when: Callable[[Mode, Target], bool] = lambda mode, target: True
     is_required: bool = False
+    splits: bool = False
 
     def __call__(self, jaxpr: Jaxpr, setting: Setting) -> Any:
         return self.run(jaxpr, *(getattr(setting, name) for name in self.given))
@@ -101,6 +103,7 @@ WHOLE_PROGRAM = (
         given=("target",),
         when=_for_consumer,
         is_required=True,
+        splits=True,
     ),
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
+from lowering.avals import is_complex, real_dtype
 from lowering.passes import pipeline
 from lowering.passes.jaxprs import Jaxpr
 from tests.passes.meanings import known_to_jax
@@ -25,27 +26,32 @@ def steps(
     before = jaxpr
     for each, after in _run(passes, jaxpr, setting):
         try:
-            check(before, after)
+            check(before, after, each.splits)
         except Exception as error:
             raise AssertionError(f"{each.name!r} makes a wrong jaxpr: {error}\n{after}") from error
         yield each, after
         before = after
 
 
-def check(before: Jaxpr, after: Jaxpr) -> None:
+def check(before: Jaxpr, after: Jaxpr, splits: bool = False) -> None:
     """Checks what a pass has made of a jaxpr.
 
     Each variable is defined once, and before it is used. Operands of equations that are new fit
     their parameters and the jaxprs among these, and results are what JAX infers from the operands.
     Arguments and results of the whole keep their types.
 
+    Args:
+      before: the jaxpr before the pass.
+      after: the jaxpr after it.
+      splits: whether complex arguments and results have become two real ones each.
+
     Raises:
       AssertionError, TypeError: if something does not fit.
     """
     if after is before:
         return
-    assert types(after.invars) == types(before.invars)
-    assert types(after.outvars) == types(before.outvars)
+    for old, new in ((before.invars, after.invars), (before.outvars, after.outvars)):
+        assert types(new) == (split(types(old)) if splits else types(old))
     assert len(after.constvars) == len(getattr(after, "consts", after.constvars))
     defined: set[Any] = set()
 
@@ -66,6 +72,15 @@ def check(before: Jaxpr, after: Jaxpr) -> None:
         if id(eqn) not in known:
             jax_compat.check_equation(known_to_jax(eqn)[0])
     use(after.outvars)
+
+
+def split(types: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Types with two of real numbers in place of each of complex ones."""
+    return [
+        part
+        for shape, dtype in types
+        for part in ([(shape, real_dtype(dtype))] * 2 if is_complex(dtype) else [(shape, dtype)])
+    ]
 
 
 def types(atoms: Sequence[Any]) -> list[tuple[Any, Any]]:
