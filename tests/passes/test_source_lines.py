@@ -9,6 +9,7 @@ from jax import lax
 from lowering import jax_compat
 from lowering.passes import pipeline
 from lowering.passes.jaxprs import called_jaxprs
+from lowering.passes.legalize.promotion import promote_halves
 from lowering.targets import TARGETS, Mode
 from tests.passes import test_indices, test_keeping, test_natural, test_tidying
 from tests.passes.programs import traced
@@ -99,3 +100,15 @@ def test_lines_are_those_of_what_is_replaced():
     for (name, line), (expected_name, offset) in zip(lines, expected, strict=True):
         assert name == expected_name
         assert f".py:{first + offset}:" in line
+
+
+def test_results_in_16_bits_have_the_lines_that_make_them():
+    def fun(x):
+        y = jnp.sin(x)
+        return y, jnp.cos(y)
+
+    first = fun.__code__.co_firstlineno
+    found = promote_halves(traced(fun, X.astype(jnp.bfloat16)))
+    to_narrow = [eqn for eqn in found.eqns if eqn.outvars[0].aval.dtype == jnp.bfloat16]
+    for eqn, offset in zip(to_narrow, (1, 2), strict=True):
+        assert f".py:{first + offset}:" in jax_compat.source_line(eqn)
