@@ -46,7 +46,9 @@ def _show_passes(args: argparse.Namespace) -> None:
     leaves, tree = jax.tree.flatten(inputs)
     specs, constraints = map(options.get, ("polymorphic_shapes", "polymorphic_constraints"))
     shapes, _ = symbolic_shapes(leaves, tree, specs, constraints or ())
-    dtypes = [x.dtype if is_key(x.dtype) else jax.dtypes.canonicalize_dtype(x.dtype) for x in leaves]
+    dtypes = [
+        x.dtype if is_key(x.dtype) else jax.dtypes.canonicalize_dtype(x.dtype) for x in leaves
+    ]
     structs = map(jax.ShapeDtypeStruct, shapes, dtypes)
     first = [jax.eval_shape(lambda: options["params"])] if "params" in options else []
     avals, tree = jax.tree.flatten(((*first, *jax.tree.unflatten(tree, structs)), {}))

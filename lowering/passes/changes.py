@@ -1,6 +1,6 @@
 """What passes make of a program, as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import jax.extend.core as jex_core
@@ -36,7 +36,7 @@ def lines(traced: jex_core.ClosedJaxpr, target: Target) -> Iterator[str]:
             pending.update({id(x): (_name(eqn), x) for x in _lowered(eqn) if id(x) not in done})
 
 
-def _each(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[str]:
+def _each(passes: Sequence[Pass], jaxpr: Any, setting: Setting) -> Generator[str, None, Any]:
     """The lines of each pass that is run; returns the last jaxpr."""
     for each, after in pipeline.steps(passes, jaxpr, setting):
         if after is jaxpr or str(after) == str(jaxpr):

@@ -53,7 +53,6 @@ def _mean_aval(x, *, axes, keepdims):
     return jax.core.ShapedArray(tuple(kept), x.dtype)
 
 
-
 _X = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
 _INTEGERS = jax.ShapeDtypeStruct((2, 3), np.int32)

@@ -31,7 +31,7 @@ def _take(x, index, *, axis, wraps, clips, fill_value):
     size = x.shape[axis]
     place = jnp.where(index < 0, index + size, index) if wraps else index
     inside = jnp.clip(place, 0, size - 1) if clips else place
-    rows = jnp.take(x, inside, axis, mode="promise_in_bounds")
+    rows = jnp.take(jnp.asarray(x), inside, axis, mode="clip")
     if fill_value is None:
         return rows
     others = [1] * (rows.ndim - axis - index.ndim)
@@ -109,3 +109,10 @@ def _results(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     if order is not None:
         results = lax.transpose(results, order)
     return results if known.primitive.multiple_results else [results]
+
+
+def assert_means(jaxpr, fun, *args, **tolerance):
+    """Checks that what a jaxpr means is what JAX computes."""
+    for x, y in zip(run(jaxpr, *args), jax.tree.leaves(jax.jit(fun)(*args)), strict=True):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        np.testing.assert_allclose(x, y, **(tolerance or {"rtol": 1e-5, "atol": 1e-6}))

@@ -51,8 +51,10 @@ class _Promotion:
                 self._promote(eqn)
             else:
                 self._add(eqn, [self._narrow(atom, eqn) for atom in eqn.invars])
-        outvars = [self._narrow(atom, self._jaxpr.eqns[-1]) for atom in self._jaxpr.outvars]
         old = self._jaxpr
+        made_by = {id(var): eqn for eqn in old.eqns for var in eqn.outvars}
+        # Others than those are not converted, so that it does not matter where.
+        outvars = [self._narrow(x, made_by.get(id(x), old.eqns[-1])) for x in old.outvars]
         consts = getattr(old, "consts", ())
         return jax_compat.closed(old.constvars, consts, old.invars, outvars, self._eqns)
 
