@@ -101,7 +101,8 @@ FUNCTIONS = {
     "fft": lambda z, x: (jnp.fft.fft(z), jnp.fft.ifft2(z), jnp.fft.rfft(x), jnp.fft.irfft(z, 4)),
     "solve": lambda z, w: jnp.linalg.solve(z, w),
     "barrier": lambda z, x: lax.optimization_barrier((z, x)),
-    "iota": lambda: lax.iota(np.complex64, 4),
+    "from nothing": lambda: (lax.iota(np.complex64, 4), lax.empty((2, 3), np.complex64)),
+    "of broadcasts": lambda x: lax.complex(x, x[:1]) * 2,
 }
 ARGUMENTS = {"z": Z, "w": W, "x": X}
 
