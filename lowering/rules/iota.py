@@ -34,6 +34,11 @@ def empty(ctx, **_):
     return movement.broadcast(ctx, zero, ctx.out_aval.shape)
 
 
+@legalization("empty", "empty2", dtypes=dtypes.COMPLEX)
+def empty_of_parts(*, dtype, shape=(), **_):
+    return jnp.zeros(shape, dtype)
+
+
 @rule("iota_2x32_shape", traits=Trait.BROADCASTS)
 def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""

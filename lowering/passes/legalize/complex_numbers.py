@@ -169,12 +169,13 @@ class _Split:
             self._parts[var] = [self._broadcast(next(rest), var, eqn) for _ in range(count)]
 
     def _broadcast(self, atom: Any, var: jex_core.Var, eqn: jex_core.JaxprEqn) -> Any:
-        """An atom in the shape of a variable; it may be a number in place of an array."""
+        """An atom in the shape of a variable, which elementwise equations may not have needed."""
         shape = var.aval.shape
         if atom.aval.shape == shape:
             return atom
         result = jex_core.Var(jax.core.ShapedArray(shape, atom.aval.dtype))
-        params = {"shape": shape, "broadcast_dimensions": (), "sharding": None}
+        axes = tuple(range(len(shape) - len(atom.aval.shape), len(shape)))
+        params = {"shape": shape, "broadcast_dimensions": axes, "sharding": None}
         broadcast = {"primitive": lax.broadcast_in_dim_p, "params": params}
         self._new.add(eqn.replace(invars=[atom], outvars=[result], **broadcast))
         return result
