@@ -43,8 +43,21 @@ def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
     """Without an update computation, the last update of an element remains."""
     if update_jaxpr is None:
         return _scatter(ctx, None, rows.replace, *operands, **params)
-    combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
-    return _scatter(ctx, combine, rows.combine_one_by_one, *operands, **params)
+    computation = jex_core.ClosedJaxpr(update_jaxpr, update_consts)
+    combine = functools.partial(_apply, computation)
+    strategy = rows.combine_one_by_one
+    if ctx.target.is_natural:
+        if computations.monoid(computation) is not None:
+            strategy = rows.combine_in_order
+        elif not _uses_updates(update_jaxpr):
+            strategy = rows.apply_repeatedly
+    return _scatter(ctx, combine, strategy, *operands, **params)
+
+
+def _uses_updates(update_jaxpr):
+    """Whether a computation depends on its second operand; that of `scatter_apply` does not."""
+    used = [*update_jaxpr.outvars, *(x for eqn in update_jaxpr.eqns for x in eqn.invars)]
+    return any(x is update_jaxpr.invars[1] for x in used)
 
 
 def _apply(computation, old, new):
