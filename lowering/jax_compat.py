@@ -7,7 +7,6 @@ import importlib
 import inspect
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -52,7 +52,7 @@ def _show_passes(args: argparse.Namespace) -> None:
     structs = map(jax.ShapeDtypeStruct, shapes, dtypes)
     first = [jax.eval_shape(lambda: options["params"])] if "params" in options else []
     avals, tree = jax.tree.flatten(((*first, *jax.tree.unflatten(tree, structs)), {}))
-    for line in changes.lines(trace(fun, tree, avals).traced, target):
+    for line in changes.lines(trace(fun, tree, avals, target).traced, target):
         print(line)
 
 
