@@ -330,6 +330,19 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
     return None
 
 
+def rule_of(eqn: jex_core.JaxprEqn, target: Target, dtype: Any = None) -> Rule | None:
+    """The rule for an equation, or None.
+
+    It is one that is restricted to `dtype`, if there is one, or else that for the first operand.
+    """
+    if is_namesake(eqn.primitive):
+        return None
+    name = eqn.primitive.name
+    first = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
+    named = None if dtype is None else lookup(name, target, dtype, named=True)
+    return named or lookup(name, target, first)
+
+
 @contextlib.contextmanager
 def all_or_nothing() -> Iterator[None]:
     """A context in which rules are registered; if it ends with an error, none of them is."""

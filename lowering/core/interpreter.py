@@ -25,7 +25,7 @@ from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
 from lowering.passes.flattening import Flattened
 from lowering.passes.jaxprs import Jaxpr, jaxprs_among
-from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.complex_numbers import has_complex, split_complex
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
@@ -175,16 +175,10 @@ class Interpreter(Lowering):
         return describe(eqn, self.target, reason, around=around or self._program.source)
 
     def _rule(self, eqn: jex_core.JaxprEqn) -> registry.Rule:
-        name, rule = eqn.primitive.name, None
-        narrow_dtype = narrow.dtype_of(eqn)
-        if narrow_dtype is not None:
-            rule = registry.lookup(name, self.target, narrow_dtype, named=True)
+        rule = registry.rule_of(eqn, self.target, narrow.dtype_of(eqn))
         if rule is None:
-            dtype = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
-            rule = registry.lookup(name, self.target, dtype)
-        if rule is None or registry.is_namesake(eqn.primitive):
             raise UnsupportedError(expansion.reason(eqn))
-        if self.target.holds and not rule.held and _has_complex(eqn):
+        if self.target.holds and not rule.held and has_complex(eqn):
             raise UnsupportedError(
                 "it has no complex numbers. Compute with the real and the imaginary part"
             )
@@ -338,12 +332,6 @@ class Interpreter(Lowering):
         if avals.is_static(aval.shape):
             return _empty(aval.shape, aval.dtype)
         return tf.zeros(self.dimensions.shape(aval.shape), dtypes.to_tf(aval.dtype))
-
-
-def _has_complex(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether an equation has complex numbers, which the passes have left."""
-    variables = (*eqn.invars, *eqn.outvars)
-    return any(avals.is_complex(getattr(var.aval, "dtype", None)) for var in variables)
 
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:

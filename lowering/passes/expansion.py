@@ -128,10 +128,7 @@ class _Expander(Everywhere):
 
 def _has_rule(eqn: jex_core.JaxprEqn) -> bool:
     """Whether there is a rule for an equation, for any target."""
-    dtype = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
-    return not registry.is_namesake(eqn.primitive) and any(
-        registry.lookup(eqn.primitive.name, target, dtype) for target in TARGETS.values()
-    )
+    return any(registry.rule_of(eqn, target) for target in TARGETS.values())
 
 
 def _refusal(eqn: jex_core.JaxprEqn) -> str | None:

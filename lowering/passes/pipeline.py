@@ -174,11 +174,7 @@ def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tu
 def whole_program(
     jaxpr: jex_core.ClosedJaxpr, target: Target = TF
 ) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
-    """What is done once to a traced function and all jaxprs in it.
-
-    Args:
-      jaxpr: the function.
-      target: what it is lowered for.
+    """What is done once to a traced function that is lowered for a target, and to all jaxprs in it.
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where

@@ -18,7 +18,7 @@ from lowering import jax_compat, registry
 from lowering.avals import is_complex, real_dtype
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.expansion import EXPANSION
-from lowering.passes.jaxprs import Jaxpr, called_jaxprs, jaxprs_among, needed
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.rewriting import Rewriter
 from lowering.passes.trace import trace_ours, trace_ours_once
@@ -40,18 +40,21 @@ def split_complex(jaxpr: Jaxpr, target: Target) -> Any:
     return _Splitting(target).jaxpr(jaxpr)
 
 
+def has_complex(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation has complex numbers as operands or results."""
+    return any(map(_is_complex, (*eqn.invars, *eqn.outvars)))
+
+
 class _Splitting(Everywhere):
     """Splits jaxprs, those that are called in them first."""
 
     def __init__(self, target: Target):
         super().__init__(lambda eqn: eqn)
-        self.target = target
+        self._target = target
 
     def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         for eqn in jaxpr.eqns:
-            if _is_call(eqn):
-                yield registry.called(eqn, eqn.invars)[0]
-            elif eqn.primitive.name in _CONTROL_FLOW or not _has_complex(eqn):
+            if _is_call(eqn) or _is_control_flow(eqn) or not has_complex(eqn):
                 yield from called_jaxprs(eqn)
 
     def _changed(self, jaxpr: Jaxpr) -> Any:
@@ -62,32 +65,26 @@ class _Splitting(Everywhere):
 
     def is_split(self, eqn: jex_core.JaxprEqn) -> bool:
         """Whether an equation has complex numbers, or a jaxpr that it calls has."""
-        called = [registry.called(eqn, eqn.invars)[0]] if _is_call(eqn) else called_jaxprs(eqn)
-        return _has_complex(eqn) or any(self.jaxpr(inner) is not inner for inner in called)
+        return has_complex(eqn) or any(self.jaxpr(x) is not x for x in called_jaxprs(eqn))
+
+    def of_parts(self, eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
+        """An equation whose jaxprs are split, but not its operands and results."""
+        return self._with_changed_jaxprs(eqn)
 
     def decomposed(self, eqn: jex_core.JaxprEqn) -> Any:
         """What an equation computes, as a jaxpr on parts; None if nothing says that in JAX."""
-        rule = self._rule(eqn)
-        if rule is None or not rule.is_decomposition or registry.is_namesake(eqn.primitive):
+        dtypes = [x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if _is_complex(x)]
+        rule = registry.rule_of(eqn, self._target, *dtypes[:1] or [np.dtype(np.complex64)])
+        if rule is None or not rule.is_decomposition:
             return None
         structs = tuple(jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in eqn.invars)
-        has_jaxprs = any(True for _ in jaxprs_among(eqn.params.values()))
+        has_jaxprs = any(True for _ in called_jaxprs(eqn))
         trace: Callable[..., Any] = trace_ours if has_jaxprs else trace_ours_once
         try:
             jaxpr, _ = trace(rule.fun, structs, tuple(sorted(eqn.params.items())))
         except (TypeError, ValueError, NotImplementedError):
             return None  # Nor can it be lowered, which tells the user why.
         return self.jaxpr(jaxpr)
-
-    def _rule(self, eqn: jex_core.JaxprEqn) -> registry.Rule | None:
-        """The rule for complex numbers, or else that for the dtype of the first operand."""
-        name, dtypes = eqn.primitive.name, [x.aval.dtype for x in filter(_is_complex, _atoms(eqn))]
-        for dtype in dtypes or [np.dtype(np.complex64)]:
-            rule = registry.lookup(name, self.target, dtype, named=True)
-            if rule is not None:
-                return rule
-        dtype = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
-        return registry.lookup(name, self.target, dtype)
 
 
 class _Split:
@@ -108,16 +105,12 @@ class _Split:
             if self._splitting.is_split(eqn):
                 self._split(eqn)
             else:
-                self._new.add(eqn.replace(invars=self.read(eqn.invars)))
-        jaxpr, outvars = self._new.jaxpr(), self.read(self._old.outvars)
+                self._add(eqn)
+        jaxpr, outvars = self._new.jaxpr(), self._read(self._old.outvars)
         eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), outvars)
         return jax_compat.with_equations(jaxpr, jaxpr.jaxpr.invars, outvars, eqns)
 
-    def called(self, jaxpr: Jaxpr) -> Any:
-        """A jaxpr that an equation calls, on parts."""
-        return self._splitting.jaxpr(jaxpr)
-
-    def read(self, atoms: Sequence[Any]) -> list[Any]:
+    def _read(self, atoms: Sequence[Any]) -> list[Any]:
         """The atoms that stand for others: two for each complex number."""
         return [part for atom in atoms for part in self._parts_of(atom)]
 
@@ -133,43 +126,58 @@ class _Split:
         """The variables that stand for others: two new ones for each complex number."""
         for var in filter(_is_complex, variables):
             self._parts[var] = [jex_core.Var(_real_aval(var)) for _ in range(2)]
-        return self.read(variables)
+        return self._read(variables)
+
+    def _add(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds an equation on parts."""
+        invars = self._read(eqn.invars)
+        self._new.add(eqn.replace(invars=invars, outvars=self._define(eqn.outvars)))
 
     def _split(self, eqn: jex_core.JaxprEqn) -> None:
         """Adds what takes the place of an equation with complex numbers."""
-        primitive = eqn.primitive
-        if primitive is lax.complex_p:
-            self._replace(eqn, self.read(eqn.invars))
-        elif primitive in (lax.real_p, lax.imag_p):
-            self._replace(eqn, [self.read(eqn.invars)[primitive is lax.imag_p]])
+        if eqn.primitive is lax.complex_p:
+            self._replace(eqn, self._read(eqn.invars))
+        elif eqn.primitive in (lax.real_p, lax.imag_p):
+            self._replace(eqn, [self._read(eqn.invars)[eqn.primitive is lax.imag_p]])
         elif _is_call(eqn):
-            called, operands = registry.called(eqn, eqn.invars)
-            call = {"primitive": EXPANSION, "params": {"jaxpr": self.called(called)}}
-            self._add(eqn.replace(invars=list(operands), **call))
-        elif primitive.name in _CONTROL_FLOW:
-            changed = _CONTROL_FLOW[primitive.name](self, eqn)
-            self._add(eqn.replace(params={**eqn.params, **changed}))
+            called, operands = registry.called(self._splitting.of_parts(eqn), eqn.invars)
+            params = {"jaxpr": called}
+            self._add(eqn.replace(primitive=EXPANSION, invars=list(operands), params=params))
+        elif _is_control_flow(eqn):
+            changed = self._splitting.of_parts(eqn)
+            self._add(changed.replace(params=self._with_counts(changed)))
         elif (jaxpr := self._splitting.decomposed(eqn)) is not None:
-            self._replace(eqn, self._new.inline(jaxpr, self.read(eqn.invars), eqn))
-        elif registry.facts(primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
+            self._replace(eqn, self._new.inline(jaxpr, self._read(eqn.invars), eqn))
+        elif registry.facts(eqn.primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
             self._apply_to_parts(eqn)
         else:
             self._add(eqn.replace(primitive=UNSPLIT, params={"eqn": eqn}))
 
-    def _add(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds an equation on parts."""
-        invars = self.read(eqn.invars)
-        self._new.add(eqn.replace(invars=invars, outvars=self._define(eqn.outvars)))
+    def _with_counts(self, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
+        """The parameters of control flow, which say of how many operands groups are."""
+
+        def count(start, number):
+            return len(self._read(eqn.invars[start : start + number]))
+
+        params = eqn.params
+        if "branches" in params:
+            return params
+        if "cond_nconsts" in params:
+            of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
+            counts = {"cond_nconsts": count(0, of_cond), "body_nconsts": count(of_cond, of_body)}
+            return {**params, **counts}
+        consts, carry = jax_compat.scan_counts(params)
+        body, num_consts, num_carry = params["jaxpr"], count(0, consts), count(consts, carry)
+        return jax_compat.with_scan_body(params, body, num_consts, num_carry)
 
     def _replace(self, eqn: jex_core.JaxprEqn, atoms: Sequence[Any]) -> None:
-        """Lets atoms stand for the parts of the results of an equation."""
+        """Lets atoms stand for the parts of the results of an equation, in their shapes."""
         rest = iter(atoms)
         for var in eqn.outvars:
             count = 2 if _is_complex(var) else 1
             self._parts[var] = [self._broadcast(next(rest), var, eqn) for _ in range(count)]
 
     def _broadcast(self, atom: Any, var: jex_core.Var, eqn: jex_core.JaxprEqn) -> Any:
-        """An atom in the shape of a variable, which elementwise equations may not have needed."""
         shape = var.aval.shape
         if atom.aval.shape == shape:
             return atom
@@ -185,53 +193,18 @@ class _Split:
         self._define(eqn.outvars)
         params = {name: _real_param(value) for name, value in eqn.params.items()}
         for i in range(2):
-            invars = [self._parts_of(atom)[i if _is_complex(atom) else 0] for atom in eqn.invars]
-            outvars = [
-                self._parts[var][i] if _is_complex(var) else var if i == 0 else _like(var)
-                for var in eqn.outvars
-            ]
+            invars = [self._parts_of(x)[i if _is_complex(x) else 0] for x in eqn.invars]
+            # Other results are those of the first equation.
+            outvars = [self._parts.get(x, (x, jex_core.Var(x.aval)))[i] for x in eqn.outvars]
             self._new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
-
-
-def _scan(split: _Split, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
-    num_consts, num_carry = jax_compat.scan_counts(eqn.params)
-    consts, carry = eqn.invars[:num_consts], eqn.invars[num_consts : num_consts + num_carry]
-    counts = len(split.read(consts)), len(split.read(carry))
-    return jax_compat.with_scan_body(eqn.params, split.called(eqn.params["jaxpr"]), *counts)
-
-
-def _while(split: _Split, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
-    start, end = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-    return {
-        "cond_jaxpr": split.called(eqn.params["cond_jaxpr"]),
-        "cond_nconsts": len(split.read(eqn.invars[:start])),
-        "body_jaxpr": split.called(eqn.params["body_jaxpr"]),
-        "body_nconsts": len(split.read(eqn.invars[start : start + end])),
-    }
-
-
-def _cond(split: _Split, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
-    return {"branches": tuple(map(split.called, eqn.params["branches"]))}
-
-
-# How the parameters change that say which operands are what.
-_CONTROL_FLOW: Mapping[str, Callable[[_Split, jex_core.JaxprEqn], Mapping[str, Any]]] = {
-    "scan": _scan,
-    "while": _while,
-    "cond": _cond,
-}
 
 
 def _is_call(eqn: jex_core.JaxprEqn) -> bool:
     return registry.facts(eqn.primitive.name).called is not None
 
 
-def _atoms(eqn: jex_core.JaxprEqn) -> Sequence[Any]:
-    return (*eqn.invars, *eqn.outvars)
-
-
-def _has_complex(eqn: jex_core.JaxprEqn) -> bool:
-    return any(map(_is_complex, _atoms(eqn)))
+def _is_control_flow(eqn: jex_core.JaxprEqn) -> bool:
+    return registry.has_trait(eqn.primitive.name, Trait.CONTROL_FLOW)
 
 
 def _is_complex(atom: Any) -> bool:
@@ -242,10 +215,6 @@ def _real_aval(atom: Any) -> Any:
     return jax.core.ShapedArray(atom.aval.shape, real_dtype(atom.aval.dtype))
 
 
-def _like(var: jex_core.Var) -> jex_core.Var:
-    return jex_core.Var(var.aval)
-
-
 def _parts_of_array(x: Any) -> Sequence[Any]:
     """The real and the imaginary part of an array; an array of other numbers, alone."""
     return (x.real.copy(), x.imag.copy()) if is_complex(getattr(x, "dtype", None)) else (x,)
@@ -253,7 +222,5 @@ def _parts_of_array(x: Any) -> Sequence[Any]:
 
 def _real_param(value: Any) -> Any:
     """A parameter; that of parts, if it is a dtype of complex numbers."""
-    is_dtype = isinstance(value, np.dtype) or (
-        isinstance(value, type) and issubclass(value, np.generic)
-    )
+    is_dtype = isinstance(value, np.dtype | type)
     return real_dtype(value) if is_dtype and is_complex(value) else value
