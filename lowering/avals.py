@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from lowering import jax_compat
 
 
+@functools.cache
 def is_key(dtype: Any) -> bool:
     """Whether a dtype is one of JAX's typed PRNG keys."""
     return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
