@@ -1,5 +1,6 @@
 """Questions about abstract values, dtypes and dimensions that need no TensorFlow."""
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from lowering import jax_compat
 HALF_FLOATS = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
 
 
+@functools.cache
 def is_key(dtype: Any) -> bool:
     """Whether a dtype is one of JAX's typed PRNG keys."""
     return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)

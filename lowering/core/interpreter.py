@@ -29,7 +29,7 @@ from lowering.passes.legalize.complex_numbers import has_complex, split_complex
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
-from lowering.targets import PORTABLE, Mode, Target
+from lowering.targets import PORTABLE, Target
 from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
@@ -74,7 +74,7 @@ class Interpreter(Lowering):
         self._program = program
         self._memory = memory
         if functions is None:
-            is_eager = modes.current() is Mode.EAGER
+            is_eager = modes.is_eager()
             functions = memory.functions if is_eager else outlining.Functions()
         self._functions = functions
 
@@ -206,7 +206,7 @@ class Interpreter(Lowering):
 
     def call(self, jaxpr: Jaxpr, *operands: Value) -> list[Value]:
         """Lowers a jaxpr that may be a function of the graph; returns its results."""
-        if modes.current() is Mode.EAGER or id(jaxpr) not in self._program.outlined:
+        if modes.is_eager() or id(jaxpr) not in self._program.outlined:
             return self.run(jaxpr, *operands)
         return self._call_function(jaxpr, operands)
 
@@ -236,7 +236,7 @@ class Interpreter(Lowering):
             ]
         structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in operand_avals)
         jaxpr, is_single = self._traced(fun, structs, tuple(sorted(params.items())))
-        in_graph = modes.current() is not Mode.EAGER
+        in_graph = not modes.is_eager()
         try:
             if as_function and in_graph and not self.dimensions.variables:
                 results = self._call_function(jaxpr, operands)
@@ -361,7 +361,7 @@ class _Scopes(contextlib.ExitStack):
 
     def enter(self, scope: str) -> None:
         """Leaves the scope of the equation before for that of an equation, which may be empty."""
-        if modes.current() is Mode.EAGER:
+        if modes.is_eager():
             return
         scope = names.for_scope(scope)
         if scope == self._current:
