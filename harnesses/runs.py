@@ -106,9 +106,12 @@ def digest(graph_def: Any) -> str:
     """
     functions = {function.signature.name: function for function in graph_def.library.function}
 
+    def without_number(text: str) -> str:
+        """Placeholders in the condition of a loop have the number of its function in their names."""
+        return re.sub(r"_\d+(___redundant_placeholder)", r"\1", text)
+
     def hashed(message: Any, arguments: Mapping[str, str]) -> str:
-        # Placeholders in the condition of a loop have the number of its function in their names.
-        text = re.sub(r"_\d+(___redundant_placeholder)", r"\1", str(message))
+        text = without_number(str(message))
         strings = r'"((?:[^"\\]|\\.)*)"'
         text = re.sub(strings, lambda found: arguments.get(found[1]) or named(found[1]), text)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -121,7 +124,7 @@ def digest(graph_def: Any) -> str:
         anonymous.CopyFrom(functions[name])
         anonymous.signature.name = ""
         # An argument that several ops of a branch take has the name of any of these.
-        arguments = [re.sub(r"_\d+(___redun)", r"\1", x.name) for x in anonymous.signature.input_arg]
+        arguments = [without_number(x.name) for x in anonymous.signature.input_arg]
         return hashed(anonymous, {name: f"argument {i}" for i, name in enumerate(arguments)})
 
     nodes = type(graph_def)()
