@@ -107,7 +107,7 @@ def digest(graph_def: Any) -> str:
     functions = {function.signature.name: function for function in graph_def.library.function}
 
     def without_number(text: str) -> str:
-        """Placeholders in the condition of a loop have the number of its function in their names."""
+        """Placeholders in conditions of loops have the number of a function in their names."""
         return re.sub(r"_\d+(___redundant_placeholder)", r"\1", text)
 
     def hashed(message: Any, arguments: Mapping[str, str]) -> str:
