@@ -43,7 +43,7 @@ def top_k_xla(ctx, x, *, k, axis=-1, **params):
 
 @rule("top_k", target=PORTABLE, dtypes=dtypes.FLOAT)
 def top_k_natural(ctx, x, *, k, axis=-1, **_):
-    """NaN comes first, whatever its sign."""
+    """NaN comes first, among the infinities."""
     return _of_floats(ctx, x, axis, k)
 
 
@@ -72,8 +72,10 @@ def _by_keys(ctx, x, keys_of, axis, k, is_least=False):
 
 def _of_floats(ctx, x, axis, k, is_least=False):
     """As `_by_keys`, on natural targets."""
+    if ctx.target != TFJS:
+        return _by_keys(ctx, x, ordering.natural_top_keys, axis, k, is_least)
     size = ctx.size(k)
-    return _at(ctx, x, axis, lambda x, shape: ordering.natural_top_k(x, size, is_least))
+    return _at(ctx, x, axis, lambda x, shape: ordering.top_k_by_finite_keys(x, size, is_least))
 
 
 def _at(ctx, x, axis, find):

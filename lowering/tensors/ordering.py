@@ -61,12 +61,17 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
     return [x] if kernels.supports("TopKV2", x.dtype) else _groups_of_bits(x)
 
 
-def natural_top_k(x: tf.Tensor, k: int | tf.Tensor, is_least: bool = False) -> tf.Tensor:
+def natural_top_keys(x: tf.Tensor) -> list[tf.Tensor]:
+    """As `natural_keys`, but floats are one number: NaN is infinite, and not told from infinity."""
+    return [without_nan(x, np.inf)] if x.dtype.is_floating else natural_keys(x)
+
+
+def top_k_by_finite_keys(x: tf.Tensor, k: int | tf.Tensor, is_least: bool = False) -> tf.Tensor:
     """The positions of the k greatest floats along the last axis, or of the least, in their order.
 
-    NaN is greater than infinity. No float is left to stand for it, and TF.js takes infinite keys
-    from each other to compare them. So there are two searches: one for large numbers, with finite
-    keys for those that are none, and one for small numbers, in which those have the largest key.
+    TF.js subtracts keys to compare them, which finds no order of infinities. So there are two
+    searches: one for large numbers, with finite keys for infinities and, beyond these, for NaN, and
+    one for small numbers, in which all of those have the largest key.
     """
     x = cast(x, tf.float32) if x.dtype.size < 4 else x
     info = np.finfo(x.dtype.as_numpy_dtype)
