@@ -71,17 +71,19 @@ class _Splitting(Everywhere):
         """An equation whose jaxprs are split, but not its operands and results."""
         return self._with_changed_jaxprs(eqn)
 
-    def decomposed(self, eqn: jex_core.JaxprEqn) -> Any:
-        """What an equation computes, as a jaxpr on parts; None if nothing says that in JAX."""
+    def decomposition(self, eqn: jex_core.JaxprEqn) -> Callable[..., Any] | None:
+        """The function of JAX that says what an equation computes; None if there is none."""
         dtypes = [x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if _is_complex(x)]
         rule = registry.rule_of(eqn, self._target, *dtypes[:1] or [np.dtype(np.complex64)])
-        if rule is None or not rule.is_decomposition:
-            return None
+        return rule.fun if rule is not None and rule.is_decomposition else None
+
+    def decomposed(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any]) -> Any:
+        """What an equation computes, as a jaxpr on parts; None if `fun` refuses it."""
         structs = tuple(jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in eqn.invars)
         has_jaxprs = any(True for _ in called_jaxprs(eqn))
         trace: Callable[..., Any] = trace_ours if has_jaxprs else trace_ours_once
         try:
-            jaxpr, _ = trace(rule.fun, structs, tuple(sorted(eqn.params.items())))
+            jaxpr, _ = trace(fun, structs, tuple(sorted(eqn.params.items())))
         except (TypeError, ValueError, NotImplementedError):
             return None  # Nor can it be lowered, which tells the user why.
         return self.jaxpr(jaxpr)
@@ -146,12 +148,20 @@ class _Split:
         elif _is_control_flow(eqn):
             changed = self._splitting.of_parts(eqn)
             self._add(changed.replace(params=self._with_counts(changed)))
-        elif (jaxpr := self._splitting.decomposed(eqn)) is not None:
-            self._replace(eqn, self._new.inline(jaxpr, self._read(eqn.invars), eqn))
+        elif (fun := self._splitting.decomposition(eqn)) is not None:
+            jaxpr = self._splitting.decomposed(eqn, fun)
+            if jaxpr is None:
+                self._refuse(eqn)
+            else:
+                self._replace(eqn, self._new.inline(jaxpr, self._read(eqn.invars), eqn))
         elif registry.facts(eqn.primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
             self._apply_to_parts(eqn)
         else:
-            self._add(eqn.replace(primitive=UNSPLIT, params={"eqn": eqn}))
+            self._refuse(eqn)
+
+    def _refuse(self, eqn: jex_core.JaxprEqn) -> None:
+        """Leaves an equation to be an error if it is lowered."""
+        self._add(eqn.replace(primitive=UNSPLIT, params={"eqn": eqn}))
 
     def _with_counts(self, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
         """The parameters of control flow, which say of how many operands groups are."""
