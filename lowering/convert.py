@@ -18,7 +18,7 @@ from lowering.ops import constants, kernels, modes
 from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
 from lowering.passes.program import Program, trace
-from lowering.targets import Mode, Target, resolve
+from lowering.targets import Mode, Target, lowering_for, resolve
 
 # How many traces a converted function keeps. They are freed with the function.
 _TRACES = 256
@@ -225,7 +225,7 @@ def _lower(
     """
     jaxpr = traced.program.jaxpr
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
-    with jax_compat.our_settings(), kernels.lowering_for(target):
+    with jax_compat.our_settings(), lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)

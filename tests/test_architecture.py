@@ -53,10 +53,3 @@ def test_the_case_of_the_pattern(blocks, pattern_of_the_page, mode):
     np.testing.assert_allclose(actual, jax.jit(fun)(*args), rtol=1e-6)
     graph = graph_of(fun, *args)
     assert {op: op_counts(graph)[op] for op in counts} == counts
-
-
-def test_the_target(blocks, monkeypatch):
-    scope = dict(vars(lowering.targets.target))
-    exec(blocks[5], scope)
-    monkeypatch.setitem(registry.TARGETS, "lite", scope["LITE"])
-    assert registry.lookup("sin", scope["LITE"]) is registry.lookup("sin", lowering.targets.TF)

@@ -349,7 +349,7 @@ def _entry(
         reference,
         samples.of(leaves, symbolic, dtypes, scope),
         outputs,
-        for_consumer=bool(target.holds),
+        for_consumer=target.is_consumer,
         is_given=is_given,
         inputs=inputs,
     )

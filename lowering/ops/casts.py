@@ -6,6 +6,7 @@ no kernel for the narrower dtype. An op between the two keeps them in order.
 
 import tensorflow as tf
 
+from lowering import targets
 from lowering.ops import kernels, values
 from lowering.ops.emission import cast, emit
 from lowering.targets import TFLITE
@@ -49,4 +50,4 @@ def _has_broadcasts(source: tf.Operation | None) -> bool:
 
 
 def _can_move(dtype: tf.DType, op: str) -> bool:
-    return not kernels.are_for(TFLITE) or kernels.supports(op, dtype)
+    return targets.current() is not TFLITE or kernels.supports(op, dtype)

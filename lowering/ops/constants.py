@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels, memo, modes
+from lowering import targets
+from lowering.ops import memo, modes
 from lowering.ops.bounded import Bounded
 from lowering.targets import Mode
 
@@ -76,7 +77,7 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
     """A constant outside of all control flow, so that every later user can reach it."""
     with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
         # Consumers leave the signs of zeros open, and have no bitcast.
-        if not (kernels.are_of_tensorflow() and _loses_signs(array)):
+        if not (targets.current().has_tensorflow_kernels and _loses_signs(array)):
             return tf.constant(array)
         return tf.bitcast(tf.constant(array.view(f"int{8 * array.itemsize}")), array.dtype)
 

@@ -8,7 +8,8 @@ and of products of matrices if both have been computed.
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels, ranks
+from lowering import targets
+from lowering.ops import ranks
 from lowering.ops.constants import constant, integers, is_weight
 from lowering.ops.emission import emit
 from lowering.targets import TFJS
@@ -16,7 +17,7 @@ from lowering.targets import TFJS
 
 def is_asked_for() -> bool:
     """Whether the consumer has such kernels."""
-    return kernels.are_for(TFJS)
+    return targets.current() is TFJS
 
 
 def contracted(x: tf.Tensor, y: tf.Tensor, x_axis: int, y_axis: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -34,7 +35,7 @@ def padded(x: tf.Tensor, axis: int) -> tf.Tensor:
     size, axis = x.shape[axis], axis % x.shape.rank
     if size is not None and size % 2 == 0:
         return x
-    if x.shape.rank > ranks.highest("PadV2"):
+    if x.shape.rank > targets.current().max_rank("PadV2"):
         return ranks.along_axis(lambda merged: padded(merged, 1), x, axis)
     after: list[int | tf.Tensor] = [0] * x.shape.rank
     after[axis] = 1 if size is not None else _parity(x, axis)

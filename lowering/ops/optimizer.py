@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
+from lowering import targets
 from lowering.ops import kernels, memo
 from lowering.ops.constants import constant
 from lowering.ops.values import source
@@ -77,10 +78,10 @@ def emitted(op: str, operands: Tensors, run: Callable[..., Any]) -> Any:
     """
     if op not in _GUARDED or not _are_symbolic(operands):
         return run(op, *operands)
-    is_exact = not kernels.target().is_natural
+    is_exact = not targets.current().is_natural
     if is_exact:
         op, operands = _in_another_form(op, operands)
-    elif op == "LogicalNot" and kernels.are_for(TFLITE) and _merged(op, operands, is_exact):
+    elif op == "LogicalNot" and targets.current() is TFLITE and _merged(op, operands, is_exact):
         # TF Lite's converter rewrites comparisons, too, and looks at no attribute.
         op, operands = "Equal", (*operands, constant(False))
     for operand in _merged(op, operands, is_exact):

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.ops import kernels
+from lowering import targets
 from lowering.ops.constants import constant
 from lowering.targets import TFLITE
 
@@ -21,7 +21,7 @@ _READS = frozenset({"ReadVariableOp", "ResourceGather"})
 
 def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
     """Whether the converter may swap the operands of an op."""
-    if op not in _ORDERED or not kernels.are_for(TFLITE):
+    if op not in _ORDERED or targets.current() is not TFLITE:
         return False
     first, second = operands
     rank = second.shape.rank or 0

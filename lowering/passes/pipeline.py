@@ -86,7 +86,7 @@ def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Targ
     jaxpr = contract_ahead(jaxpr, mode)
     jaxpr = widen_steps(jaxpr, mode, target)
     jaxpr = convert_literals(jaxpr)
-    if target.holds and has_halves(jaxpr):
+    if target.emulates("bfloat16") and has_halves(jaxpr):
         # Patterns with constants are found in the dtype to which these are rounded.
         jaxpr = fuse(jaxpr, (*PATTERNS_OF_HALVES, *NATURAL_PATTERNS), {})
         jaxpr = convert_literals(promote_halves(jaxpr))

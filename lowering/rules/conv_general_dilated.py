@@ -19,7 +19,7 @@ from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, even, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE, XLA
+from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -80,21 +80,19 @@ def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **pa
 def _simpler_for_consumer(ctx, axes):
     """A decomposition into convolutions that a consumer has; None if it has this one.
 
-    Converters take few forms of transposed convolutions. TF.js has none with both strides and
-    dilations, nor with groups of several features.
+    Converters take few forms of transposed convolutions.
     """
     params = ctx.eqn.params
-    if not ctx.target.holds or 0 in ctx.out_aval.shape:
+    if ctx.target.has_tensorflow_kernels or 0 in ctx.out_aval.shape:
         return None
     if any(window.base_dilation > 1 for window in axes):
         return _with_padded_images
-    if ctx.target != TFJS:
-        return None
-    if any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes):
+    has_both = any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes)
+    if has_both and not ctx.target.has_dilated_strides:
         return _with_dilated_weights
-    if params["feature_group_count"] == 1 or _kernel(ctx, axes) is _depthwise_conv2d:
+    if ctx.target.has_grouped_convolutions or params["feature_group_count"] == 1:
         return None
-    return _by_groups
+    return None if _kernel(ctx, axes) is _depthwise_conv2d else _by_groups
 
 
 def _with_padded_images(lhs, rhs, *, padding, lhs_dilation, dimension_numbers, **params):
@@ -140,15 +138,13 @@ def _by_groups(lhs, rhs, *, feature_group_count, dimension_numbers, **params):
     return lax.concatenate(parts, dimension_numbers.out_spec[1])
 
 
-def is_conv2d(ctx: Context) -> bool:
-    """Whether a convolution becomes a Conv2D, and nothing else after it.
-
-    To ONNX a depthwise convolution is one like others.
-    """
+def is_normalized(ctx: Context) -> bool:
+    """Whether the target joins a convolution with a normalization that follows it."""
     params = ctx.eqn.params
     is_nhwc = _features_last(params["dimension_numbers"].out_spec) == (0, 1, 2, 3)
-    kernels = (_conv2d, _depthwise_conv2d) if ctx.target == ONNX else (_conv2d,)
-    return is_nhwc and _kernel(ctx, _axes(ctx.in_avals[1].shape, **params)) in kernels
+    ops = {_conv2d: "Conv2D", _depthwise_conv2d: "DepthwiseConv2dNative"}
+    kernel = _kernel(ctx, _axes(ctx.in_avals[1].shape, **params))
+    return is_nhwc and ops.get(kernel) in ctx.target.normalized_convolutions
 
 
 def _axes(
@@ -218,13 +214,14 @@ def _kernel(ctx, axes):
         known = avals.is_static((*amounts, *(window.size for window in axes)))
         fits = not is_grouped and known and _is_gradient_of_input(axes, lhs_sizes)
         return _conv2d_backprop_input if fits else None
-    if not (is_grouped or ctx.target.holds) and _is_gradient_of_filter(lhs, out, axes, numbers):
+    has_gradients = not (is_grouped or ctx.target.is_consumer)
+    if has_gradients and _is_gradient_of_filter(lhs, out, axes, numbers):
         return _conv2d_backprop_filter
     if any(isinstance(amount, int) and amount < 0 for amount in amounts):
         return None
     if len(axes) == 3:
         has_dilation = any(window.dilation > 1 for window in axes)
-        is_slow = ctx.target.name == XLA.name and avals.is_static([w.size for w in axes])
+        is_slow = ctx.target.has_xla_ops and avals.is_static([w.size for w in axes])
         return None if is_grouped or has_dilation or is_slow else _conv3d
     is_depthwise = is_grouped and rhs.shape[numbers.rhs_spec[1]] == 1
     is_plain = all((w.stride, w.dilation) == (axes[0].stride, 1) for w in axes)

@@ -15,7 +15,7 @@ from jax import lax
 
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.formats import words
-from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, ranks, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
@@ -31,7 +31,7 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     of the result are in the order `permutation`; see `passes.fusion`.
     """
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
-    choose = consumer_dtypes if ctx.target.holds else compute_dtypes
+    choose = consumer_dtypes if ctx.target.is_consumer else compute_dtypes
     lhs_dtype, rhs_dtype, dtype = choose(lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision)
     if contractions.is_of_elements(lhs_aval.shape, rhs_aval.shape, dimension_numbers):
         return ctx.lower(
@@ -205,8 +205,8 @@ class _Product:
 
 def _most_axes(ctx):
     """The highest rank of an operand; for TF.js its odd axes are padded."""
-    highest = ranks.highest("BatchMatMulV2")
-    return min(highest, ranks.highest("PadV2")) if ctx.target == TFJS else highest
+    highest = ctx.target.max_rank("BatchMatMulV2")
+    return min(highest, ctx.target.max_rank("PadV2")) if ctx.target == TFJS else highest
 
 
 def _convert(ctx, x, shape, dtype):
@@ -245,8 +245,8 @@ def _multiply(x, y, matmul, dtype):
 
 def _matmul(ctx, x, y, adj_x, adj_y, is_long=False):
     """The product of matrices; `is_long` if `x` was reshaped from more axes than the op takes."""
-    if ctx.target == TFJS and x.dtype == tf.int32:
-        # TF.js multiplies matrices in float32.
+    if x.dtype == tf.int32 and ctx.target.exact_integer_bits < 32:
+        # Matrices are multiplied in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
         return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
     is_joined = ctx.target == TFLITE and x.shape.rank == 2 and (is_long or 1 in x.shape)

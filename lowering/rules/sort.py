@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering import avals
+from lowering import avals, targets
 from lowering.formats import halves, narrow, pairs, words
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.ops.values import tensor
@@ -71,7 +71,7 @@ def _in_order(x, aval):
     """The numbers that an operand is held in, in its order."""
     if avals.is_pair(aval.dtype):
         return pairs.parts(x)
-    if aval.dtype == dtypes.WORD and halves.are_held():
+    if aval.dtype == dtypes.WORD and targets.current().splits(dtypes.WORD):
         return list(map(tensor, halves.whole(x)))
     return [words.flipped(x) if aval.dtype == dtypes.WORD else x]
 

@@ -128,7 +128,7 @@ class Scan:
     def loop(self, unroll: int) -> list[tf.Tensor]:
         """By a loop, a step of which takes `unroll` elements, if the length is known."""
         # Consumers have no lists, or lose them in loops inside of loops.
-        elements_of = _ElementArray if self.ctx.target.holds else _ElementList
+        elements_of = _ElementArray if self.ctx.target.is_consumer else _ElementList
         sources = [
             elements_of(self.ctx, aval, x) for x, aval in zip(self.xs, self.xs_avals, strict=True)
         ]
