@@ -127,7 +127,9 @@ class Entry:
         return dataclasses.replace(self, samples=samples)
 
     def without_empty(self) -> "Entry":
-        """The entry without inputs and outputs that have no elements, which LiteRT does not take.
+        """The entry without inputs and outputs that have no elements.
+
+        LiteRT does not take these; see `tflite.quirks.empty_inputs`.
 
         Raises:
           UnsupportedError: if no output is left.

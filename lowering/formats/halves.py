@@ -1,9 +1,10 @@
 """Words in halves: the upper and the lower 16 bits of each, as int32 from 0 to 65535.
 
-TF.js holds integers in floats where it computes by WebGL, exact to 24 bits. A word is a tensor of
-int32 there as for the other consumers, but it is joined of its halves, which are remembered: ops on
-words take and make halves, and what joins them is left out of the exported graph where nothing but
-such ops follows. Loops, branches and functions carry halves.
+They are for targets that split words, as their integers are exact to fewer bits
+(`tfjs.quirks.integers_of_24_bits`). A word is a tensor of int32 there as for the other consumers,
+but it is joined of its halves, which are remembered: ops on words take and make halves, and what
+joins them is left out of the exported graph where nothing but such ops follows. Loops, branches and
+functions carry halves.
 """
 
 import math

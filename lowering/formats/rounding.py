@@ -96,7 +96,7 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
         return x
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
-    # tf2onnx drops a cast and its inverse, and what TF.js has as float16 is float32.
+    # Not with `onnx.quirks.casts_that_cancel_out`, and what TF.js has as float16 is float32.
     if targets.current().rounds_by_casts and kernels.casts(tf.float32, number):
         return widened(narrowed(x, number), tf.float32)
     size = emit("Abs", x)

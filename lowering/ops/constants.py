@@ -85,8 +85,8 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
 def _loses_signs(array: np.ndarray) -> bool:
     """Whether TensorFlow's optimizer would make 0 of the elements of a constant in a graph.
 
-    It leaves out the elements of a large constant that are all the same, if they are equal to 0, as
-    -0 is. It keeps the bits as integers, and does not look through a bitcast.
+    See `grappler.quirks.signs_of_constant_zeros`. It keeps the bits as integers, and does not look
+    through a bitcast.
     """
     is_real = tf.as_dtype(array.dtype).is_floating and array.size > 1
     return is_real and not array.any() and bool(np.signbit(array).all())

@@ -19,7 +19,10 @@ from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, even, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
+from lowering.targets import CONSUMER
+from lowering.targets.onnx import quirks as onnx
+from lowering.targets.tfjs import quirks as tfjs
+from lowering.targets.tflite import quirks as tflite
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -205,8 +208,9 @@ def _kernel(ctx, axes):
         return None
     if any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
-    if ctx.target == TFLITE and not avals.is_static([rhs.shape[i] for i in numbers.rhs_spec[:2]]):
-        # LiteRT has to know how many features there are, but in a gradient they are the batch.
+    has_known_features = avals.is_static([rhs.shape[i] for i in numbers.rhs_spec[:2]])
+    if not has_known_features and ctx.target.has(tflite.unknown_features_of_convolutions):
+        # `tflite.quirks.unknown_features_of_convolutions`; in a gradient they are the batch.
         return None
     is_grouped = params["feature_group_count"] != 1
     if any(window.base_dilation > 1 for window in axes):
@@ -282,12 +286,13 @@ def _attributes(ctx, axes, sizes):
 def _padding(ctx, axes, sizes):
     """What TensorFlow calls the padding of images of these sizes.
 
-    onnxruntime computes no padding of dilated windows.
+    It is explicit with `onnx.quirks.padding_of_dilated_windows`.
     """
     amounts = [(window.low, window.high) for window in axes]
     if not any(amount for pair in amounts for amount in pair):
         return "VALID"
-    if ctx.target == ONNX and any(w.dilation > 1 for w in axes) and not avals.is_static(sizes):
+    is_computed = any(w.dilation > 1 for w in axes) and not avals.is_static(sizes)
+    if is_computed and ctx.target.has(onnx.padding_of_dilated_windows):
         return "EXPLICIT"
     extents, strides = [w.extent for w in axes], [w.stride for w in axes]
     is_same = amounts == lax.padtype_to_pads(sizes, extents, strides, "SAME")
@@ -325,12 +330,9 @@ def _conv3d(ctx, x, weights, axes, shape, out_shape):
 
 
 def _without_rest(ctx, x, axes, shape):
-    """Images and shape for TF.js, without what is behind the last window.
-
-    Where one axis has padding and another such a rest, WebAssembly computes zeros.
-    """
+    """Images and shape, without the rest of `tfjs.quirks.convolutions_with_a_rest`."""
     sizes = shape[1:-1]
-    if ctx.target is not TFJS or not avals.is_static(sizes):
+    if not ctx.target.has(tfjs.convolutions_with_a_rest) or not avals.is_static(sizes):
         return x, shape
     if _padding(ctx, axes, sizes) != "SAME":
         return x, shape
@@ -345,8 +347,8 @@ def _without_rest(ctx, x, axes, shape):
 def _without_explicit_padding(ctx, x, axes, shape):
     """Images, windows and shape, padded before the op where its padding would be EXPLICIT.
 
-    TensorFlow's optimizer joins a depthwise convolution with what comes after it, loses its
-    explicit padding and ends the process. Conv3D knows no such padding, and no op a symbolic one.
+    See `grappler.quirks.explicit_padding_of_depthwise_convolutions`. Conv3D knows no such padding,
+    and no op a symbolic one.
     """
     if _padding(ctx, axes, shape[1:-1]) != "EXPLICIT":
         return x, axes, shape

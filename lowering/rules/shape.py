@@ -65,7 +65,7 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 @rule("rev", traits=Trait.SELECTS)
 def rev(ctx, x, *, dimensions):
     shape = ctx.out_aval.shape
-    # TF Lite reverses only neighbouring axes together.
+    # `tflite.quirks.reverse_of_axes_apart`.
     is_apart = ctx.target.is_consumer and len(dimensions) > 1
     if len(shape) <= ctx.target.max_rank("ReverseV2") and not is_apart:
         return move("ReverseV2", x, integers(dimensions)) if dimensions else x

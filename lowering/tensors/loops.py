@@ -14,7 +14,8 @@ from lowering import avals
 from lowering.context import Context
 from lowering.ops import constant, dtypes, emit, integers, move
 from lowering.ops.values import Value, tensor
-from lowering.targets import TFLITE, Target
+from lowering.targets import Target
+from lowering.targets.tflite import quirks
 from lowering.tensors import movement
 
 
@@ -278,10 +279,10 @@ def _copied(
 ) -> tuple[tf.Tensor, ...]:
     """What the values of a loop become.
 
-    TF Lite overwrites a value with its successor while that of another may still be this value. So
-    each successor that was a value is made by an op, which no converter removes.
+    With `quirks.overwritten_values_of_loops`, each successor that was a value is made by an op,
+    which no converter removes.
     """
-    if target != TFLITE:
+    if not target.has(quirks.overwritten_values_of_loops):
         return tuple(successors)
     before = {id(x) for x in values}
     return tuple(copy(x) if id(x) in before else x for x in successors)

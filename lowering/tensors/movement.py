@@ -16,7 +16,8 @@ import tensorflow as tf
 from lowering import avals
 from lowering.context import Context
 from lowering.ops import cast, constant, integers, memo, modes, move, tuning
-from lowering.targets import TFLITE, Mode
+from lowering.targets import Mode
+from lowering.targets.tflite import quirks
 
 # A dimension: an int, or an expression over dimension variables.
 Dim = Any
@@ -43,12 +44,13 @@ def reshape(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
 
 
 def _may_be_reordered(ctx, x, shape):
-    """Whether TF Lite's converter may reshape before it transposes a matrix, not after it.
+    """Whether a converter may reshape before it transposes a matrix, not after it.
 
-    It does so if another transpose follows, and takes the -1 in a constant shape for a size. Then
-    it fails, or LiteRT does. The matrix may be transposed by the converter itself.
+    See `quirks.reshapes_before_transposes`.
     """
-    if ctx.target != TFLITE or x.shape.rank != 2 or len(shape) == 2:
+    if x.shape.rank != 2 or len(shape) == 2:
+        return False
+    if not ctx.target.has(quirks.reshapes_before_transposes):
         return False
     known = itertools.takewhile(lambda dim: isinstance(dim, int), shape)
     return x.shape[0] in itertools.accumulate(known, operator.mul)
