@@ -29,6 +29,9 @@ from lowering.targets import Target
 # operands and results. It may never be lowered, as it may be in a branch for another platform.
 UNSPLIT = registry.new_primitive("unsplit")
 UNSPLIT.multiple_results = True
+UNSPLIT.def_effectful_abstract_eval(
+    lambda *_, eqn: ([aval for var in eqn.outvars for aval in _avals_of(var)], eqn.effects)
+)
 
 
 @PerJaxpr
@@ -219,6 +222,10 @@ def _is_control_flow(eqn: jex_core.JaxprEqn) -> bool:
 
 def _is_complex(atom: Any) -> bool:
     return is_complex(getattr(atom.aval, "dtype", None))
+
+
+def _avals_of(atom: Any) -> Sequence[Any]:
+    return [_real_aval(atom)] * 2 if _is_complex(atom) else [atom.aval]
 
 
 def _real_aval(atom: Any) -> Any:
