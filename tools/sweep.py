@@ -64,7 +64,7 @@ DATABASE = pathlib.Path("sweep.sqlite")
 _LONGEST = 86_400
 # How long each primitive takes in a sample, in seconds of one core; so long again for its variants
 # and for the runtimes.
-SECONDS = 2.0
+SECONDS = 0.5
 
 
 def main(argv: Sequence[str] | None = None, catalogue: Catalogue = all_harnesses) -> int:
