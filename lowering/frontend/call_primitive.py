@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from lowering import jax_compat
-from lowering.frontend import callees, exchange, staging
-from lowering.frontend.callees import Callee, Function, Mapped
+from lowering.frontend import callee_transforms, callees, exchange, staging
+from lowering.frontend.callee_transforms import Mapped
+from lowering.frontend.callees import Callee, Function
 from lowering.registry import new_primitive
 
 PRIMITIVE = new_primitive("call_tf")
@@ -87,7 +88,7 @@ def _differentiate(
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     outs = PRIMITIVE.bind(*primals, callee=callee, linear=linear, **params)
     active = tuple(i for i, tangent in enumerate(tangents) if tangent is not None)
-    floating = tuple(j for j, y in enumerate(outs) if callees.is_inexact(y.dtype))
+    floating = tuple(j for j, y in enumerate(outs) if callee_transforms.is_inexact(y.dtype))
     out_tangents: list[Any] = [None] * len(outs)
     if not active or not floating:
         return outs, out_tangents
@@ -108,10 +109,10 @@ def _differentiate(
     else:
         pushed = _bind(
             [*primals, *(tangents[i] for i in active)],
-            callees.tangent(callee, active, floating),
+            callee_transforms.tangent(callee, active, floating),
             results=results,
             linear=len(active),
-            transposed=callees.cotangent(callee, active, floating),
+            transposed=callee_transforms.cotangent(callee, active, floating),
         )
     for j, tangent in zip(floating, pushed, strict=True):
         out_tangents[j] = tangent

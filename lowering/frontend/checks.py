@@ -1,12 +1,8 @@
 """Whether the sizes of arguments are what `polymorphic_shapes` says, and what follows from them.
 
 The JAX function is traced once for all sizes, so what the trace assumes of them has to be checked
-each time. A size that is known when ops are made is checked at once. Others are checked by ops:
-
-* an `Assert`, whose message names the argument, the dimension, the sizes and the specification;
-* for XLA, which leaves out an `Assert`, a `BroadcastTo` to a shape that is wrong if the sizes are.
-  XLA knows all sizes when it compiles, and refuses. Its message has the sizes, and the name of the
-  op, which says what is wrong. TensorFlow's own kernel makes an empty tensor.
+each time. A size that is known when ops are made is checked at once, others by ops; see
+`statements`.
 """
 
 import contextlib
@@ -22,7 +18,8 @@ from lowering import jax_compat
 from lowering.errors import ShapeError
 from lowering.formats import boundary
 from lowering.frontend import solving
-from lowering.ops import constant, integers, names
+from lowering.frontend.statements import COMPARISONS, Check, sentence
+from lowering.ops import constant, integers
 from lowering.ops.dims import Size
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
@@ -132,7 +129,7 @@ class Sizes:
         self._plan = plan
         self._tensors = tensors
         self._shapes: dict[int, tf.Tensor] = {}
-        self._open: list[_Check] = []
+        self._open: list[Check] = []
         self._found: dict[str, Size] = {}
         self._fixed_sizes()
         sizes = [self._size(*place) for place in plan.places]
@@ -224,7 +221,7 @@ class Sizes:
             return jax_compat.evaluate_dim(dim, variables, _OPERATIONS)
         except ZeroDivisionError:
             pieces = f"a divisor in {dim} is zero", *self._context(None)
-            raise ShapeError.because(_text(pieces)) from None
+            raise ShapeError.because(sentence(pieces)) from None
 
     def _check(
         self,
@@ -246,9 +243,9 @@ class Sizes:
         """
         pieces = [*pieces, *self._context(argument)]
         if not (isinstance(left, int) and isinstance(right, int)):
-            self._open.append(_Check(left, sign, right, pieces))
-        elif not _COMPARISONS[sign](left, right):
-            raise ShapeError.because(_text(pieces))
+            self._open.append(Check(left, sign, right, pieces))
+        elif not COMPARISONS[sign](left, right):
+            raise ShapeError.because(sentence(pieces))
 
     def _context(self, argument: Argument | None) -> list[str | Size]:
         """The specification, and the variables that have been found."""
@@ -258,26 +255,6 @@ class Sizes:
         for name, value in self._found.items():
             pieces += [f"; {name} =", value]
         return pieces
-
-
-@dataclasses.dataclass(frozen=True)
-class _Check:
-    """A comparison of sizes of which not all are known, and what to say if it is not true."""
-
-    left: Size
-    sign: str
-    right: Size
-    pieces: Sequence[str | Size]
-
-    def assertion(self) -> tf.Operation:
-        """An op that fails, when it runs or is compiled, if the comparison is not true."""
-        holds = _COMPARISON_OPS[self.sign](self.left, self.right)
-        stated = tf.raw_ops.Assert(condition=holds, data=_joined(self.pieces))
-        with tf.control_dependencies([stated]):
-            wrong = tf.cast(tf.logical_not(holds), tf.int32)
-            shape = tf.stack([*(x for x in self.pieces if not isinstance(x, str)), wrong])
-            name = names.for_op(_text([x for x in self.pieces if isinstance(x, str)]))
-            return tf.broadcast_to(constant([], "int32"), shape, name=name).op
 
 
 def with_rank(tensor: tf.Tensor, argument: Argument, check: bool) -> tf.Tensor:
@@ -295,7 +272,7 @@ def with_rank(tensor: tf.Tensor, argument: Argument, check: bool) -> tf.Tensor:
         found = tf.rank(tensor)
         context = f"; polymorphic_shapes {argument.specification!r} for {argument.name}"
         pieces = f"{argument.name} has", found, f"dimensions, not {rank}{context}"
-        assertions.append(_Check(found, "==", rank, pieces).assertion())
+        assertions.append(Check(found, "==", rank, pieces).assertion())
     with tf.control_dependencies(assertions):
         tensor = tf.identity(tensor)
     tensor.set_shape([None] * rank)
@@ -350,26 +327,6 @@ def _place(arguments: Sequence[Argument], argument: int, axis: int) -> str:
     return f"{arguments[argument].name}.shape[{axis}] = {arguments[argument].shape[axis]}"
 
 
-def _text(pieces: Sequence[str | Size]) -> str:
-    """Pieces of a sentence as one string."""
-    return " ".join(map(str, pieces)).replace(" ;", ";").replace(" ,", ",")
-
-
-def _joined(pieces: Sequence[str | Size]) -> list[str | Size]:
-    """Pieces of a sentence, those that are known joined to strings.
-
-    TensorFlow would print a backslash before each quotation mark.
-    """
-    joined: list[str | Size] = []
-    for piece in pieces:
-        known = str(piece).replace("'", "`") if isinstance(piece, str | int) else None
-        if known is not None and joined and isinstance(joined[-1], str):
-            joined[-1] = _text([joined[-1], known])
-        else:
-            joined.append(piece if known is None else known)
-    return joined
-
-
 def _either(known: Callable[..., Any], tensors: Callable[..., Any]) -> Callable[..., Any]:
     """An operation on sizes: `known` on ints, else `tensors`."""
 
@@ -387,16 +344,4 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "mod": _either(operator.mod, tf.math.floormod),
     "max": _either(max, tf.maximum),
     "min": _either(min, tf.minimum),
-}
-
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    ">=": operator.ge,
-    "!=": operator.ne,
-}
-
-_COMPARISON_OPS: Mapping[str, Callable[..., tf.Tensor]] = {
-    "==": tf.equal,
-    ">=": tf.greater_equal,
-    "!=": tf.not_equal,
 }

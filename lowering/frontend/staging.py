@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from lowering import avals, jax_compat
 from lowering.errors import LoweringError
-from lowering.frontend import callees, effects, exchange, inference
+from lowering.frontend import callee_transforms, callees, effects, exchange, inference
 from lowering.frontend.callees import Callee, Function
 from lowering.jax_compat import Compiled
 from lowering.ops import dtypes, modes
@@ -71,12 +71,12 @@ def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -
         try:
             concrete = function.get_concrete_function(*specs)
         except (TypeError, LookupError) as error:
-            if callees.is_out_of_scope(error):
-                raise callees.out_of_scope(callee) from error
+            if callee_transforms.is_out_of_scope(error):
+                raise callee_transforms.out_of_scope(callee) from error
             raise
     if not all(tf.is_tensor(x) and hasattr(x, "numpy") for x in concrete.captured_inputs):
         # Such as the custom gradients of a loaded model that was saved without them refer to.
-        raise callees.out_of_scope(callee)
+        raise callee_transforms.out_of_scope(callee)
     return Graph(function, concrete, structures[0], frozenset(effects.stateful_ops(concrete.graph)))
 
 
@@ -188,8 +188,8 @@ def compiled(
         ) from None
     except Exception as error:  # XLA and TensorFlow raise all kinds of errors.
         if isinstance(error, LookupError | callees.ResultError):
-            is_scope_error = isinstance(error, callees.ScopeError)
-            if not (is_scope_error and callees.has_two_ways(callee)):
+            is_scope_error = isinstance(error, callee_transforms.ScopeError)
+            if not (is_scope_error and callee_transforms.has_two_ways(callee)):
                 raise
         first_line = str(error).strip().split("\n")[0]
         reason = f"{type(error).__name__}: {first_line}"

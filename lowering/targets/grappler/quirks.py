@@ -151,9 +151,7 @@ def signs_of_constant_zeros() -> bool:
     return _differs(lambda x: tf.where(x > 0, zeros, x), np.ones(100, np.float32))
 
 
-@_quirk(
-    _REMAPPER, "lowering.rules.conv_general_dilated._without_explicit_padding", ends_process=True
-)
+@_quirk(_REMAPPER, "lowering.tensors.convolutions._without_explicit_padding", ends_process=True)
 def explicit_padding_of_depthwise_convolutions() -> bool:
     """A depthwise convolution that is joined with what follows loses its explicit padding.
 

@@ -193,7 +193,7 @@ def one_hot_of_negative_indices() -> bool:
 
 @_quirk(
     "https://github.com/microsoft/onnxruntime/issues/20582",
-    "lowering.rules.conv_general_dilated._padding",
+    "lowering.tensors.convolutions._padding",
 )
 def padding_of_dilated_windows() -> bool:
     """onnxruntime does not compute the padding of dilated windows, SAME_UPPER or SAME_LOWER."""

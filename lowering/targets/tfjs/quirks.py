@@ -177,7 +177,7 @@ def bias_of_transposed_products() -> str:
 
 @_quirk(
     f"{_SOURCES}/0a05c52a78b14981a480538383603fcd8492366d/tfjs-backend-wasm/src/cc/conv2d_impl.cc",
-    "lowering.rules.conv_general_dilated._without_rest",
+    "lowering.tensors.convolutions._without_rest",
     backend="wasm",
 )
 def convolutions_with_a_rest() -> str:
