@@ -9,7 +9,7 @@ from jax import lax
 from lowering.arrays import complex_inverse, complex_math
 from lowering.formats import halves, words
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.ops.substitutes.functions import exponential, logarithm
+from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic

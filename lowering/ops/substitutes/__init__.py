@@ -4,4 +4,12 @@
 function of the same operands; it emits ops that may have substitutes themselves.
 """
 
-from lowering.ops.substitutes import functions, integers, movement  # noqa: F401  Registers them.
+# Each registers its own.
+from lowering.ops.substitutes import (  # noqa: F401
+    angles,
+    error_functions,
+    exponentials,
+    functions,
+    integers,
+    movement,
+)

@@ -68,7 +68,7 @@ def integers_of_24_bits() -> str:
 
 @_quirk(
     f"{_SOURCES}/1f1eb8ebd24be94d1468fd185ed0f48b1307a889/tfjs-backend-webgl/src/kernels/Sin.ts",
-    "lowering.ops.substitutes.functions._sin",
+    "lowering.ops.substitutes.angles._sin",
     backend="webgl",
 )
 def digits_of_sines() -> str:
@@ -139,7 +139,7 @@ def one_hot_of_integers() -> str:
 
 @_quirk(
     f"{_SOURCES}/353aa814fb3baa7a13151cb26bd97b9ea3c5efe5/tfjs-backend-wasm/src/cc/kernels/Log1p.cc",
-    "lowering.ops.substitutes.functions._log1p",
+    "lowering.ops.substitutes.exponentials._log1p",
     backend="wasm",
 )
 def log1p_of_small_numbers() -> str:

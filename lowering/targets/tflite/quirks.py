@@ -209,7 +209,7 @@ def roots_of_the_largest_numbers() -> bool:
 
 @_quirk(
     f"{_XNNPACK}/e207898be9693d8b477f562594d2e2473ca6bc14/src/f32-vexp/rational-3-2.c.in",
-    ("lowering.rules.unary.exp2_tflite", "lowering.ops.substitutes.functions.exponential"),
+    ("lowering.rules.unary.exp2_tflite", "lowering.ops.substitutes.exponentials.exponential"),
 )
 def digits_of_large_exponentials() -> bool:
     """XNNPACK's exponentials of large numbers have an error of 2^-18."""
@@ -224,7 +224,7 @@ _LOGARITHM = f"{_XNNPACK}/690a6b8f119c86873c929d75d59b5b0586de43a9/src/f32-vlog/
 
 @_quirk(
     _LOGARITHM,
-    ("lowering.rules.unary.log2_tflite", "lowering.ops.substitutes.functions.logarithm"),
+    ("lowering.rules.unary.log2_tflite", "lowering.ops.substitutes.exponentials.logarithm"),
 )
 def digits_of_logarithms_near_one() -> bool:
     """XNNPACK's logarithms of numbers near one have three digits."""
@@ -234,7 +234,7 @@ def digits_of_logarithms_near_one() -> bool:
     return not np.allclose(_run(tf.math.log, x), np.log(x.astype(np.float64)), rtol=1e-4, atol=0)
 
 
-@_quirk(_LOGARITHM, "lowering.ops.substitutes.functions._finite_log")
+@_quirk(_LOGARITHM, "lowering.ops.substitutes.exponentials._finite_log")
 def logarithms_of_the_largest_numbers() -> bool:
     """XNNPACK's logarithms of the largest numbers are infinite."""
     import tensorflow as tf

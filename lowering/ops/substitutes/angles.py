@@ -1,0 +1,115 @@
+"""Substitutes of trigonometric functions and their inverses."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.ops import kernels
+from lowering.ops.constants import constant
+from lowering.ops.emission import emit, substitute
+from lowering.ops.substitutes.movement import shape_of
+from lowering.ops.substitutes.polynomials import horner
+
+# Half a turn in three parts, of which few bits are set, so that their products with the number of
+# half turns in an angle up to this limit are exact: W. J. Cody and W. M. Waite, "Software Manual
+# for the Elementary Functions", 1980.
+_HALF_TURN = (3.140625, 9.67502593994140625e-4, 1.50995799097837643e-7)
+_LARGE_ANGLE = 10_000.0
+# Up to a quarter of a turn six terms of the series are a sine, up to rounding.
+_SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(5, -1, -1))
+
+
+@substitute("Sin")
+def _sin(x):
+    """By a series; see `tfjs.quirks.digits_of_sines`."""
+    return _unless_large("Sin", x, _sine(x))
+
+
+@substitute("Cos")
+def _cos(x):
+    return _unless_large("Cos", x, _cosine(x))
+
+
+def _sine(x):
+    turns = emit("Round", emit("Mul", x, constant(1 / np.pi, x.dtype)))
+    return _sine_of_rest(x, turns, turns)
+
+
+def _cosine(x):
+    half = constant(0.5, x.dtype)
+    turns = emit("Round", emit("Sub", emit("Mul", x, constant(1 / np.pi, x.dtype)), half))
+    return emit("Neg", _sine_of_rest(x, emit("AddV2", turns, half), turns))
+
+
+def _sine_of_rest(x, half_turns, turns):
+    """The sine of what is left of `x`, with the other sign if `turns` is odd."""
+    for part in _HALF_TURN:
+        x = emit("Sub", x, emit("Mul", half_turns, constant(part, x.dtype)))
+    sine = emit("Mul", x, horner(_SIN, emit("Mul", x, x)))
+    pairs = emit("Mul", turns, constant(0.5, x.dtype))
+    # One half if `turns` is odd.
+    odd = emit("Sub", pairs, emit("Floor", pairs))
+    sign = emit("Sub", constant(1, x.dtype), emit("Mul", odd, constant(4, x.dtype)))
+    return emit("Mul", sign, sine)
+
+
+def _unless_large(op, x, result):
+    """The op itself for angles whose digits the reduction would lose."""
+    is_large = emit("Greater", emit("Abs", x), constant(_LARGE_ANGLE, x.dtype))
+    return emit("SelectV2", is_large, emit(op, x), result)
+
+
+@substitute("Tan")
+def _tan(x):
+    if kernels.supports("Sin", x.dtype):
+        return emit("RealDiv", emit("Sin", x), emit("Cos", x))
+    return _unless_large("Tan", x, emit("RealDiv", _sine(x), _cosine(x)))
+
+
+@substitute("Atan")
+def _atan(x):
+    # Not all kernels of Atan2 broadcast.
+    return emit("Atan2", x, emit("Fill", shape_of(x, tf.int32), constant(1, x.dtype)))
+
+
+@substitute("Asin")
+def _asin(x):
+    return emit("Atan2", x, _leg(x))
+
+
+@substitute("Acos")
+def _acos(x):
+    return emit("Atan2", _leg(x), x)
+
+
+def _leg(x):
+    """The other leg of a right triangle with hypotenuse 1."""
+    one = constant(1, x.dtype)
+    return emit("Sqrt", emit("Mul", emit("Sub", one, x), emit("AddV2", one, x)))
+
+
+@substitute("Atan2")
+def _atan2(y, x):
+    """The angle in the right half plane, turned by half a turn where x is negative."""
+    zero, one = constant(0, x.dtype), constant(1, x.dtype)
+    larger = emit("Maximum", emit("Abs", x), emit("Abs", y))
+    divisor = emit("SelectV2", emit("Equal", larger, zero), one, larger)
+    ratios = []
+    for z in (y, x):
+        infinite = emit("SelectV2", emit("IsInf", z), emit("Sign", z), zero)
+        ratios.append(
+            emit("SelectV2", emit("IsInf", larger), infinite, emit("RealDiv", z, divisor))
+        )
+    steep = emit("Greater", emit("Abs", ratios[0]), emit("Abs", ratios[1]))
+    low = emit("SelectV2", emit("Equal", larger, zero), one, ratios[1])
+    low = emit("SelectV2", steep, one, low)
+    high = emit("SelectV2", steep, ratios[0], one)
+    flat = emit("Atan", emit("RealDiv", ratios[0], low))
+    quarter = emit("Mul", emit("Sign", y), constant(np.pi / 2, x.dtype))
+    up = emit("Sub", quarter, emit("Atan", emit("RealDiv", ratios[1], high)))
+    is_left = emit("Less", x, zero)
+    is_below = emit("Less", y, zero)
+    turn = emit("SelectV2", is_below, constant(-np.pi, x.dtype), constant(np.pi, x.dtype))
+    turned = emit("SelectV2", is_left, emit("AddV2", flat, turn), flat)
+    return emit("SelectV2", steep, up, turned)
