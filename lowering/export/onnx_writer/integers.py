@@ -10,8 +10,9 @@ from lowering.export.onnx_writer.builder import Builder
 from lowering.export.onnx_writer.table import op
 from lowering.export.onnx_writer.values import array_of, dtype_of
 
-# Since these versions ONNX has operators on bits, and one that reads bits in another dtype.
-_BITWISE, _BITCAST = 18, 26
+# Since these versions ONNX has operators on bits, one that reads bits in another dtype, and shifts of
+# numbers with signs.
+_BITWISE, _BITCAST, _SIGNED_SHIFTS = 18, 26, 28
 
 
 @op("TruncateDiv")
@@ -79,15 +80,20 @@ def left_shift(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> ir.Value:
 
 @op("RightShift")
 def right_shift(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> ir.Value:
-    """A shift to the right. Of a negative number, the complement of what its complement gives."""
-    if dtype_of(x) not in dtypes.UNSIGNED:
+    """A shift to the right. Negative numbers have copies of their sign in front, in 64 bits."""
+    dtype = dtype_of(x)
+    if dtype not in dtypes.UNSIGNED:
         return _shift(b, x, count, "RIGHT")
-    _check_opset(b, node, _BITWISE)
-    zero = b.like(x, 0)
-    # Ones in place of all bits of negative numbers.
-    signs = b.op("Neg", b.cast(b.op("Less", x, zero), dtype_of(x)))
-    shifted = _shift(b, b.op("BitwiseXor", x, signs), count, "RIGHT")
-    result = b.op("BitwiseXor", shifted, signs)
+    if b.opset >= _SIGNED_SHIFTS:
+        return b.op("BitShift", x, count, direction="RIGHT")
+    if dtype == dtypes.INT64:
+        _check_opset(b, node, _BITWISE)
+        # Of a negative number, the complement of what its complement gives.
+        signs = b.op("Neg", b.cast(b.op("Less", x, b.like(x, 0)), dtype))
+        shifted = _shift(b, b.op("BitwiseXor", x, signs), count, "RIGHT")
+        return b.op("BitwiseXor", shifted, signs)
+    wide = [b.cast(each, dtypes.UINT64) for each in (x, count)]
+    result = b.cast(b.op("BitShift", *wide, direction="RIGHT"), dtype)
     b.shared["shifted", id(result)] = x, count, result
     return result
 

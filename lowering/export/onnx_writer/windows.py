@@ -156,3 +156,13 @@ def _from_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:
         [node.outputs[0].shape.as_list()[i] for i in (0, rank - 1, *range(1, rank - 1))]
     )
     return layout.transposed(b, x, [0, *range(2, rank), 1])
+
+
+@op("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def batch_norm(b: Builder, node: Any, x: ir.Value, *parameters: ir.Value) -> list[Any]:
+    """A normalization with known means and variances; the other results are for training."""
+    if node.get_attr("is_training"):
+        raise UnsupportedError(f"{node.name!r} is {node.type} in training, which ONNX lacks")
+    epsilon = node.get_attr("epsilon")
+    made = b.op("BatchNormalization", _to_first(b, node, x), *parameters, epsilon=epsilon)
+    return [_from_first(b, node, made), *[None] * (len(node.outputs) - 1)]
