@@ -103,6 +103,8 @@ class Entry:
         Complex outputs are pairs of real numbers there, in a last dimension, and bfloat16 is
         float32.
       leaves_nan: whether the numerics of the target leave open what ops make of NaN.
+      sizes: the shapes of inputs and outputs by name, with expressions such as "2*b" for symbolic
+        sizes.
       outputs: the names of the results in their order, once the function has been traced.
     """
 
@@ -116,6 +118,7 @@ class Entry:
     draw: Callable[[int], Any] | None = None
     dtypes: dict[str, np.dtype] = dataclasses.field(default_factory=dict)
     leaves_nan: bool = False
+    sizes: Callable[[], dict[str, list[int | str]]] = dict
 
     @functools.cached_property
     def concrete(self) -> Any:
@@ -353,7 +356,24 @@ def _entry(
         is_given=is_given,
         inputs=inputs,
     )
-    return dataclasses.replace(made, draw=None if is_given else draw, leaves_nan=target.is_natural)
+
+    def sizes() -> dict[str, list[int | str]]:
+        given = list(map(jax.ShapeDtypeStruct, symbolic, dtypes))
+        results = jax.eval_shape(fun_held, *first, *jax.tree_util.tree_unflatten(tree, given))
+        arrays = [*given, *jax.tree_util.tree_leaves(results)]
+        of_arrays = [_sizes(x, bool(target.holds)) for x in arrays]
+        return dict(zip([*names, *made.outputs], of_arrays, strict=True))
+
+    return dataclasses.replace(
+        made, draw=None if is_given else draw, leaves_nan=target.is_natural, sizes=sizes
+    )
+
+
+def _sizes(x: Any, for_consumer: bool) -> list[int | str]:
+    """The shape of an input or output, with expressions for symbolic sizes."""
+    sizes = [size if isinstance(size, int) else str(size) for size in x.shape]
+    is_pair = for_consumer and jax.dtypes.issubdtype(x.dtype, jax.numpy.complexfloating)
+    return [*sizes, 2] if is_pair else sizes
 
 
 def _check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:

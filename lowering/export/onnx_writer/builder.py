@@ -153,7 +153,7 @@ class Builder:
             operands,
             ir.convenience.convert_attributes(attributes),
             num_outputs=outputs,
-            name=self.names.unique(f"{self.name}/{kind}" if self.name else kind),
+            name=self.names.unique(self._within(kind)),
         )
         for i, x in enumerate(node.outputs):
             x.name = self.names.unique(f"{node.name}:{i}")
@@ -174,7 +174,7 @@ class Builder:
     def constant(self, array: Any, dtype: ir.DataType | None = None) -> ir.Value:
         """A value for an array or a number."""
         array = np.asarray(array, None if dtype is None else dtype.numpy())
-        return self.constants.value(array, f"{self.name}/const" if self.name else "const")
+        return self.constants.value(array, self._within("const"))
 
     def ints(self, *numbers: Any) -> ir.Value:
         """A constant vector of int64, as shapes and axes are."""
@@ -201,9 +201,13 @@ class Builder:
         """A value in int64, as ONNX wants shapes and indices."""
         return self.cast(x, dtypes.INT64)
 
+    def _within(self, name: str) -> str:
+        """A name within that of the op that is looked at."""
+        return f"{self.name}/{name}" if self.name else name
+
     def copy(self, x: ir.Value) -> ir.Value:
         """The same value, as the result of a node of its own."""
-        node = ir.Node("", "Identity", [x], name=self.names.unique(f"{self.name}/Identity"))
+        node = ir.Node("", "Identity", [x], name=self.names.unique(self._within("Identity")))
         (result,) = node.outputs
         result.name, result.type, result.shape = f"{node.name}:0", x.type, x.shape
         self.nodes.append(node)
@@ -258,6 +262,14 @@ class Builder:
         if sizes is not None:
             result.shape = ir.Shape(sizes)
         return result
+
+    def scaled(self, x: ir.Value, factor: np.ndarray) -> ir.Value:
+        """A constant times an array, which is computed with 64 bits."""
+        numpy_dtype = dtype_of(x).numpy()
+        how = "scaled", factor.tobytes()
+        return self._folded(
+            x, dtype_of(x), x.shape, how, lambda a: (a * factor).astype(numpy_dtype)
+        )
 
     def concat(self, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
         """Values one after the other along an axis."""
