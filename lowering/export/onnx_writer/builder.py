@@ -22,6 +22,9 @@ from lowering.export.onnx_writer.values import (
 # written.
 _SMALL_BYTES = 1 << 20
 
+# Under which key a large constant has the one that it is made of, and how.
+FOLDED = "folded"
+
 # Ops whose result has another dtype than their first operand.
 _RESULTS = {
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), dtypes.BOOL),
@@ -227,6 +230,10 @@ class Builder:
             size = math.prod(sizes) if sizes is not None else 0
             full = [size // max(-math.prod(shape), 1) if n == -1 else n for n in shape]
             return self._folded(x, dtype_of(x), full, "reshape", lambda a: a.reshape(full))
+        for kind in ("Reshape", "Squeeze", "Unsqueeze"):
+            source = made_by(x, kind)
+            if source is not None:
+                return self.reshape(source, shape)
         attributes = {"allowzero": 1} if 0 in shape else {}
         result = self.op("Reshape", x, self.ints(*shape), **attributes)
         if -1 not in shape and result.shape is None:
@@ -305,9 +312,10 @@ class Builder:
                 dtype=dtype,
                 shape=ir.Shape(shape),
             )
-            # The key keeps the constant that it is made of, whose identity is thus its own.
-            self.shared[key] = self.constants.tensor(made, f"{x.name}__folded"), x
-        return self.shared[key][0]
+            self.shared[key] = value = self.constants.tensor(made, f"{x.name}__folded")
+            # What it is made of; a chain of constants keeps all of them, and their identities.
+            value.meta[FOLDED] = x, how
+        return self.shared[key]
 
 
 def _deciding(kind: str, operands: Sequence[ir.Value | None]) -> ir.Value | None:

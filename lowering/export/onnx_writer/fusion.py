@@ -48,7 +48,7 @@ def _matmul_with_bias(b: Builder, product: ir.Value, bias: ir.Value) -> ir.Value
         if source is not None:
             attributes[name] = 1
         operands.append(source or x)
-    return b.op("Gemm", *operands, b.reshape(bias, (columns,)), **attributes)
+    return b.op("Gemm", *operands, b.reshape(bias, (-1,)), **attributes)
 
 
 _GEMM = frozenset({dtypes.FLOAT, dtypes.DOUBLE})
@@ -68,7 +68,7 @@ def _conv_with_bias(b: Builder, product: ir.Value, bias: ir.Value) -> ir.Value |
         return None
     if len(sizes) > len(perm):
         return None
-    return _again(b, conv, perm, weights, b.reshape(bias, (features,)))
+    return _again(b, conv, perm, weights, b.reshape(bias, (-1,)))
 
 
 def with_batch_norm(

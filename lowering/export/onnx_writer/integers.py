@@ -10,8 +10,8 @@ from lowering.export.onnx_writer.builder import Builder
 from lowering.export.onnx_writer.table import op
 from lowering.export.onnx_writer.values import array_of, dtype_of
 
-# Since these versions ONNX has operators on bits, one that reads bits in another dtype, and shifts of
-# numbers with signs.
+# Since these versions ONNX has operators on bits, one that reads bits in another dtype, and shifts
+# of numbers with signs.
 _BITWISE, _BITCAST, _SIGNED_SHIFTS = 18, 26, 28
 
 

@@ -1,5 +1,6 @@
 """Models of ONNX: a graph with its inputs, outputs and initializers."""
 
+import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from lowering.export.onnx_writer import (
     elementwise,
     graph,
     indexing,
+    initializers,
     integers,
     parts,
     reduction,
@@ -24,11 +26,13 @@ from lowering.export.onnx_writer import (
     windows,
 )
 from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.values import dtype_of, is_known
-from lowering.export.weights import in_fewer_bits
+from lowering.export.onnx_writer.values import is_known
 
 # The versions of the set of operators that models may have.
 OPSETS = range(17, defs.onnx_opset_version() + 1)
+
+# How many bytes of weights a model may have in one message of protobuf, which ends at 2 GB.
+LARGEST = 2_000_000_000
 
 # The modules whose rules the table has.
 RULES = (
@@ -69,7 +73,7 @@ def model(
     inputs = [_input(b, x, dims) for x in tensors]
     for name in outputs:
         b.names.unique(name)
-    captured = [_captured(x, concrete) for x in concrete.captured_inputs]
+    captured = [_captured(b, x, concrete) for x in concrete.captured_inputs]
     found = graph.call(b, concrete.graph, [*inputs, *captured])
     results = signatures.named(concrete, found)
     named = _named(b, results, inputs)
@@ -88,13 +92,38 @@ def model(
         producer_name="lowering",
     )
     common.RemoveUnusedNodesPass()(made)
-    _add_initializers(made.graph, of_program)
+    initializers.add(made.graph, of_program)
     return made
 
 
 def serialized(made: ir.Model) -> bytes:
-    """A model as bytes."""
+    """A model as bytes.
+
+    Raises:
+      ValueError: if that is more than protobuf has in one message; `save` writes such models.
+    """
+    if _bytes_of_weights(made) > LARGEST:
+        raise ValueError(f"a model of more than {LARGEST} bytes has to be saved in several files")
     return ir.to_proto(made).SerializeToString()
+
+
+def save(made: ir.Model, path: pathlib.Path, external_data: bool = False) -> None:
+    """Writes a model, one weight after the other.
+
+    Args:
+      made: the model.
+      path: the file.
+      external_data: whether weights are written to a file beside it, with ".data" behind its name;
+        where they are too large for one file they are.
+    """
+    is_external = external_data or _bytes_of_weights(made) > LARGEST
+    ir.save(made, path, external_data=f"{path.name}.data" if is_external else None)
+
+
+def _bytes_of_weights(made: ir.Model) -> int:
+    """The size of all weights."""
+    values = [x.const_value for x in made.graph.initializers.values()]
+    return sum(tensor.nbytes for tensor in values if tensor is not None)
 
 
 def _input(b: Builder, x: tf.Tensor, dims: Mapping[str, Any]) -> ir.Value:
@@ -108,15 +137,11 @@ def _input(b: Builder, x: tf.Tensor, dims: Mapping[str, Any]) -> ir.Value:
     )
 
 
-def _captured(tensor: tf.Tensor, concrete: Any) -> Any:
+def _captured(b: Builder, tensor: tf.Tensor, concrete: Any) -> Any:
     """What stands for a tensor that a function captures: its variable, or the tensor's value."""
     if tensor.dtype == tf.resource:
         return next(v for v in concrete.graph.variables if v.handle is tensor)
-    return ir.Value(
-        name=tensor.name,
-        const_value=ir.Tensor(np.asarray(tensor)),
-        type=ir.TensorType(dtypes.of(tensor.dtype)),
-    )
+    return b.constants.value(np.asarray(tensor), "captured")
 
 
 def _named(
@@ -132,41 +157,3 @@ def _named(
         taken.add(id(x))
         found.append(x)
     return found
-
-
-def _add_initializers(main: ir.Graph, of_program: Iterable[np.dtype]) -> None:
-    """Enters the constants that nodes read, in graphs within it, too, into a graph."""
-    used: dict[str, ir.Value] = {}
-    for node in ir.traversal.RecursiveGraphIterator(main):
-        for x in node.inputs:
-            if x is not None and is_known(x) and x.producer() is None:
-                used[str(x.name)] = x
-    for name, x in used.items():
-        main.initializers[name] = x
-    if not of_program:
-        return
-    for name, x in used.items():
-        assert x.const_value is not None
-        stored = in_fewer_bits(x.const_value.numpy(), of_program, has_bfloat16=True)
-        if stored is not None:
-            _widen(main, name, x, stored)
-
-
-def _widen(main: ir.Graph, name: str, x: ir.Value, stored: np.ndarray) -> None:
-    """Puts an array of fewer bits, and the op that widens it, in the place of an initializer."""
-    dtype = dtypes.of(stored.dtype)
-    narrow = ir.Value(
-        name=f"{name}__stored",
-        shape=x.shape,
-        type=ir.TensorType(dtype),
-        const_value=ir.Tensor(stored),
-    )
-    attributes = ir.convenience.convert_attributes({"to": int(dtype_of(x))})
-    node = ir.Node("", "Cast", [narrow], attributes, name=f"{name}__widened")
-    (wide,) = node.outputs
-    wide.type, wide.shape = x.type, x.shape
-    ir.convenience.replace_all_uses_with(x, wide)
-    del main.initializers[name]
-    wide.name = name
-    main.initializers[f"{name}__stored"] = narrow
-    main.insert_before(main[0], node)
