@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from lowering.export.onnx_writer.values import (
 # written.
 _SMALL_BYTES = 1 << 20
 
+# Of so many elements, constants are made one when the model is written.
+_FEW = 64
+
 # Under which key a large constant has the one that it is made of, and how.
 FOLDED = "folded"
 
@@ -38,6 +41,10 @@ _OF_ONE_DTYPE = {
     **dict.fromkeys(("Pad", "TopK", "Tile", "Expand", "CumSum", "CumProd", "Trilu"), 1),
     **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin"), 1),
 }
+
+
+# Ops that have other results each time.
+_RANDOM = frozenset({"RandomUniformLike", "Dropout"})
 
 
 class Names:
@@ -145,9 +152,9 @@ class Builder:
         first = _deciding(kind, operands)
         given = None if first is None else dtype_of(first)
         dtype = attributes.pop("dtype", _RESULTS.get(kind, given))
-        key = kind, tuple(map(id, operands)), outputs, repr(sorted(attributes.items()))
+        key = _key(kind, operands, outputs, attributes)
         has_graph = any(isinstance(x, ir.Graph) for x in attributes.values())
-        found = None if has_graph else self._found(key)
+        found = None if has_graph or kind in _RANDOM else self._found(key)
         if found is not None:
             return found
         node = ir.Node(
@@ -207,6 +214,11 @@ class Builder:
     def _within(self, name: str) -> str:
         """A name within that of the op that is looked at."""
         return f"{self.name}/{name}" if self.name else name
+
+    def transposed(self, x: ir.Value, perm: Sequence[int]) -> ir.Value | None:
+        """The transpose of a value, if that is there already."""
+        found = self._found(_key("Transpose", [x], 1, {"perm": list(map(int, perm))}))
+        return None if found is None else found[0]
 
     def copy(self, x: ir.Value) -> ir.Value:
         """The same value, as the result of a node of its own."""
@@ -280,6 +292,9 @@ class Builder:
 
     def concat(self, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
         """Values one after the other along an axis."""
+        arrays = [array_of(x) for x in parts]
+        if all(a is not None and a.size <= _FEW for a in arrays):
+            return self.constant(np.concatenate([a for a in arrays if a is not None], axis))
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)
 
     def slice(
@@ -316,6 +331,13 @@ class Builder:
             # What it is made of; a chain of constants keeps all of them, and their identities.
             value.meta[FOLDED] = x, how
         return self.shared[key]
+
+
+def _key(
+    kind: str, operands: Sequence[ir.Value | None], outputs: int, attributes: Mapping[str, Any]
+) -> Any:
+    """What equal nodes have in common."""
+    return kind, tuple(map(id, operands)), outputs, repr(sorted(attributes.items()))
 
 
 def _deciding(kind: str, operands: Sequence[ir.Value | None]) -> ir.Value | None:

@@ -75,8 +75,7 @@ def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
     arguments = list(operands)
     if count is not None and not _is_used(node, count.index):
         carried.remove(count.index)
-        step = inner.cast(iteration, dtype_of(operands[count.index]))
-        arguments[count.index] = inner.op("Add", operands[count.index], step)
+        arguments[count.index] = _number(inner, operands[count.index], iteration, count.step)
     states = []
     for i in carried:
         shape = body.inputs[i].shape
@@ -127,40 +126,64 @@ def _depends_on(graph: Any, tensors: Sequence[Any]) -> set[int]:
 
 @dataclasses.dataclass(frozen=True)
 class _Count:
-    """How a loop counts: the value that does so, and how many iterations there are."""
+    """How a loop counts: the value that does so, by how much, and how many iterations there are."""
 
     index: int
+    step: int
     iterations: ir.Value
 
 
 def _count(b: Builder, test: Any, body: Any, operands: Sequence[Any]) -> _Count | None:
-    """How a loop counts, if it does: by one, from a value to another that does not change."""
+    """How a loop counts, if it does: up by a constant, to a value that does not change."""
     less = _source(test.outputs[0]).op
-    if less.type != "Less":
+    if less.type != "Less" or not less.inputs[0].dtype.is_integer:
         return None
     numbers = {x.name: i for i, x in enumerate(test.inputs)}
     counter, limit = map(_source, less.inputs)
     index, of_limit = numbers.get(counter.name), numbers.get(limit.name)
-    if index is None or not counter.dtype.is_integer:
+    step = None if index is None else _step(body.inputs[index], body.outputs[index])
+    if index is None or step is None:
         return None
-    step = _source(body.outputs[index]).op
-    if step.type != "AddV2":
-        return None
-    x, one = map(_source, step.inputs)
-    if x is not body.inputs[index] or one.op.type != "Const" or tf.get_static_value(one) != 1:
-        return None
-    if of_limit is not None:
-        if _source(body.outputs[of_limit]) is not body.inputs[of_limit]:
-            return None
-        end = operands[of_limit]
-    elif limit.op.type == "Const":
-        end = b.constant(tf.get_static_value(limit))
+    if of_limit is None:
+        fixed = tf.get_static_value(limit)
+        end = None if fixed is None else b.constant(fixed)
     else:
+        is_fixed = _source(body.outputs[of_limit]) is body.inputs[of_limit]
+        end = operands[of_limit] if is_fixed else None
+    if end is None:
         return None
     first, last = array_of(operands[index]), array_of(end)
     if first is not None and last is not None:
-        return _Count(index, b.constant(np.int64(max(last.item() - first.item(), 0))))
-    return _Count(index, b.op("Sub", b.int64(end), b.int64(operands[index])))
+        iterations = -(-(last.item() - first.item()) // step)
+        return _Count(index, step, b.constant(np.int64(max(iterations, 0))))
+    distance = b.op("Sub", b.int64(end), b.int64(operands[index]))
+    if step > 1:
+        rounded = b.op("Add", distance, b.constant(np.int64(step - 1)))
+        distance = b.op("Div", rounded, b.constant(np.int64(step)))
+    return _Count(index, step, distance)
+
+
+def _number(b: Builder, first: ir.Value, iteration: ir.Value, step: int) -> ir.Value:
+    """What a loop has counted to."""
+    count = b.cast(iteration, dtype_of(first))
+    if step > 1:
+        count = b.op("Mul", count, b.like(first, step))
+    known = array_of(first)
+    return count if known is not None and not known.any() else b.op("Add", first, count)
+
+
+def _step(before: Any, after: Any) -> int | None:
+    """By how much a number is counted up; None if it is something else that changes it."""
+    step, x = 0, _source(after)
+    while x is not before:
+        if x.op.type != "AddV2":
+            return None
+        added = tf.get_static_value(x.op.inputs[1])
+        if added is None:
+            return None
+        step += int(added)
+        x = _source(x.op.inputs[0])
+    return step if step > 0 else None
 
 
 def _source(x: Any) -> Any:

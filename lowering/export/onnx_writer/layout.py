@@ -55,13 +55,13 @@ def _in_order(b: Any, x: ir.Value, perm: Sequence[int]) -> ir.Value | None:
     source = made_by(x, "Transpose")
     if source is not None and permutation(x) == list(perm):
         return source
-    sizes = static(x)
+    sizes, inverse = static(x), np.argsort(perm)
     if sizes is None or len(sizes) > len(perm) or not (is_known(x) or _is_small(sizes)):
-        return None
+        return b.transposed(x, inverse)
     if not sizes:
         return x
     padded = (1,) * (len(perm) - len(sizes)) + sizes
-    return b.transpose(b.reshape(x, padded), np.argsort(perm))
+    return b.transpose(b.reshape(x, padded), inverse)
 
 
 def _is_small(sizes: Sequence[int]) -> bool:
