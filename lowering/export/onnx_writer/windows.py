@@ -17,8 +17,7 @@ Pads = tuple[list[int], list[int]]
 def conv(b: Builder, node: Any, x: ir.Value, filters: ir.Value) -> ir.Value:
     """A convolution; the number of groups follows from the features."""
     rank = node.inputs[0].shape.rank
-    features = node.inputs[0].shape[1 if _is_first(node) else -1]
-    groups = features // node.inputs[1].shape[-2]
+    groups = _groups(_features(node, node.inputs[0].shape), node.inputs[1].shape[-2])
     weights = b.transpose(filters, [rank - 1, rank - 2, *range(rank - 2)])
     return _conv(b, node, x, weights, groups)
 
@@ -65,7 +64,7 @@ def conv_transpose(
             large, small, strides, window, dilations, begins, ends, strict=True
         )
     ]
-    groups = _features(node, node.outputs[0].shape) // node.inputs[1].shape[-2]
+    groups = _groups(_features(node, node.outputs[0].shape), node.inputs[1].shape[-2])
     weights = b.transpose(filters, [rank - 1, rank - 2, *range(rank - 2)])
     attributes: dict[str, Any] = {"pads": [*begins, *ends], "strides": strides}
     if any(missing):
@@ -137,8 +136,13 @@ def _sizes_of(node: Any, shape: Any) -> list[Any]:
     return sizes[2:] if _is_first(node) else sizes[1:-1]
 
 
-def _features(node: Any, shape: Any) -> int:
+def _features(node: Any, shape: Any) -> int | None:
     return shape[1 if _is_first(node) else -1]
+
+
+def _groups(features: int | None, of_group: int | None) -> int:
+    """The number of groups; there is one where sizes are not known, such as those of batches."""
+    return 1 if features is None or of_group is None else features // of_group
 
 
 def _to_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:
