@@ -5,6 +5,7 @@ that the other modules fill, and adds nodes by a `builder`. Variables become ini
 values stay where they are until they are written. Functions that are called are inlined.
 """
 
-from lowering.export.onnx_writer.model import OPSETS, model, save, serialized
+from lowering.export.onnx_writer.model import model, save, serialized
+from lowering.export.onnx_writer.opsets import OPSETS, newest
 
-__all__ = ["OPSETS", "model", "save", "serialized"]
+__all__ = ["OPSETS", "model", "newest", "save", "serialized"]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
-from onnx import defs, helper
 from onnx_ir.passes import common
 
 from lowering.export import signatures
@@ -20,6 +19,7 @@ from lowering.export.onnx_writer import (
     indexing,
     initializers,
     integers,
+    opsets,
     parts,
     randomness,
     reduction,
@@ -28,9 +28,6 @@ from lowering.export.onnx_writer import (
 )
 from lowering.export.onnx_writer.builder import Builder
 from lowering.export.onnx_writer.values import is_known
-
-# The versions of the set of operators that models may have.
-OPSETS = range(17, defs.onnx_opset_version() + 1)
 
 # How many bytes of weights a model may have in one message of protobuf, which ends at 2 GB.
 LARGEST = 2_000_000_000
@@ -90,7 +87,7 @@ def model(
             name=concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name,
             opset_imports={"": opset},
         ),
-        ir_version=helper.OP_SET_ID_VERSION_MAP["ai.onnx", opset],
+        ir_version=opsets.ir_version(opset),
         producer_name="lowering",
     )
     common.RemoveUnusedNodesPass()(made)
