@@ -18,8 +18,7 @@ from lowering.export.onnx_writer.values import (
     static,
 )
 
-# Constants of up to so many bytes are made anew where they are changed; larger ones when they are
-# written.
+# Constants of more bytes are changed when they are written.
 _SMALL_BYTES = 1 << 20
 
 # Of so many elements, constants are made one when the model is written.
