@@ -13,7 +13,7 @@ import pathlib
 import pickle
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -106,10 +106,14 @@ def digest(graph_def: Any) -> str:
     """
     functions = {function.signature.name: function for function in graph_def.library.function}
 
-    def hashed(message: Any) -> str:
-        # Placeholders in the condition of a loop have the number of its function in their names.
-        text = re.sub(r"_\d+(___redundant_placeholder)", r"\1", str(message))
-        text = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda match: named(match[1]), text)
+    def without_number(text: str) -> str:
+        """Placeholders in conditions of loops have the number of a function in their names."""
+        return re.sub(r"_\d+(___redundant_placeholder)", r"\1", text)
+
+    def hashed(message: Any, arguments: Mapping[str, str]) -> str:
+        text = without_number(str(message))
+        strings = r'"((?:[^"\\]|\\.)*)"'
+        text = re.sub(strings, lambda found: arguments.get(found[1]) or named(found[1]), text)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @functools.cache
@@ -119,9 +123,11 @@ def digest(graph_def: Any) -> str:
         anonymous = type(functions[name])()
         anonymous.CopyFrom(functions[name])
         anonymous.signature.name = ""
-        return hashed(anonymous)
+        # An argument that several ops of a branch take has the name of any of these.
+        arguments = [without_number(x.name) for x in anonymous.signature.input_arg]
+        return hashed(anonymous, {name: f"argument {i}" for i, name in enumerate(arguments)})
 
     nodes = type(graph_def)()
     nodes.CopyFrom(graph_def)
     nodes.ClearField("library")
-    return hashed(nodes)
+    return hashed(nodes, {})

@@ -6,7 +6,8 @@
     python -m lowering check my.models:predict --arg "x=f32[1,224,224,3]" --to onnx tfjs
 
 `export` writes a model, `show` lists the ops of the graph and what each consumer would refuse, and
-`check` exports and verifies models without keeping them.
+`check` exports and verifies models without keeping them. `show --passes` prints the program as JAX
+has traced it, and as each pass leaves it.
 
 A function is named by its module and its name; modules are found in the current directory, too.
 Arguments are given in the order of its parameters, as `dtype[dimensions]` with an optional name in
@@ -24,41 +25,21 @@ Exit codes:
 
 import argparse
 import contextlib
-import functools
-import importlib
 import logging
 import os
 import pathlib
-import re
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lowering.commands import named
+from lowering.commands.named import CommandError
+from lowering.commands.show import run_show
+
 FORMATS = ("saved_model", "tflite", "onnx", "tfjs")
-
-_DTYPES = {
-    "bf16": "bfloat16",
-    "c64": "complex64",
-    "c128": "complex128",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-}
-_ARGUMENT = re.compile(r"(?:(?P<name>\w+)=)?(?P<dtype>\w+(?:<\w+>)?)\[(?P<dims>[^\]]*)\]")
-# The implementations of PRNG keys, as the dtypes of JAX name them: `key<fry>`.
-_KEYS = {"key": None, "key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-
 
 # The options of exporters, by the name of the argument, and the formats that have them.
 _OPTIONS: Mapping[str, Sequence[str]] = {
@@ -72,10 +53,6 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "tolerance": FORMATS,
     "output_names": FORMATS,
 }
-
-
-class CommandError(Exception):
-    """The command makes no sense."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -149,7 +126,19 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("show", help="show the ops of the graph, and what consumers refuse")
     show.add_argument("--target", default="portable", help="the target; %(default)s by default")
-    show.set_defaults(run=_show)
+    show.add_argument(
+        "--passes",
+        action="store_true",
+        help="show instead what each pass makes of the program before it is lowered",
+    )
+    show.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="PASS",
+        help="skip the pass of this name; may be repeated",
+    )
+    show.set_defaults(run=run_show)
 
     check = commands.add_parser("check", help="export and verify models, and keep nothing")
     check.add_argument(
@@ -219,137 +208,18 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", help="saved_model: the target, such as tf; default xla")
 
 
-def _named(name: str) -> Any:
-    """What a `module:name` names."""
-    module_name, _, path = name.partition(":")
-    if not module_name or not path:
-        raise CommandError(f"{name!r} names nothing; write it as module:name")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise CommandError(f"there is no module {module_name!r}: {error}") from error
-    except Exception as error:
-        raise CommandError(
-            f"{module_name} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise CommandError(f"{module_name} has no {path!r}")
-        found = getattr(found, part)
-    return found
-
-
-def _function(name: str) -> Callable[..., Any]:
-    """The function that a `module:name` names."""
-    found = _named(name)
-    if not callable(found):
-        raise CommandError(f"{name} is no function but {type(found).__name__}")
-    return found
-
-
-def _value(name: str) -> Any:
-    """The value that a `module:name` names, or that the function of this name returns."""
-    found = _named(name)
-    return found() if callable(found) else found
-
-
-def _arguments(specs: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of an export, and its options that follow from them."""
-    import jax
-
-    args, shapes, names = [], [], []
-    for spec in specs:
-        match = _ARGUMENT.fullmatch(spec.replace(" ", ""))
-        if match is None:
-            raise CommandError(
-                f"{spec!r} is no argument; write it as dtype[dimensions], such as x=f32[b,28,28]"
-            )
-        dims = match["dims"].split(",") if match["dims"] else []
-        if not all(dims):
-            raise CommandError(f"{spec!r} lacks a dimension between two commas")
-        try:
-            sizes = [int(dim) if dim.isdigit() else 1 for dim in dims]
-            args.append(jax.ShapeDtypeStruct(sizes, _dtype(match["dtype"])))
-        except TypeError as error:
-            known = ", ".join([*_DTYPES, "bool", *_KEYS])
-            raise CommandError(f"{match['dtype']!r} is no dtype; known are {known}") from error
-        shapes.append(None if all(map(str.isdigit, dims)) else ", ".join(dims))
-        names.append(match["name"])
-    options: dict[str, Any] = {}
-    if any(shapes):
-        options["polymorphic_shapes"] = shapes
-    if any(names):
-        if not all(names):
-            raise CommandError("some arguments have names; give names to all or to none")
-        options["input_names"] = names
-    return tuple(args), options
-
-
-def _dtype(name: str) -> Any:
-    """The dtype of a name, which may be short."""
-    import jax
-
-    if name in _KEYS:
-        return jax.eval_shape(lambda: jax.random.key(0, impl=_KEYS[name])).dtype
-    return jax.numpy.dtype(_DTYPES.get(name, name))
-
-
-def _inputs(path: pathlib.Path, args: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """The arrays of a file, in the order of the arguments; PRNG keys are made of their words."""
-    import jax
-    import numpy as np
-
-    from lowering import jax_compat
-    from lowering.avals import is_key
-    from lowering.export import held
-
-    if not names:
-        raise CommandError('--inputs needs names of the arguments, as in --arg "x=f32[3]"')
-    try:
-        arrays = dict(np.load(path))
-    except (OSError, ValueError, TypeError) as error:
-        raise CommandError(f"{path} is no file of arrays (np.savez): {error}") from error
-    if set(arrays) != set(names):
-        raise CommandError(
-            f"{path} has the arrays {', '.join(sorted(arrays))}, not {', '.join(names)}"
-        )
-    for arg, name in zip(args, names, strict=True):
-        x, expected = arrays[name], held.words(arg)
-        if x.dtype != expected.dtype or x.ndim != len(expected.shape):
-            raise CommandError(
-                f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "
-                f"{expected.dtype.name} with {len(expected.shape)}"
-            )
-        if is_key(arg.dtype):
-            arrays[name] = jax.random.wrap_key_data(x, impl=jax_compat.key_impl(arg.dtype))
-    return tuple(arrays[name] for name in names)
-
-
-def _call(args: argparse.Namespace) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The function, its arguments and the options that all commands have."""
-    fun = _function(args.function)
-    inputs, options = _arguments(args.arg)
-    if args.params is not None:
-        options["params"] = _value(args.params)
-    if args.constraint:
-        if "polymorphic_shapes" not in options:
-            raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
-        options["polymorphic_constraints"] = args.constraint
-    return fun, inputs, options
-
-
 def _write(args: argparse.Namespace, to: str, output: pathlib.Path, **more: Any) -> None:
     from lowering import export
     from lowering.export.paths import new_path
 
-    fun, inputs, options = _call(args)
+    fun, inputs, options = named.call(args)
     options.update(more)
     if args.inputs is not None:
-        inputs = _inputs(args.inputs, inputs, options.get("input_names", ()))
+        inputs = named.inputs(args.inputs, inputs, options.get("input_names", ()))
     for name, formats in _OPTIONS.items():
         value = getattr(args, name)
         if value is not None and to in formats:
-            options[name] = _value(value) if name == "representative_data" else value
+            options[name] = named.value(value) if name == "representative_data" else value
     if to == "saved_model":
         export.to_saved_model(fun, inputs, output, **options)
     elif to == "tfjs":
@@ -375,43 +245,11 @@ def _export(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(args: argparse.Namespace) -> int:
-    from lowering.export import listing
-    from lowering.export.entry import entry
-    from lowering.export.narrow import in_bits_of
-    from lowering.targets import CONSUMERS, TARGETS
-
-    if args.target not in TARGETS:
-        raise CommandError(f"unknown target {args.target!r}; known are {', '.join(TARGETS)}")
-    fun, inputs, options = _call(args)
-
-    def make(target: str) -> Any:
-        return entry(fun, inputs, TARGETS[target], **options)
-
-    with in_bits_of(TARGETS[args.target]):
-        rows = listing.lines(make(args.target))
-    titles = ("op", "dtype", "count", "primitive", "line")
-    table = [titles] + [(r.op, r.dtype, str(r.count), r.primitive, r.source) for r in rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(titles))]
-    for row in table:
-        cells = zip(row, widths, strict=True)
-        print("  ".join(text.ljust(width) for text, width in cells).rstrip())
-    print(f"{sum(row.count for row in rows)} ops")
-    print()
-    for consumer in CONSUMERS:
-        with in_bits_of(TARGETS[consumer]):
-            refused = listing.refusals(functools.partial(make, consumer), TARGETS[consumer])
-        print(f"{consumer}: " + ("would refuse" if refused else "refuses nothing that is known"))
-        for message in refused:
-            print(f"  {message}")
-    return 0
-
-
 def _check(args: argparse.Namespace) -> int:
     from lowering.errors import LoweringError
 
     _check_options(args, args.to)
-    _call(args)  # Mistakes in the command are of no format.
+    named.call(args)  # Mistakes in the command are of no format.
     failed = False
     for to in args.to:
         with tempfile.TemporaryDirectory() as folder:

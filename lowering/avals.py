@@ -1,9 +1,8 @@
 """Questions about abstract values, dtypes and dimensions that need no TensorFlow."""
 
-import contextlib
-import contextvars
+import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,28 +15,20 @@ from lowering import jax_compat
 HALF_FLOATS = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
 
 
+@functools.cache
 def is_key(dtype: Any) -> bool:
     """Whether a dtype is one of JAX's typed PRNG keys."""
     return jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
-# Whether complex numbers are held as pairs of real ones.
-_HAS_PAIRS: contextvars.ContextVar[bool] = contextvars.ContextVar("has pairs", default=False)
+def is_complex(dtype: Any) -> bool:
+    """Whether a dtype is one of complex numbers."""
+    return dtype is not None and jax.dtypes.issubdtype(dtype, np.complexfloating)
 
 
-@contextlib.contextmanager
-def holding_pairs(has_pairs: bool) -> Iterator[None]:
-    """A context in which tensors hold complex numbers as pairs, or do not."""
-    token = _HAS_PAIRS.set(has_pairs)
-    try:
-        yield
-    finally:
-        _HAS_PAIRS.reset(token)
-
-
-def is_pair(dtype: Any) -> bool:
-    """Whether tensors hold the numbers of a dtype as pairs, in a last dimension of two."""
-    return _HAS_PAIRS.get() and jax.dtypes.issubdtype(dtype, np.complexfloating)
+def real_dtype(dtype: Any) -> np.dtype:
+    """The dtype of the real and the imaginary parts of complex numbers."""
+    return np.finfo(dtype).dtype
 
 
 def with_dtypes(
@@ -58,12 +49,7 @@ def itemsize(dtype: Any) -> int:
 
 
 def physical_shape(aval: Any) -> tuple[Any, ...]:
-    """The shape of the tensor that holds a value.
-
-    Keys have a dimension for their words, complex numbers that are held as pairs one for the parts.
-    """
-    if is_pair(aval.dtype):
-        return (*aval.shape, 2)
+    """The shape of the tensor that holds a value: keys have a dimension for their words."""
     return (*aval.shape, *jax_compat.key_shape(aval.dtype)) if is_key(aval.dtype) else aval.shape
 
 

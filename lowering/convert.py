@@ -17,6 +17,7 @@ from lowering.frontend import arguments, checks, closures, gradient, naming, pyt
 from lowering.ops import constants, kernels, modes
 from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
+from lowering.passes import pipeline
 from lowering.passes.program import Program, trace
 from lowering.targets import Mode, Target, resolve
 
@@ -128,9 +129,9 @@ def _conversion(
         )
         if shapes is not None:
             given = given.with_shapes(shapes)
-        key = given.key, jax_compat.trace_context()
+        key = given.key, jax_compat.trace_context(), pipeline.skipped()
         try:
-            traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp))
+            traced = traces.get(key, lambda: _Trace.of(traced_fun, given, convert_vjp, target))
         except (TypeError, jax.errors.JAXIndexError) as error:
             python_values.advise(error, fun_jax, args, kwargs)
             raise
@@ -185,17 +186,20 @@ class _Trace:
 
     @classmethod
     def of(
-        cls, fun: Callable[..., Any], given: arguments.Arguments, convert_vjp: Callable[..., Any]
+        cls,
+        fun: Callable[..., Any],
+        given: arguments.Arguments,
+        convert_vjp: Callable[..., Any],
+        target: Target,
     ) -> "_Trace":
         """Traces a function."""
-        program = trace(fun, given.tree, given.avals)
-        out_avals = program.jaxpr.out_avals
+        program = trace(fun, given.tree, given.avals, target)
         has_specifications = given.sizes is not None
         vjp = gradient.Vjp(
             fun,
             program.traced,
             given.avals,
-            out_avals,
+            program.traced.out_avals,
             has_specifications,
             convert_vjp,
             jax_compat.settings(),
@@ -227,6 +231,8 @@ def _lower(
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
     with jax_compat.our_settings(), kernels.lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
+        if target.holds:
+            operands = boundary.split(operands)
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
         prevent = functools.partial(
@@ -240,6 +246,8 @@ def _lower(
         # ones have theirs behind it, as the boundary looks at the ops that make results.
         if without_gradient and not target.is_natural:
             results = prevent(results)
-        avals = jaxpr.out_avals
+        avals = traced.program.traced.out_avals
+        if target.holds:
+            results = boundary.joined(results, avals)
         results = [boundary.leave(x, a.dtype) for x, a in zip(results, avals, strict=True)]
         return prevent(results) if without_gradient and target.is_natural else results

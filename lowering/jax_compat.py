@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import importlib
 import inspect
 import itertools
 import os
@@ -208,13 +209,25 @@ def with_equations(
     eqns: Sequence[jex_core.JaxprEqn],
 ) -> jex_core.ClosedJaxpr:
     """A closed jaxpr with the constants of another, but other inputs, results and equations."""
-    inner = jex_core.Jaxpr(list(jaxpr.constvars), list(invars), list(outvars), list(eqns))
-    return jex_core.ClosedJaxpr(inner, list(jaxpr.consts))
+    return closed(jaxpr.constvars, jaxpr.consts, invars, outvars, eqns)
+
+
+def closed(
+    constvars: Sequence[Any],
+    consts: Sequence[Any],
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    eqns: Sequence[jex_core.JaxprEqn],
+) -> jex_core.ClosedJaxpr:
+    """A closed jaxpr, with the effects of its equations."""
+    done = frozenset().union(*(eqn.effects for eqn in eqns if eqn.effects))
+    jaxpr = jex_core.Jaxpr(list(constvars), list(invars), list(outvars), list(eqns), done)
+    return jex_core.ClosedJaxpr(jaxpr, list(consts))
 
 
 def jaxpr_of(eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
     """The program that one equation without literals is."""
-    return jex_core.ClosedJaxpr(jex_core.Jaxpr([], list(eqn.invars), list(eqn.outvars), [eqn]), [])
+    return closed((), (), eqn.invars, eqn.outvars, [eqn])
 
 
 def name_stack(eqn: jex_core.JaxprEqn) -> str:
@@ -333,10 +346,33 @@ def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
     return len(list(consts)), len(list(carry))
 
 
-def with_scan_counts(params: Mapping[str, Any], num_consts: int, num_carry: int) -> dict[str, Any]:
-    """Parameters of a `scan` with other numbers of operands, in the form of JAX 0.10."""
-    others = {name: value for name, value in params.items() if name not in ("ft_in", "ft_out")}
-    return {**others, "num_consts": num_consts, "num_carry": num_carry}
+def with_scan_body(
+    params: Mapping[str, Any], body: jex_core.ClosedJaxpr, num_consts: int, num_carry: int
+) -> dict[str, Any]:
+    """Parameters of a `scan` with another body, which may have other numbers of operands."""
+    if "num_carry" in params:
+        return {**params, "jaxpr": body, "num_consts": num_consts, "num_carry": num_carry}
+    flattree: Any = importlib.import_module("jax._src.flattree")
+    num_xs, num_ys = len(body.in_avals) - num_consts - num_carry, len(body.out_avals) - num_carry
+    groups = {"ft_in": (num_consts, num_carry, num_xs), "ft_out": (num_carry, num_ys)}
+    packed = {name: flattree.pack(tuple(map(flattree.nones, n))) for name, n in groups.items()}
+    return {**params, **packed, "jaxpr": body}
+
+
+def check_equation(eqn: jex_core.JaxprEqn) -> None:
+    """Checks that the types of an equation are those that JAX gives it, in its jaxprs as well.
+
+    Raises:
+      TypeError: if they are not.
+    """
+    operands = dict.fromkeys(x for x in eqn.invars if not isinstance(x, jex_core.Literal))
+    one = jex_core.Jaxpr([], list(operands), list(eqn.outvars), [eqn], eqn.effects)
+    try:
+        core.check_jaxpr(one)
+    except TypeError:
+        # The dtypes of sizes depend on the setting, which may be another than at tracing.
+        with jax.enable_x64(not jax.config.read("jax_enable_x64")):
+            core.check_jaxpr(one)
 
 
 def evaluate_dim(dim: Dim, variables: Mapping[str, Any], ops: Mapping[str, Callable]) -> Any:

@@ -237,6 +237,15 @@ def decomposition(
     return decorate
 
 
+def legalization(*primitives: str, dtypes: Collection[Any]) -> Callable[[Fun], Fun]:
+    """Registers a JAX function `(*operands, **params)` as what `primitives` do on some dtypes.
+
+    It is for targets without these dtypes, and in primitives that these targets have: see
+    `passes.legalize`. Otherwise it is a decomposition.
+    """
+    return decomposition(*primitives, target=CONSUMER, dtypes=dtypes)
+
+
 def call(*primitives: str) -> Callable[[Fun], Fun]:
     """Registers what `primitives` call: `(*operands, **params)` -> jaxpr, operands of the jaxpr."""
 
@@ -319,6 +328,19 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
             if not named if candidate.dtypes is None else dtype in candidate.dtypes:
                 return candidate
     return None
+
+
+def rule_of(eqn: jex_core.JaxprEqn, target: Target, dtype: Any = None) -> Rule | None:
+    """The rule for an equation, or None.
+
+    It is one that is restricted to `dtype`, if there is one, or else that for the first operand.
+    """
+    if is_namesake(eqn.primitive):
+        return None
+    name = eqn.primitive.name
+    first = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
+    named = None if dtype is None else lookup(name, target, dtype, named=True)
+    return named or lookup(name, target, first)
 
 
 @contextlib.contextmanager

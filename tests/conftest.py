@@ -20,7 +20,11 @@ import harnesses  # noqa: F401  Asks JAX for virtual devices, before it runs any
 from limitations import all_limitations
 from lowering import convert
 from tests.helpers import MODES, in_mode
+from tests.passes import checking
 from tools.ci import selecting
+
+# In all tests.
+checking.install()
 
 # The files of the longest tests.
 _LONGEST = ("test_primitives.py", "test_random_programs.py", "test_small_models.py")

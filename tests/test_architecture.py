@@ -1,6 +1,7 @@
 """The examples of the page on the architecture do what it says."""
 
 import collections
+import itertools
 from unittest import mock
 
 import jax
@@ -11,6 +12,8 @@ import tensorflow as tf
 import lowering
 from lowering import registry
 from lowering.passes import fusion, pipeline
+from lowering.passes.patterns import fuse
+from lowering.targets import Mode
 from tests.helpers import MODES, ROOT, code_blocks, graph_of, in_mode, op_counts
 from tests.passes import test_fusion, test_patterns
 
@@ -34,8 +37,9 @@ def pattern_of_the_page(blocks, monkeypatch):
     scope = dict(vars(fusion))
     exec(program, scope)
     patterns = (*fusion.PATTERNS, eval(pattern, scope))
+    added = pipeline.Pass("fuse ops of the page", lambda jaxpr: fuse(jaxpr, patterns, {}))
     pipeline.forget()
-    with mock.patch.object(pipeline, "PATTERNS", patterns):
+    with mock.patch.object(pipeline, "PASSES", (*pipeline.PASSES, added)):
         yield patterns
     pipeline.forget()
 
@@ -53,6 +57,28 @@ def test_the_case_of_the_pattern(blocks, pattern_of_the_page, mode):
     np.testing.assert_allclose(actual, jax.jit(fun)(*args), rtol=1e-6)
     graph = graph_of(fun, *args)
     assert {op: op_counts(graph)[op] for op in counts} == counts
+
+
+def _kind(each):
+    """What the page says a pass is for."""
+    kinds = {
+        "all": lambda mode, target: True,
+        "graphs": lambda mode, target: mode is not Mode.EAGER,
+        "natural targets": lambda mode, target: target.is_natural,
+        "consumers": lambda mode, target: bool(target.holds),
+    }
+    cases = list(itertools.product(Mode, lowering.targets.TARGETS.values()))
+    (kind,) = (k for k, of in kinds.items() if all(of(*c) == each.when(*c) for c in cases))
+    return f"{kind}, needed" if each.is_required else kind
+
+
+def test_the_passes():
+    text = (ROOT / "g3doc/architecture.md").read_text()
+    section = text.partition("\n## Passes\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    listed = [(row[0].removeprefix("| "), row[1]) for row in rows if row[0] != "| pass"]
+    passes = (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)
+    assert listed == [(each.name, _kind(each)) for each in passes]
 
 
 def test_the_target(blocks, monkeypatch):

@@ -1,7 +1,7 @@
 """Prints how fast whole models are lowered and run, compared with `jax.jit` in the same process.
 
     python -m tools.bench --model resnet50 --target tf --repeats 40
-    python -m tools.bench --model lstm --target tf --without contract_ahead widen_steps
+    python -m tools.bench --model lstm --target tf --without "contract ahead" "widen steps"
     python -m tools.bench --model lstm --target tf portable
 
 The implementations take turns, and a ratio is the median over the turns, so that other work on the
@@ -11,6 +11,7 @@ first one are compared with it, too.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import statistics
@@ -29,20 +30,23 @@ from lowering.ops import tuning
 from lowering.passes import pipeline
 from lowering.targets import TARGETS
 
-# What takes the place of each choice for speed alone, to measure what it gains.
-WITHOUT: dict[str, tuple[Any, str, Any]] = {
-    "transposes_by_einsum": (tuning, "transposes_by_einsum", lambda *_: False),
-    "multiplies_by_eigen": (tuning, "multiplies_by_eigen", lambda *_: False),
-    "rectifies_by_select": (tuning, "rectifies_by_select", lambda *_: False),
-    "contract_ahead": (pipeline, "contract_ahead", lambda jaxpr, *_: jaxpr),
-    "hoist_invariants": (pipeline, "hoist_invariants", lambda jaxpr, *_: jaxpr),
-    "unroll_short_scans": (pipeline, "unroll_short_scans", lambda jaxpr, *_: jaxpr),
-    "widen_steps": (pipeline, "widen_steps", lambda jaxpr, *_: jaxpr),
-    "flatten_calls": (pipeline, "flatten_calls", lambda jaxpr, *_: jaxpr),
-    "patterns": (pipeline, "PATTERNS", ()),
-    "searches": (pipeline, "SEARCHES", {}),
-    "mark_operands": (pipeline, "mark_operands", lambda jaxpr, *_: jaxpr),
+# Choices of ops for speed alone: `ops.tuning` decides them, and this is the decision without them.
+_CHOICES: dict[str, Callable[..., bool]] = {
+    "transposes_by_einsum": lambda *_: False,
+    "multiplies_by_eigen": lambda *_: False,
+    "rectifies_by_select": lambda *_: False,
 }
+# Those, and the passes that are for speed alone on exact targets.
+WITHOUT = (
+    *_CHOICES,
+    "flatten calls",
+    "hoist invariants",
+    "unroll short scans",
+    "contract ahead",
+    "widen steps",
+    "fuse ops",
+    "mark operands",
+)
 # Whether XLA compiles.
 MODES = {"graph": False, "compiled": True}
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
@@ -210,7 +214,6 @@ def report_gains(
     inputs = jax.tree.map(tf.constant, inputs)
 
     def run(compiled: bool) -> tuple[Callable[[], Any], int]:
-        pipeline.forget()
         fun = functools.partial(lowering.convert(_fresh(program.fun), target=target), *variables)
         function = tf.function(fun, autograph=False, jit_compile=compiled)
         concrete = function.get_concrete_function(inputs)
@@ -220,15 +223,21 @@ def report_gains(
     for mode, compiled in MODES.items():
         runs = [run(compiled)]
         for choice in choices:
-            with mock.patch.object(*WITHOUT[choice]):
+            with _without(choice):
                 runs.append(run(compiled))
         seconds = time_in_turns([call for call, _ in runs], repeats, clock)
         for choice, (_, nodes), times in zip(choices, runs[1:], seconds.T[1:], strict=True):
             ratio = np.median(times / seconds[:, 0])
             value = f"{ratio:.2f} (nodes {nodes / runs[0][1]:.2f})"
             rows.append((program.name, f"{mode} without {choice}", value))
-    pipeline.forget()
     return rows
+
+
+def _without(choice: str) -> contextlib.AbstractContextManager[Any]:
+    """A context without one of the choices for speed."""
+    if choice in _CHOICES:
+        return mock.patch.object(tuning, choice, _CHOICES[choice])
+    return pipeline.without(choice)
 
 
 def _nodes_per_call(target: str) -> float:
@@ -283,7 +292,7 @@ def _report(program: Program, args: argparse.Namespace) -> Iterator[tuple[str, s
         yield from report(program, args.target, args.repeats, clock)
         return
     for target in args.target:
-        choices = args.without or tuple(WITHOUT)
+        choices = args.without or WITHOUT
         yield from report_gains(program, choices, target, args.repeats, clock)
 
 

@@ -240,6 +240,39 @@ def render(data: Mapping[str, Any]) -> str:
     )
 
 
+_DATA = re.compile(r'(?<=id="data">)[^<]*(?=<)')
+
+
+def data_in(text: str) -> dict[str, Any]:
+    """The data of a page.
+
+    Args:
+      text: a page, as `page` returns it.
+    """
+    return json.loads(gzip.decompress(base64.b64decode(_DATA.findall(text)[0])))
+
+
+def refreshed(text: str) -> str:
+    """A page with its own results and rules, those of its sweeps, and the limitations of today.
+
+    Args:
+      text: a page, as `page` returns it.
+    """
+    data = data_in(text)
+    return render({**data, "stated": stated(data["primitives"])})
+
+
+def is_current(text: str) -> bool:
+    """Whether a page is as it would be written today, but for its results and rules.
+
+    Args:
+      text: a page, as `page` returns it.
+    """
+    today = refreshed(text)
+    # Versions of zlib compress the same data to other bytes.
+    return _DATA.sub("", text) == _DATA.sub("", today) and data_in(text) == data_in(today)
+
+
 def page(path: pathlib.Path, limit: int | None = None) -> str:
     """The page of a file of results.
 

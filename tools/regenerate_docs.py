@@ -10,9 +10,10 @@ primitives are new, or have other harnesses or limitations than before, a sweep 
 --per-harness all is enough; --check prints the command.
 The times of its cells go to g3doc/times.json and its numbers to g3doc/history.json.
 g3doc/explorer.html, or g3doc/explorer_consumers.html for sweeps of consumers, becomes the page to
-explore it if it has all primitives.
+explore it if it has all primitives. Otherwise the pages keep their results and the rules that gave
+them, and state the limitations of today.
 
-With --check nothing is written; the exit code is 1 if the documents are out of date, or if
+With --check nothing is written; the exit code is 1 if the documents or pages are out of date, or if
 harnesses or limitations have changed since the sweep.
 """
 
@@ -422,6 +423,11 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
     ]
     if README.read_text() != readme():
         problems.append("README.md is out of date: run `make docs`")
+    problems += [
+        f"{path.name} is out of date: run `make docs`"
+        for path in _pages()
+        if not explorer.is_current(path.read_text())
+    ]
     of_consumers = evidence.read(OF_CONSUMERS).get(jax.__version__)
     for of_jax, dtypes, options in (
         (swept.get(jax.__version__), None, "--per-harness all"),
@@ -436,6 +442,11 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
                 "`make docs ARGS='--database sweep.sqlite'`"
             )
     return problems
+
+
+def _pages() -> list[pathlib.Path]:
+    """The pages to explore results with that there are."""
+    return [G3DOC / name for name in PAGES.values() if (G3DOC / name).exists()]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -479,6 +490,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         (G3DOC / name).parent.mkdir(exist_ok=True)
         (G3DOC / name).write_text(text)
     README.write_text(readme())
+    for path in _pages():
+        text = path.read_text()
+        if not explorer.is_current(text):
+            path.write_text(explorer.refreshed(text))
     return 0
 
 

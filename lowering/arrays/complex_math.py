@@ -8,6 +8,11 @@ import jax.numpy as jnp
 from jax import lax
 
 
+def parts(z):
+    """Returns the real and the imaginary part, which is zero of a real number."""
+    return (lax.real(z), lax.imag(z)) if jnp.iscomplexobj(z) else (z, jnp.zeros_like(z))
+
+
 def multiply(z, w):
     """Returns the product."""
     a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)

@@ -62,12 +62,12 @@ def fields(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         is_reached = powers.at[further].get(mode="promise_in_bounds") <= size
         exponent = jnp.where(is_reached, further, exponent)
     is_normal = size >= _POWERS[1]
-    # In two steps, as the inverse of the largest power is subnormal.
+    # In two steps, as the inverse of the largest power is subnormal. TensorFlow's optimizer may
+    # multiply in any order, and none of the products overflows.
     half = lax.shift_right_arithmetic(exponent - np.int32(_BIAS), np.int32(1))
-    rest = exponent - np.int32(_BIAS) - half
+    rest = exponent - np.int32(_BIAS + _MANTISSA) - half
     inverse = (powers.at[np.int32(_BIAS) - n].get(mode="promise_in_bounds") for n in (half, rest))
-    digits = size * next(inverse) * next(inverse)
-    mantissa = (digits * np.float32(2.0**_MANTISSA)).astype(np.int32)
+    mantissa = (size * next(inverse) * next(inverse)).astype(np.int32)
     mantissa = jnp.where(is_normal, mantissa - np.int32(1 << _MANTISSA), mantissa)
     mantissa = jnp.where(size < np.inf, mantissa, np.int32(0))
     mantissa = jnp.where(x != x, np.int32(1 << (_MANTISSA - 1)), mantissa)

@@ -25,10 +25,11 @@ from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
 from lowering.passes.flattening import Flattened
 from lowering.passes.jaxprs import Jaxpr, jaxprs_among
+from lowering.passes.legalize.complex_numbers import has_complex, split_complex
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
-from lowering.targets import PORTABLE, Mode, Target
+from lowering.targets import PORTABLE, Target
 from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
@@ -73,7 +74,7 @@ class Interpreter(Lowering):
         self._program = program
         self._memory = memory
         if functions is None:
-            is_eager = modes.current() is Mode.EAGER
+            is_eager = modes.is_eager()
             functions = memory.functions if is_eager else outlining.Functions()
         self._functions = functions
 
@@ -174,15 +175,13 @@ class Interpreter(Lowering):
         return describe(eqn, self.target, reason, around=around or self._program.source)
 
     def _rule(self, eqn: jex_core.JaxprEqn) -> registry.Rule:
-        name, rule = eqn.primitive.name, None
-        narrow_dtype = narrow.dtype_of(eqn)
-        if narrow_dtype is not None:
-            rule = registry.lookup(name, self.target, narrow_dtype, named=True)
+        rule = registry.rule_of(eqn, self.target, narrow.dtype_of(eqn))
         if rule is None:
-            dtype = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
-            rule = registry.lookup(name, self.target, dtype)
-        if rule is None or registry.is_namesake(eqn.primitive):
             raise UnsupportedError(expansion.reason(eqn))
+        if self.target.holds and not rule.held and has_complex(eqn):
+            raise UnsupportedError(
+                "it has no complex numbers. Compute with the real and the imaginary part"
+            )
         return rule
 
     def _checked(self, ctx: Context, result: Value, aval: Any) -> Value:
@@ -207,7 +206,7 @@ class Interpreter(Lowering):
 
     def call(self, jaxpr: Jaxpr, *operands: Value) -> list[Value]:
         """Lowers a jaxpr that may be a function of the graph; returns its results."""
-        if modes.current() is Mode.EAGER or id(jaxpr) not in self._program.outlined:
+        if modes.is_eager() or id(jaxpr) not in self._program.outlined:
             return self.run(jaxpr, *operands)
         return self._call_function(jaxpr, operands)
 
@@ -237,7 +236,7 @@ class Interpreter(Lowering):
             ]
         structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in operand_avals)
         jaxpr, is_single = self._traced(fun, structs, tuple(sorted(params.items())))
-        in_graph = modes.current() is not Mode.EAGER
+        in_graph = not modes.is_eager()
         try:
             if as_function and in_graph and not self.dimensions.variables:
                 results = self._call_function(jaxpr, operands)
@@ -249,14 +248,18 @@ class Interpreter(Lowering):
         return results[0] if is_single else results
 
     def _traced(self, *decomposition: Any) -> tuple[jex_core.ClosedJaxpr, bool]:
-        """A function of this package, traced; see `trace_ours`.
+        """A function of this package, traced and legalized; see `trace_ours`.
 
         What is made of a jaxpr of the user is kept for the user's program alone.
         """
         *_, params = decomposition
         if not any(True for _ in jaxprs_among(value for _, value in params)):
-            return trace_ours_once(*decomposition)
-        return self._memory.decompositions.get(decomposition, lambda: trace_ours(*decomposition))
+            jaxpr, is_single = trace_ours_once(*decomposition)
+        else:
+            jaxpr, is_single = self._memory.decompositions.get(
+                decomposition, lambda: trace_ours(*decomposition)
+            )
+        return split_complex(jaxpr, self.target) if self.target.holds else jaxpr, is_single
 
     def as_function(
         self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]
@@ -328,8 +331,7 @@ class Interpreter(Lowering):
         """An array without elements, of the shape and dtype of an abstract value."""
         if avals.is_static(aval.shape):
             return _empty(aval.shape, aval.dtype)
-        dtype = tf.float32 if avals.is_pair(aval.dtype) else dtypes.to_tf(aval.dtype)
-        return tf.zeros(self.dimensions.shape(avals.physical_shape(aval)), dtype)
+        return tf.zeros(self.dimensions.shape(aval.shape), dtypes.to_tf(aval.dtype))
 
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:
@@ -359,7 +361,7 @@ class _Scopes(contextlib.ExitStack):
 
     def enter(self, scope: str) -> None:
         """Leaves the scope of the equation before for that of an equation, which may be empty."""
-        if modes.current() is Mode.EAGER:
+        if modes.is_eager():
             return
         scope = names.for_scope(scope)
         if scope == self._current:

@@ -7,10 +7,8 @@ how operands are represented lower an equation on the changed operands, which ot
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from lowering.context import Context
-from lowering.formats import halves, keys, narrow, pairs
+from lowering.formats import halves, keys, narrow
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
@@ -64,21 +62,6 @@ class Narrow:
 
     def apply(self, ctx, rule, operands):
         return narrow.apply(ctx, *operands)
-
-
-class Pairs:
-    """Complex numbers as pairs of real ones, treated alike."""
-
-    def applies(self, ctx, rule, operands):
-        if not pairs.has_pairs(ctx.eqn) or rule.is_decomposition:
-            return False
-        return not rule.takes(np.dtype(np.complex64), True)
-
-    def hold(self, rule, value, aval):
-        return values.full(values.held(value, getattr(aval, "dtype", None)))
-
-    def apply(self, ctx, rule, operands):
-        return pairs.apply(ctx, *operands)
 
 
 class Halves:
@@ -164,7 +147,6 @@ class Broadcasts(Tensors):
 
 REPRESENTATIONS: Sequence[Representation] = (
     Known(),
-    Pairs(),
     Halves(),
     Narrow(),
     Decomposed(),

@@ -11,16 +11,19 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import callables
-from lowering.avals import is_key
+from lowering.avals import is_key, real_dtype
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
 from lowering.export import held, samples, signatures
-from lowering.formats import boundary, pairs
+from lowering.formats import boundary
 from lowering.frontend import closures, naming, refused
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
 _OF_EACH = ("polymorphic_shapes", "polymorphic_constraints", "input_names", "output_names")
+
+# The highest rank of what kernels take apart.
+_UNSTACKED_RANK = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +103,7 @@ class Entry:
       inputs: the inputs, of a tuple of positional arguments.
       draw: makes other random arguments of a seed; None if the caller has given some.
       dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
-        Complex outputs are pairs of real numbers there, in a last dimension, and bfloat16 is
-        float32.
+        Complex outputs have a last dimension for their two parts there, and bfloat16 is float32.
       leaves_nan: whether the numerics of the target leave open what ops make of NaN.
       sizes: the shapes of inputs and outputs by name, with expressions such as "2*b" for symbolic
         sizes.
@@ -455,7 +457,7 @@ def _of_flat(
     """An entry for a function of tensors that returns a list, and names its results in `outputs`.
 
     If it is `for_consumer`, inputs and outputs are in dtypes that consumers have: complex numbers
-    are pairs of real ones, and bfloat16 is float32.
+    have a last dimension for their two parts, and bfloat16 is float32.
     """
     dtypes: dict[str, np.dtype] = {}
     if not for_consumer:
@@ -500,28 +502,37 @@ def _of_flat(
 
 
 def _held_spec(spec: tf.TensorSpec) -> tf.TensorSpec:
-    """An input of a consumer: complex numbers are pairs, and bfloat16 is float32."""
-    shape = [*spec.shape, 2] if spec.dtype.is_complex else spec.shape
-    is_held = spec.dtype.is_complex or spec.dtype == tf.bfloat16
-    return tf.TensorSpec(shape, tf.float32, spec.name) if is_held else spec
+    """An input of a consumer: of the parts of complex numbers, float32 in place of bfloat16."""
+    if spec.dtype.is_complex:
+        return tf.TensorSpec([*spec.shape, 2], spec.dtype.real_dtype, spec.name)
+    return tf.TensorSpec(spec.shape, tf.float32, spec.name) if spec.dtype == tf.bfloat16 else spec
 
 
 def _held(x: np.ndarray) -> np.ndarray:
     """An array as a consumer takes it; see `_held_spec`."""
     if np.iscomplexobj(x):
-        return np.stack([x.real, x.imag], -1).astype(np.float32)
+        return np.stack([x.real, x.imag], -1)
     return x.astype(np.float32) if x.dtype == tf.bfloat16.as_numpy_dtype else x
 
 
 def _from_consumer(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """An input of a consumer as the function takes it."""
-    return pairs.leave(x) if dtype.is_complex else tf.cast(x, dtype)
+    return tf.complex(*_unstacked(x)) if dtype.is_complex else tf.cast(x, dtype)
+
+
+def _unstacked(x: tf.Tensor) -> list[tf.Tensor]:
+    """The two elements of the last dimension; in kernels it is not beyond the fifth."""
+    sizes = x.shape[:-1]
+    if len(sizes) < _UNSTACKED_RANK or not sizes.is_fully_defined():
+        return tf.unstack(x, 2, axis=-1)
+    flat = tf.reshape(x, [sizes.num_elements(), 2])
+    return [tf.reshape(part, sizes) for part in tf.unstack(flat, axis=-1)]
 
 
 def _to_consumer(x: tf.Tensor) -> tf.Tensor:
     """A result of the function as a consumer returns it."""
     if x.dtype.is_complex:
-        return pairs.split(x)
+        return tf.stack(boundary.split([x]), -1)
     if x.dtype != tf.bfloat16:
         return x
     before = boundary.before_cast(x)
@@ -531,7 +542,7 @@ def _to_consumer(x: tf.Tensor) -> tf.Tensor:
 def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """An array of a dtype from what a consumer has in its place; see `Entry.dtypes`."""
     if dtype.kind == "c":
-        return np.ascontiguousarray(x, np.float32).view(np.complex64)[..., 0]
+        return np.ascontiguousarray(x, real_dtype(dtype)).view(dtype)[..., 0]
     return x.astype(dtype)
 
 

@@ -4,6 +4,7 @@ There they have dtypes of their own; see `formats.narrow`. Between the two, Tens
 some dtypes of eight bits or fewer in some modes only.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.errors import UnsupportedError
-from lowering.formats import halves, pairs
+from lowering.formats import halves
 from lowering.formats.rounding import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.ops.casts import narrowed, widened
@@ -24,14 +25,32 @@ _CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
 _CAST_COMPILED = frozenset(dtype for dtype in dtypes.NARROW_FLOAT if dtype.name.endswith("fnuz"))
 
 
+def split(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
+    """Tensors with two, the real and the imaginary part, in place of each of complex numbers."""
+    return [part for x in tensors for part in (_parts(x) if x.dtype.is_complex else (x,))]
+
+
+def _parts(x: tf.Tensor) -> Sequence[tf.Tensor]:
+    source = values.source(x)
+    is_made_of_parts = source is not None and source.type == "Complex"
+    return source.inputs if is_made_of_parts else (tf.math.real(x), tf.math.imag(x))
+
+
+def joined(tensors: Iterable[tf.Tensor], avals_: Sequence[Any]) -> list[tf.Tensor]:
+    """The inverse of `split`; the abstract values are those of the results."""
+    rest = iter(tensors)
+    return [
+        tf.complex(next(rest), next(rest)) if avals.is_complex(aval.dtype) else next(rest)
+        for aval in avals_
+    ]
+
+
 def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """An argument of JAX dtype `dtype` as the program holds it.
 
     Raises:
       UnsupportedError: if TensorFlow cannot convert it in the current mode.
     """
-    if avals.is_pair(dtype):
-        return pairs.enter(x)
     if dtype == dtypes.WORD or avals.is_key(dtype):
         return halves.enter(_held(x, dtype))
     if dtype not in dtypes.NARROW:
@@ -82,8 +101,6 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
       TypeError: if TensorFlow has no such dtype.
       UnsupportedError: as `enter`.
     """
-    if avals.is_pair(dtype):
-        return pairs.leave(x)
     to = dtypes.to_tf_argument(dtype)
     if dtype == dtypes.WORD or avals.is_key(dtype):
         x = halves.leave(x)

@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from lowering.ops import kernels, memo, modes
 from lowering.ops.bounded import Bounded
-from lowering.targets import Mode
 
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
@@ -46,7 +45,7 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
     array = np.asarray(value, dtype)
     by_value = array.nbytes <= _BY_VALUE_BYTES
     key = (array.dtype, array.shape, array.tobytes()) if by_value else id(value)
-    if modes.current() is Mode.EAGER:
+    if modes.is_eager():
         if by_value:
             return _eager_small.get(key, lambda: tf.constant(array))
         return _eager_by_identity(value, array)
@@ -60,7 +59,7 @@ def within_scope() -> Iterator[None]:
 
     They are not made in scopes that are entered later, as ops of several of those share them.
     """
-    if modes.current() is Mode.EAGER:
+    if modes.is_eager():
         yield
         return
     memory = memo.of_graph()
@@ -102,7 +101,12 @@ def is_weight(x: tf.Tensor) -> bool:
     """Whether a tensor is a constant once the variables of the graph are frozen."""
     while isinstance(getattr(x, "op", None), tf.Operation) and x.op.type in _VIEWS:
         x = x.op.inputs[0]
-    return tf.get_static_value(x) is not None or x.op.type == "ReadVariableOp"
+    if isinstance(getattr(x, "op", None), tf.Operation) and x.op.type in (
+        "Const",
+        "ReadVariableOp",
+    ):
+        return True  # Without a copy of it.
+    return tf.get_static_value(x) is not None
 
 
 def _eager_by_identity(value: Any, array: np.ndarray) -> tf.Tensor:

@@ -15,7 +15,6 @@ from lowering import jax_compat
 from lowering.ops import memo, modes
 from lowering.ops.constants import constant, integers
 from lowering.ops.emission import emit
-from lowering.targets import Mode
 
 Size: TypeAlias = int | tf.Tensor
 
@@ -47,7 +46,7 @@ class Dimensions:
         """The size of a dimension: an int where it is known, else an int32 scalar."""
         if isinstance(dim, int | np.integer):
             return int(dim)
-        if modes.current() is Mode.EAGER:
+        if modes.is_eager():
             return self._evaluate(dim)
         # Once per graph: what is computed inside a loop or branch does not exist outside of it.
         return memo.once(("size", id(self), dim), lambda: self._evaluate(dim), self)

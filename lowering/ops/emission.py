@@ -16,7 +16,6 @@ from tensorflow.python.framework import op_def_registry
 
 from lowering.errors import UnsupportedError
 from lowering.ops import dtypes, kernels, making, memo, modes, optimizer, ranks, swapped
-from lowering.targets import Mode
 
 
 @functools.cache
@@ -96,7 +95,7 @@ def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """The bits of `x` as another dtype, as `tf.bitcast`; a bitcast of a bitcast is one."""
-    if modes.current() is Mode.EAGER:
+    if modes.is_eager():
         return x if x.dtype == dtype else tf.bitcast(x, dtype)
     sources = memo.of_graph().setdefault("sources of bitcasts", {})
     x = sources.get(id(x), (x, x))[0]

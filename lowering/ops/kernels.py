@@ -24,8 +24,6 @@ _TARGET: contextvars.ContextVar[Target] = contextvars.ContextVar("target", defau
 # The name of GatherV2 in the tables where it has batches, as runtimes have other code for that.
 BATCHED_GATHER = "GatherV2 of batches"
 
-# Whether the converter makes one op of those that are made now.
-_IS_FUSED: contextvars.ContextVar[bool] = contextvars.ContextVar("is fused", default=False)
 # Whether an op that the consumer is known to lack is an error.
 _IS_CHECKED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_checked", default=True)
 
@@ -70,8 +68,8 @@ def lowering_for(target: Target) -> Iterator[None]:
 def unchecked() -> Iterator[None]:
     """A context in which ops are made that the consumer is known to lack.
 
-    It is for runtimes with TensorFlow's kernels beside their own, and for finding out what is
-    lacking.
+    It is for runtimes with TensorFlow's kernels beside their own, for finding out what is lacking,
+    and for ops of which the converter makes others, or that nothing may use.
     """
     token = _IS_CHECKED.set(False)
     try:
@@ -91,7 +89,7 @@ def checked(target: Target) -> Iterator[None]:
         return
 
     def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        if graph is None or not (inputs or outputs) or _IS_FUSED.get() or not are_for(target):
+        if graph is None or not (inputs or outputs) or not _IS_CHECKED.get() or not are_for(target):
             return
         dtype = (inputs or outputs)[0].dtype.name
         op = listed(op, dict(zip(attrs[::2], attrs[1::2], strict=True)))
@@ -103,16 +101,6 @@ def checked(target: Target) -> Iterator[None]:
         yield
     finally:
         op_callbacks.remove_op_callback(check)
-
-
-@contextlib.contextmanager
-def fused() -> Iterator[None]:
-    """A context for ops of which the converter makes one, so that none has to be in the table."""
-    token = _IS_FUSED.set(True)
-    try:
-        yield
-    finally:
-        _IS_FUSED.reset(token)
 
 
 def lacks(target: Target, op: str, dtype: str) -> bool:

@@ -19,6 +19,11 @@ from lowering.targets import Mode
 _DEVICES = ["CPU", "GPU"]
 
 
+def is_eager() -> bool:
+    """Whether the ops that are made now run at once; it is told faster than the mode."""
+    return tf.executing_eagerly()
+
+
 def current() -> Mode:
     """How the ops that are made now are executed, as far as it is known."""
     if tf.executing_eagerly():

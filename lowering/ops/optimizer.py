@@ -141,8 +141,8 @@ def _is_known(x: tf.Tensor) -> bool:
             waiting += below
             continue
         waiting.pop()
-        is_constant = (bool(inputs) and not op.op_def.is_stateful) or op.type == "Const"
-        found[op.name] = is_constant and all(found[made.name] for made in inputs)
+        are_known = bool(inputs) and all(found[made.name] for made in inputs)
+        found[op.name] = op.type == "Const" or (are_known and not op.op_def.is_stateful)
     return found[x.op.name]
 
 

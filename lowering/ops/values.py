@@ -18,7 +18,7 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from lowering.avals import is_key, is_pair
+from lowering.avals import is_key
 from lowering.ops import dtypes
 from lowering.ops.constants import constant
 
@@ -106,9 +106,6 @@ def held(value: Value, dtype: Any) -> Value:
         return value
     if is_key(dtype):
         return value if isinstance(value, np.ndarray) else np.asarray(jax.random.key_data(value))
-    if is_pair(dtype):
-        is_held = not np.iscomplexobj(value)
-        return value if is_held else np.stack([value.real, value.imag], -1).astype(np.float32)
     return np.asarray(value, dtypes.held(dtype)) if dtypes.is_narrow(dtype) else value
 
 

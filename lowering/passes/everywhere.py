@@ -30,7 +30,7 @@ class Everywhere:
         # Calls may be nested deeper than functions of Python may be: each jaxpr waits in a list.
         pending = [jaxpr]
         while pending:
-            waiting = [x for x in _held(pending[-1]) if id(x) not in self._jaxprs]
+            waiting = [x for x in self._inner(pending[-1]) if id(x) not in self._jaxprs]
             if waiting:
                 pending += waiting
                 continue
@@ -38,6 +38,15 @@ class Everywhere:
             if id(last) not in self._jaxprs:
                 self._jaxprs[id(last)] = last, self._changed(last)
         return self._jaxprs[id(jaxpr)][1]
+
+    def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+        """The jaxprs that are changed before a jaxpr is: what it closes, or its equations hold."""
+        inner = getattr(jaxpr, "jaxpr", jaxpr)
+        if inner is not jaxpr:
+            yield inner
+            return
+        for eqn in jaxpr.eqns:
+            yield from called_jaxprs(eqn)
 
     def _changed(self, jaxpr):
         """A jaxpr in which those that it holds are changed, and its equations."""
@@ -68,16 +77,6 @@ class Everywhere:
         if are_same(items, value):
             return value
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-
-
-def _held(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The jaxprs that are changed before a jaxpr is: what it closes, or its equations hold."""
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    if inner is not jaxpr:
-        yield inner
-        return
-    for eqn in jaxpr.eqns:
-        yield from called_jaxprs(eqn)
 
 
 def are_same(values: Iterable[Any], others: Iterable[Any]) -> bool:

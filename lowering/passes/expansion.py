@@ -20,7 +20,7 @@ from lowering.targets import TARGETS
 
 
 class _Expansion(jex_core.Primitive):
-    """Calls the jaxpr that takes the place of a primitive; its rule is in `rules.calls`."""
+    """Calls the jaxpr that takes the place of an equation; its rule is in `rules.calls`."""
 
     multiple_results = True
 
@@ -29,7 +29,8 @@ class _Expansion(jex_core.Primitive):
         return jex_core.jaxpr_as_fun(jaxpr)(*operands)
 
 
-_EXPANSION = registry.new_primitive("expansion", _Expansion)
+EXPANSION = registry.new_primitive("expansion", _Expansion)
+EXPANSION.def_effectful_abstract_eval(lambda *_, jaxpr: (jaxpr.out_avals, jaxpr.effects))
 
 # A primitive may be computed by one of its kind on a smaller problem, down to this depth.
 _MAX_DEPTH = 50
@@ -105,7 +106,7 @@ class _Expander(Everywhere):
             return eqn
         _, jaxpr = self._implementations[key]
         effects = eqn.effects | jaxpr.effects
-        return eqn.replace(primitive=_EXPANSION, params={"jaxpr": jaxpr}, effects=effects)
+        return eqn.replace(primitive=EXPANSION, params={"jaxpr": jaxpr}, effects=effects)
 
     def implementation(self, eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
         """What an equation computes, in primitives that have rules as far as possible."""
@@ -127,10 +128,7 @@ class _Expander(Everywhere):
 
 def _has_rule(eqn: jex_core.JaxprEqn) -> bool:
     """Whether there is a rule for an equation, for any target."""
-    dtype = getattr(eqn.invars[0].aval, "dtype", None) if eqn.invars else None
-    return not registry.is_namesake(eqn.primitive) and any(
-        registry.lookup(eqn.primitive.name, target, dtype) for target in TARGETS.values()
-    )
+    return any(registry.rule_of(eqn, target) for target in TARGETS.values())
 
 
 def _refusal(eqn: jex_core.JaxprEqn) -> str | None:

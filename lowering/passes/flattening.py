@@ -31,6 +31,7 @@ _LARGE_LENGTH = jax.export.symbolic_shape(LENGTH, constraints=[f"{LENGTH} >= {SM
 # Calls a flattened program. Its parameters are the program as it was, and the flattened one.
 _FLAT_CALL = registry.new_primitive("flat_call")
 _FLAT_CALL.multiple_results = True
+_FLAT_CALL.def_abstract_eval(lambda *_, jaxpr, flattened: jaxpr.out_avals)
 
 _BITS = "random_bits"
 

@@ -46,8 +46,8 @@ def _hoist_scan(new, eqn):
     num_consts, num_carry = jax_compat.scan_counts(eqn.params)
     consts, others = eqn.invars[:num_consts], eqn.invars[num_consts:]
     consts, body = _hoist(new, eqn, eqn.params["jaxpr"], consts)
-    params = jax_compat.with_scan_counts(eqn.params, len(consts), num_carry)
-    return eqn.replace(invars=[*consts, *others], params={**params, "jaxpr": body})
+    params = jax_compat.with_scan_body(eqn.params, body, len(consts), num_carry)
+    return eqn.replace(invars=[*consts, *others], params=params)
 
 
 def _hoist_while(new, eqn):
@@ -124,10 +124,9 @@ def _contract_scan(new, eqn, *, mode):
     all_steps, _ = trace_ours(split.all_steps, structs)
     results = new.inline(all_steps, new.read([*consts, *xs]), eqn)
     kept = [x for x, var in zip(xs, elements, strict=True) if var in split.rest.invars]
-    params = jax_compat.with_scan_counts(eqn.params, num_consts, num_carry)
     return eqn.replace(
         invars=[*eqn.invars[: num_consts + num_carry], *kept, *results],
-        params={**params, "jaxpr": split.rest},
+        params=jax_compat.with_scan_body(eqn.params, split.rest, num_consts, num_carry),
     )
 
 
@@ -179,6 +178,7 @@ def _is_plain(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation costs as much for all steps at once as for one after the other."""
     return (
         not eqn.effects
+        and jax_compat.can_be_mapped(eqn.primitive)
         and not any(True for _ in called_jaxprs(eqn))
         and not any(avals.is_key(var.aval.dtype) for var in (*eqn.invars, *eqn.outvars))
     )

@@ -6,6 +6,7 @@ marks those that are out of bounds. One primitive does all of it in fewer ops.
 
 from typing import Any
 
+import jax
 import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
@@ -19,6 +20,17 @@ from lowering.passes.tidying import without_unused
 
 _TAKE = registry.new_primitive("take")
 _ONE_HOT = registry.new_primitive("one_hot")
+
+
+@_TAKE.def_abstract_eval
+def _taken(x, index, *, axis, wraps, clips, fill_value):
+    shape = *x.shape[:axis], *index.shape, *x.shape[axis + 1 :]
+    return jax.core.ShapedArray(shape, x.dtype)
+
+
+_ONE_HOT.def_abstract_eval(
+    lambda index, *, depth, dtype: jax.core.ShapedArray((*index.shape, depth), dtype)
+)
 
 _INDICES = np.int32, np.int64
 _NUMBERS = np.float32, np.float64, np.int32, np.int64

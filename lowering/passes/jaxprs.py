@@ -12,6 +12,8 @@ Jaxpr: TypeAlias = jex_core.ClosedJaxpr | jex_core.Jaxpr
 # Instances of tuples of types are told faster than those of unions.
 _JAXPRS = (jex_core.ClosedJaxpr, jex_core.Jaxpr)
 _SEQUENCES = (tuple, list)
+# Most parameters are of these types, and passes look at all of them many times.
+_OTHERS = frozenset({bool, float, int, str, type(None)})
 
 
 def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:
@@ -21,11 +23,19 @@ def called_jaxprs(eqn: jex_core.JaxprEqn) -> Iterator[Jaxpr]:
 
 def jaxprs_among(values: Iterable[Any]) -> Iterator[Jaxpr]:
     """The jaxprs among values, and in those that are tuples or lists."""
+    found: list[Jaxpr] = []
+    _collect(values, found)
+    return iter(found)
+
+
+def _collect(values, found):
     for value in values:
-        if isinstance(value, _JAXPRS):
-            yield value
-        elif isinstance(value, _SEQUENCES):
-            yield from jaxprs_among(value)
+        if type(value) in _OTHERS:
+            continue
+        if isinstance(value, _SEQUENCES):
+            _collect(value, found)
+        elif isinstance(value, _JAXPRS):
+            found.append(value)
 
 
 def count_calls(jaxpr: Jaxpr) -> dict[int, tuple[Jaxpr, int]]:

@@ -4,8 +4,10 @@ Libraries reduce axes, compute with the result, and then broadcast it along the 
 reduction keeps the axes, nothing has to be reshaped.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import jax
 import jax.extend.core as jex_core
 import numpy as np
 
@@ -16,6 +18,9 @@ from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 
 REDUCE_KEEPING = registry.new_primitive("reduce_keeping_axes")
+REDUCE_KEEPING.def_abstract_eval(
+    lambda x, *, reduction, axes: jax.core.ShapedArray(_with_axes(x.shape, axes), x.dtype)
+)
 
 # The shape of each variable with the reduced axes.
 _Kept: TypeAlias = dict[Any, tuple[Any, ...]]
@@ -70,11 +75,15 @@ def _shape_with_axes(eqn: jex_core.JaxprEqn, kept: _Kept) -> tuple[Any, ...] | N
         return None
     if eqn.primitive.name in _REDUCTIONS and eqn.invars[0].aval.dtype in _DTYPES:
         axes, shape = eqn.params["axes"], eqn.invars[0].aval.shape
-        return tuple(1 if i in axes else dim for i, dim in enumerate(shape)) if axes else None
+        return _with_axes(shape, axes) if axes else None
     if not has_trait(eqn.primitive.name, Trait.ELEMENTWISE):
         return None
     shapes = {_shape(atom, kept) for atom in _arrays(eqn)}
     return shapes.pop() if len(shapes) == 1 else None
+
+
+def _with_axes(shape: tuple[Any, ...], axes: Sequence[int]) -> tuple[Any, ...]:
+    return tuple(1 if i in axes else dim for i, dim in enumerate(shape))
 
 
 def _arrays(eqn: jex_core.JaxprEqn) -> list[Any]:

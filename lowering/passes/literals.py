@@ -15,7 +15,7 @@ def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         if _converts_literal(eqn):
             (outvar,) = eqn.outvars
-            value = np.asarray(eqn.invars[0].val).astype(outvar.aval.dtype)
+            value = _value(eqn.invars[0]).astype(outvar.aval.dtype)
             new.replace([outvar], [jex_core.Literal(value, outvar.aval)])
         else:
             new.add(eqn)
@@ -23,13 +23,18 @@ def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _converts_literal(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether an equation converts an integer or a bool to a type that has it."""
+    """Whether an equation converts a number to a type that has it."""
     if eqn.primitive.name != "convert_element_type":
         return False
     (atom,) = eqn.invars
     if not isinstance(atom, jex_core.Literal) or atom.aval.shape:
         return False
-    return _is_exact(np.asarray(atom.val), eqn.outvars[0].aval.dtype)
+    return _is_exact(_value(atom), eqn.outvars[0].aval.dtype)
+
+
+def _value(atom: jex_core.Literal) -> np.ndarray:
+    """The number that a literal is; its `val` may be one of Python, which has more digits."""
+    return np.asarray(atom.val, atom.aval.dtype)
 
 
 def _is_exact(value: np.ndarray, dtype: np.dtype) -> bool:

@@ -17,8 +17,10 @@ from jax import lax
 
 from lowering import registry
 from lowering.passes.fusion import SOFTMAX, primitive_like_operand
+from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.keeping import REDUCE_KEEPING
-from lowering.passes.patterns import Group, Pattern, Search
+from lowering.passes.legalize.promotion import has_halves
+from lowering.passes.patterns import Group, Pattern, Search, fuse
 
 
 def _primitive_of_two(name: str) -> jex_core.Primitive:
@@ -42,6 +44,14 @@ _SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
 _SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
 _MEAN = registry.new_primitive("reduce_mean")
 _WINDOW_MEAN = registry.new_primitive("reduce_window_mean")
+_WINDOW_MEAN.def_effectful_abstract_eval(lax.reduce_window_sum_p.abstract_eval)
+
+
+@_MEAN.def_abstract_eval
+def _mean_aval(x, *, axes, keepdims):
+    kept = (1 if i in axes else dim for i, dim in enumerate(x.shape) if keepdims or i not in axes)
+    return jax.core.ShapedArray(tuple(kept), x.dtype)
+
 
 _X = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
@@ -162,6 +172,12 @@ def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
     return apply
 
 
+def _log_softmax(x, axes=(-1,)):
+    """As people write it, who have no use for its gradient."""
+    shifted = x - x.max(axes, keepdims=True)
+    return shifted - jnp.log(jnp.exp(shifted).sum(axes, keepdims=True))
+
+
 def _log_sum_exp(x, axes=None, keepdims=False):
     """Infinite maxima become finite, so that an infinite element minus them is not NaN."""
     limits, keeps = jnp.finfo(x.dtype), axes is not None
@@ -201,6 +217,7 @@ NATURAL_PATTERNS = (
     *(_of_float(example, _GELU) for example in _GELUS),
     _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), _is_wide),
     _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), _is_float),
+    _of_axes(_log_softmax, _along(_LOG_SOFTMAX), _is_float),
     _of_axes(lambda x, axes=(-1,): jax.nn.logsumexp(x, axes), _log_sum_exp, _is_wide),
     _of_axes(
         lambda x, axes=(-1,): jax.nn.logsumexp(x, axes, keepdims=True),
@@ -232,7 +249,7 @@ def _in_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 # In 16 bits the constants of these functions are rounded, and converters know the functions by
 # their constants.
-PATTERNS_OF_HALVES = tuple(
+_PATTERNS_OF_HALVES = tuple(
     Pattern(
         example,
         _in_float32(function),
@@ -242,6 +259,13 @@ PATTERNS_OF_HALVES = tuple(
     for dtype in (jnp.float16, jnp.bfloat16)
     for example, function in ((jax.nn.gelu, jax.nn.gelu), *((f, _GELU.bind) for f in _GELUS))
 )
+
+
+def fuse_halves(jaxpr: Jaxpr) -> Jaxpr:
+    """Fuses what is known by constants, where there are floats of 16 bits, before these go."""
+    if not has_halves(jaxpr):
+        return jaxpr
+    return fuse(jaxpr, (*_PATTERNS_OF_HALVES, *NATURAL_PATTERNS), {})
 
 
 def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:

@@ -1,5 +1,11 @@
 """The passes in their order: from the jaxpr that JAX traces to the jaxpr that is lowered."""
 
+import contextlib
+import contextvars
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
@@ -11,16 +17,17 @@ from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
-from lowering.passes.legalize.promotion import has_halves, promote_halves
+from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.natural import (
     LATE_PATTERNS,
     LATE_SEARCHES,
     NATURAL_PATTERNS,
     NATURAL_SEARCHES,
-    PATTERNS_OF_HALVES,
+    fuse_halves,
 )
-from lowering.passes.patterns import fuse
+from lowering.passes.patterns import Pattern, Search, fuse
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
 from lowering.passes.remembering import PerJaxpr
@@ -29,17 +36,152 @@ from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import TF, Mode, Target
 
 
-def whole_program(jaxpr: jex_core.ClosedJaxpr) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
-    """What is done once to a traced function and all jaxprs in it.
+class Setting(NamedTuple):
+    """What a jaxpr is lowered for.
+
+    Attributes:
+      mode: how TensorFlow executes the ops that the jaxpr becomes.
+      target: who runs them.
+      functions: the identities of the jaxprs of which calls stay calls.
+    """
+
+    mode: Mode = Mode.GRAPH
+    target: Target = TF
+    functions: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """A step from jaxpr to jaxpr.
+
+    Attributes:
+      name: what it does; no other pass has this name.
+      run: a function of a jaxpr, and of what `given` names. It returns the jaxpr itself if nothing
+        changes.
+      given: the attributes of the setting that `run` takes.
+      when: whether it is for such a mode and target.
+      is_required: whether programs are lowered wrongly, or not at all, without it.
+      splits: whether arguments and results are several where the target lacks their dtype.
+    """
+
+    name: str
+    run: Callable[..., Any]
+    given: tuple[str, ...] = ()
+    when: Callable[[Mode, Target], bool] = lambda mode, target: True
+    is_required: bool = False
+    splits: bool = False
+
+    def __call__(self, jaxpr: Jaxpr, setting: Setting) -> Any:
+        return self.run(jaxpr, *(getattr(setting, name) for name in self.given))
+
+
+def _fuse(patterns: Sequence[Pattern], searches: Mapping[str, Search]) -> Callable[[Jaxpr], Jaxpr]:
+    return lambda jaxpr: fuse(jaxpr, patterns, searches)
+
+
+def _in_graph(mode: Mode, target: Target) -> bool:
+    return mode is not Mode.EAGER
+
+
+def _is_natural(mode: Mode, target: Target) -> bool:
+    return target.is_natural
+
+
+def _for_consumer(mode: Mode, target: Target) -> bool:
+    return bool(target.holds)
+
+
+# What is done once to a traced function and all jaxprs in it.
+WHOLE_PROGRAM = (
+    Pass("replace references", without_references, is_required=True),
+    Pass("eliminate dead code", jax_compat.eliminate_dead_code),
+    Pass("expand primitives", expand, is_required=True),
+    Pass("make plain", plain, is_required=True),
+    Pass(
+        "split complex numbers",
+        split_complex,
+        given=("target",),
+        when=_for_consumer,
+        is_required=True,
+        splits=True,
+    ),
+)
+
+# What is done to each jaxpr before its equations are lowered: a program, a body, a branch. Some of
+# the last ones make primitives of our own, which no pass knows that comes before them.
+PASSES = (
+    Pass("flatten calls", flatten_calls, when=_in_graph),
+    Pass("inline calls", inline_calls, given=("functions",)),
+    Pass("hoist invariants", hoist_invariants),
+    Pass("unroll short scans", unroll_short_scans, given=("target",)),
+    Pass("contract ahead", contract_ahead, given=("mode",)),
+    Pass("widen steps", widen_steps, given=("mode", "target")),
+    Pass("convert literals", convert_literals),
+    # Patterns with constants are found in the dtype to which these are rounded.
+    Pass("fuse in 16 bits", fuse_halves, when=_for_consumer),
+    Pass("promote 16-bit floats", promote_halves, when=_for_consumer),
+    Pass("convert promoted literals", convert_literals, when=_for_consumer),
+    Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
+    Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
+    Pass("tidy", tidy, when=_is_natural),
+    Pass("keep reduced axes", keep_axes, when=_is_natural),
+    Pass("fuse index ops", with_index_ops, when=_is_natural),
+    Pass("fuse late ops", _fuse(LATE_PATTERNS, LATE_SEARCHES), when=_is_natural),
+    Pass("mark operands", mark_operands),
+)
+
+_SKIPPED: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
+    "skipped", default=frozenset()
+)
+
+
+def skipped() -> frozenset[str]:
+    """The names of the passes that are skipped now."""
+    return _SKIPPED.get()
+
+
+@contextlib.contextmanager
+def without(*names: str) -> Iterator[None]:
+    """A context in which the passes of some names are skipped.
+
+    What is lowered in it and outside of it is remembered apart.
+
+    Raises:
+      ValueError: for a name that no pass has, and for a pass that programs need.
+    """
+    passes = {each.name: each for each in (*WHOLE_PROGRAM, *PASSES)}
+    for name in names:
+        if name not in passes:
+            raise ValueError(f"no pass is called {name!r}; the passes are {', '.join(passes)}")
+        if passes[name].is_required:
+            raise ValueError(f"{name!r} cannot be skipped: programs need it")
+    token = _SKIPPED.set(_SKIPPED.get() | frozenset(names))
+    try:
+        yield
+    finally:
+        _SKIPPED.reset(token)
+
+
+def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tuple[Pass, Any]]:
+    """Runs passes one after the other; yields each that is run, and the jaxpr that it returns."""
+    left_out = skipped()
+    for each in passes:
+        if each.name not in left_out and each.when(setting.mode, setting.target):
+            jaxpr = each(jaxpr, setting)
+            yield each, jaxpr
+
+
+def whole_program(
+    jaxpr: jex_core.ClosedJaxpr, target: Target = TF
+) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
+    """What is done once to a traced function that is lowered for a target, and to all jaxprs in it.
 
     Returns:
-      The jaxpr, without references and dead code, plain, and in primitives that have rules where
-      possible; and the identities of the jaxprs that become functions.
+      The jaxpr, without references and dead code, plain, in primitives that have rules where
+      possible, and on parts of complex numbers where the target has none; and the identities of the
+      jaxprs that become functions.
     """
-    jaxpr = without_references(jaxpr)
-    jaxpr = jax_compat.eliminate_dead_code(jaxpr)
-    jaxpr = expand(jaxpr)
-    jaxpr = plain(jaxpr)
+    jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
     return jaxpr, outlined(jaxpr)
 
 
@@ -61,7 +203,7 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Targe
     """
     # Jaxprs of this package outlive programs, and have nothing to do with the functions of these.
     functions = functions & _called(jaxpr) if functions else functions
-    return _optimized(jaxpr, mode, functions, target)
+    return _optimized(jaxpr, mode, functions, target, _SKIPPED.get())
 
 
 def forget() -> None:
@@ -76,26 +218,14 @@ def _called(jaxpr: Jaxpr) -> frozenset[int]:
 
 
 @PerJaxpr
-def _optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target) -> Jaxpr:
+def _optimized(
+    jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target, left_out: frozenset[str]
+) -> Jaxpr:
     in_graph = mode is not Mode.EAGER
-    if in_graph:
-        jaxpr = flatten_calls(jaxpr)
-    jaxpr = inline_calls(jaxpr, functions if in_graph else frozenset())
-    jaxpr = hoist_invariants(jaxpr)
-    jaxpr = unroll_short_scans(jaxpr, target)
-    jaxpr = contract_ahead(jaxpr, mode)
-    jaxpr = widen_steps(jaxpr, mode, target)
-    jaxpr = convert_literals(jaxpr)
-    if target.holds and has_halves(jaxpr):
-        # Patterns with constants are found in the dtype to which these are rounded.
-        jaxpr = fuse(jaxpr, (*PATTERNS_OF_HALVES, *NATURAL_PATTERNS), {})
-        jaxpr = convert_literals(promote_halves(jaxpr))
-    if target.is_natural:
-        jaxpr = fuse(jaxpr, NATURAL_PATTERNS, NATURAL_SEARCHES)
-    jaxpr = fuse(jaxpr, PATTERNS, SEARCHES)
-    if target.is_natural:
-        jaxpr = tidy(jaxpr)
-        jaxpr = keep_axes(jaxpr)
-        jaxpr = with_index_ops(jaxpr)
-        jaxpr = fuse(jaxpr, LATE_PATTERNS, LATE_SEARCHES)
-    return mark_operands(jaxpr)
+    return _last(PASSES, jaxpr, Setting(mode, target, functions if in_graph else frozenset()))
+
+
+def _last(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Any:
+    for _, after in steps(passes, jaxpr, setting):
+        jaxpr = after
+    return jaxpr

@@ -10,6 +10,7 @@ import jax.extend.core as jex_core
 from lowering import callables, jax_compat
 from lowering.passes import pipeline
 from lowering.passes.owning import with_own_constants
+from lowering.targets import Target
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Program:
     """A traced JAX function.
 
     Attributes:
-      jaxpr: the closed jaxpr, without dead code.
+      jaxpr: the closed jaxpr, without dead code, in dtypes that the target computes with.
       out_tree: the structure of the function's result.
       outlined: the jaxprs that are to be functions of the graph, by identity.
       traced: the closed jaxpr as JAX has traced it, which can be differentiated.
@@ -31,13 +32,16 @@ class Program:
     source: str = ""
 
 
-def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeStruct]) -> Program:
+def trace(
+    fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeStruct], target: Target
+) -> Program:
     """Traces the user's function, `fun(*args, **kwargs)`.
 
     Args:
       fun: a JAX function.
       in_tree: the tree structure of `(args, kwargs)`.
       avals: shape, dtype and weak type of each leaf; dimensions may be symbolic.
+      target: what it will be lowered for.
     """
     args, kwargs = jax.tree_util.tree_unflatten(in_tree, avals)
     with jax_compat.under({"jax_disable_jit": False}):  # It would run calls, loops and branches.
@@ -45,5 +49,5 @@ def trace(fun: Callable[..., Any], in_tree: Any, avals: Sequence[jax.ShapeDtypeS
         fresh = callables.standing_for(lambda *a, **k: fun(*a, **k), fun)
         traced = jax.jit(fresh).trace(*args, **kwargs)
     own = with_own_constants(traced.jaxpr)
-    jaxpr, outlined = pipeline.whole_program(own)
+    jaxpr, outlined = pipeline.whole_program(own, target)
     return Program(jaxpr, traced.out_tree, outlined, own, callables.source(fun))

@@ -68,8 +68,9 @@ class Rewriter:
     def jaxpr(self) -> jex_core.ClosedJaxpr:
         """The new jaxpr."""
         outvars = self.read(self._old.outvars)
-        jaxpr = jex_core.Jaxpr(self._constvars, list(self._old.invars), outvars, self._eqns)
-        return jex_core.ClosedJaxpr(jaxpr, self._consts)
+        return jax_compat.closed(
+            self._constvars, self._consts, self._old.invars, outvars, self._eqns
+        )
 
 
 def _read(atom: Any, atoms: dict[jex_core.Var, Any]) -> Any:

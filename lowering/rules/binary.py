@@ -9,10 +9,10 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
-from lowering.formats import halves, narrow, pairs, rounding, words
+from lowering.formats import halves, narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
@@ -174,10 +174,8 @@ def div(ctx, x, y):
     return emit("RealDiv", x, y)
 
 
-decomposition("mul", target=CONSUMER, dtypes=dtypes.COMPLEX)(
-    lambda x, y, **_: complex_math.multiply(x, y)
-)
-decomposition("div", target=CONSUMER, dtypes=dtypes.COMPLEX)(complex_math.divide)
+legalization("mul", dtypes=dtypes.COMPLEX)(lambda x, y, **_: complex_math.multiply(x, y))
+legalization("div", dtypes=dtypes.COMPLEX)(complex_math.divide)
 
 
 @rule("div", dtypes=dtypes.INTEGER, keep_constants=True)
@@ -299,12 +297,6 @@ def _root(x):
     """The power of 1/2, which differs from the square root in -0 and negative infinity."""
     is_outside = (x < 0) & (x != -jnp.inf)
     return jnp.where(is_outside, jnp.asarray(jnp.nan, x.dtype), lax.sqrt(lax.abs(x)))
-
-
-@rule("complex", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def complex_of_pairs(ctx, real, imag):
-    shape = ctx.out_aval.shape
-    return pairs.pair(*(movement.broadcast(ctx, part, shape) for part in (real, imag)))
 
 
 # TensorFlow's optimizer replaces powers with these known exponents by ops that differ.

@@ -1,15 +1,14 @@
 """Comparisons."""
 
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from lowering.formats import halves, words
 from lowering.ops import dtypes, emit
 from lowering.ops.casts import beside_constant
-from lowering.registry import decomposition, rule
+from lowering.registry import decomposition, legalization, rule
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, TFJS, TFLITE
+from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
 from lowering.tensors.ordering import total_order
 
@@ -34,13 +33,13 @@ rule("gt", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalAnd", x, _not(y)))
 rule("ge", dtypes=dtypes.BOOL)(lambda ctx, x, y: emit("LogicalOr", x, _not(y)))
 
 
-@decomposition("eq", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def eq_of_pairs(x, y):
+@legalization("eq", dtypes=dtypes.COMPLEX)
+def eq_of_parts(x, y):
     return (lax.real(x) == lax.real(y)) & (lax.imag(x) == lax.imag(y))
 
 
-@decomposition("ne", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def ne_of_pairs(x, y):
+@legalization("ne", dtypes=dtypes.COMPLEX)
+def ne_of_parts(x, y):
     return (lax.real(x) != lax.real(y)) | (lax.imag(x) != lax.imag(y))
 
 
@@ -66,17 +65,14 @@ for _primitive, _compare in {
     )
 
 
-def _total_order(x):
-    """Integers in the total order; the negative ones have their order reversed."""
-    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
-    least = np.array(np.iinfo(bits.dtype).min, bits.dtype)
-    return jnp.where(bits < 0, least - (bits + np.ones((), bits.dtype)), bits)
-
-
-for _primitive, _compare in {"lt_to": lax.lt, "le_to": lax.le, "eq_to": lax.eq}.items():
-    decomposition(_primitive, target=CONSUMER, dtypes=dtypes.FLOAT)(
-        lambda x, y, compare=_compare: compare(_total_order(x), _total_order(y))
-    )
+_NATURAL = {
+    "lt_to": lambda x, y: (x < y) | ((x == x) & (y != y)),
+    "le_to": lambda x, y: (x <= y) | (y != y),
+    "eq_to": lambda x, y: (x == y) | ((x != x) & (y != y)),
+}
+# NaN is last and equals itself, whatever its sign, and so do zeros.
+for _primitive, _compare in _NATURAL.items():
+    decomposition(_primitive, target=PORTABLE, dtypes=dtypes.FLOAT)(_compare)
 
 
 # In the order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN, in which NaN equals itself.

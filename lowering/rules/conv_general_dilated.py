@@ -14,11 +14,12 @@ from lowering import avals
 from lowering.arrays import complex_math, small_integers
 from lowering.arrays.convolutions import convolve
 from lowering.arrays.windows import Window, windows
+from lowering.avals import real_dtype
 from lowering.context import Context
 from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, even, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE, XLA
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
@@ -50,10 +51,11 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
     return cast(kernel(ctx, *operands, axes, params["dimension_numbers"]), lhs.dtype)
 
 
-@decomposition("conv_general_dilated", target=CONSUMER, dtypes=COMPLEX)
-def conv_general_dilated_of_pairs(lhs, rhs, *, preferred_element_type=None, **params):
+@legalization("conv_general_dilated", dtypes=COMPLEX)
+def conv_general_dilated_of_parts(lhs, rhs, *, preferred_element_type=None, **params):
+    dtype = real_dtype(lhs.dtype)
     product = functools.partial(
-        lax.conv_general_dilated_p.bind, preferred_element_type=np.dtype(np.float32), **params
+        lax.conv_general_dilated_p.bind, preferred_element_type=dtype, **params
     )
     return complex_math.bilinear(product, lhs, rhs, preferred_element_type)
 

@@ -7,10 +7,11 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals, jax_compat
-from lowering.formats import halves, narrow, pairs, rounding, words
+from lowering.arrays import complex_math
+from lowering.formats import halves, narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, legalization, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import halves as arithmetic
 
@@ -31,21 +32,18 @@ def convert_element_type(ctx, x, *, new_dtype, **_):
     return cast(x, dtype)
 
 
-@rule(
-    "convert_element_type",
-    target=CONSUMER,
-    dtypes=(*words.HELD, *dtypes.COMPLEX),
-)
+@legalization("convert_element_type", dtypes=dtypes.COMPLEX)
+def convert_element_type_of_parts(x, *, new_dtype, **_):
+    if not avals.is_complex(new_dtype):
+        return lax.convert_element_type(lax.real(x), new_dtype)
+    dtype = avals.real_dtype(new_dtype)
+    return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
+
+
+@rule("convert_element_type", target=CONSUMER, dtypes=words.HELD)
 def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     """From the dtype that holds the values to that which holds the results, rounded once."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
-    if avals.is_pair(target):
-        if avals.is_pair(source):
-            return x
-        real = ctx.lower(_to_float32, x, avals=ctx.in_avals)
-        return pairs.pair(real, tf.zeros_like(real))
-    if avals.is_pair(source):
-        x, source = pairs.parts(x)[0], np.dtype(np.float32)
     to = dtypes.to_tf(target)
     if source == dtypes.FLOAT4 and to.is_integer:
         x = _with_infinity(x)
@@ -76,10 +74,6 @@ def _from_words(x, target):
     if target == np.bool_:
         return emit("AddV2", tensor(high), tensor(low))
     return tensor(low) if rounding.width(target) <= 16 else arithmetic.to_int32((high, low))
-
-
-def _to_float32(x):
-    return lax.convert_element_type(x, np.float32)
 
 
 def _saturate_word(x):

@@ -14,6 +14,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math, contractions, small_integers
+from lowering.avals import real_dtype
 from lowering.formats import words
 from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, ranks, tuning
 from lowering.ops.constants import is_weight
@@ -91,11 +92,12 @@ def dot_general_of_held(
     )
     of_program = functools.partial(dot_general, preferred_element_type=preferred_element_type)
     out = jax.eval_shape(of_program, lhs, rhs).dtype
-    of_floats = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
     if jnp.iscomplexobj(lhs) or jnp.iscomplexobj(rhs):
-        lhs, rhs = (x.astype(np.complex64) for x in (lhs, rhs))
-        product = complex_math.bilinear(of_floats, lhs, rhs, out)
+        kind = jnp.result_type(lhs, rhs, np.complex64)
+        of_parts = functools.partial(dot_general, preferred_element_type=real_dtype(kind))
+        product = complex_math.bilinear(of_parts, lhs.astype(kind), rhs.astype(kind), out)
     else:
+        of_floats = functools.partial(dot_general, preferred_element_type=np.dtype(np.float32))
         axes = list(zip(*dimension_numbers[0], strict=True))
         terms = math.prod(lhs.shape[axis] for axis, _ in axes)
         product = small_integers.contraction(of_floats, lhs, rhs, axes=axes, terms=terms, out=out)

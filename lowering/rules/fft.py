@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.avals import real_dtype
 from lowering.ops.dtypes import COMPLEX
-from lowering.registry import decomposition, rule
-from lowering.targets import CONSUMER
+from lowering.registry import legalization, rule
 
 _SUFFIX = {1: "", 2: "2D", 3: "3D"}
 
@@ -26,8 +26,8 @@ def fft(ctx, x, *, fft_type, fft_lengths):
     return op(input=x, fft_length=ctx.shape(fft_lengths), **result)
 
 
-@decomposition("fft", target=CONSUMER, dtypes=COMPLEX)
-def fft_of_pairs(x, *, fft_type, fft_lengths):
+@legalization("fft", dtypes=COMPLEX)
+def fft_of_parts(x, *, fft_type, fft_lengths):
     """Products with the matrices of the transforms, an axis after the other.
 
     Lengths are known, and those of programs on devices are short.
@@ -36,7 +36,7 @@ def fft_of_pairs(x, *, fft_type, fft_lengths):
     axes = range(x.ndim - len(fft_lengths), x.ndim)
     if kind == "IRFFT":
         for axis, length in list(zip(axes, fft_lengths, strict=True))[:-1]:
-            x = _transformed(x, axis, length, sign=1) / np.float32(length)
+            x = _transformed(x, axis, length, sign=1) / real_dtype(x.dtype).type(length)
         return _real_of_half(x, fft_lengths[-1])
     sign = 1 if kind == "IFFT" else -1
     for axis, length in reversed(list(zip(axes, fft_lengths, strict=True))):
@@ -44,7 +44,7 @@ def fft_of_pairs(x, *, fft_type, fft_lengths):
         if kind == "RFFT" and axis == x.ndim - 1:
             x = lax.slice_in_dim(x, 0, length // 2 + 1, axis=axis)
         if kind == "IFFT":
-            x = x / np.float32(length)
+            x = x / real_dtype(x.dtype).type(length)
     return x
 
 
@@ -67,6 +67,6 @@ def _real_of_half(x, length):
 
 def _along(x, matrix, axis):
     """The products of the vectors along an axis with a matrix."""
-    dtype = np.complex64 if np.iscomplexobj(matrix) else np.float32
+    dtype = jnp.result_type(x, np.complex64) if np.iscomplexobj(matrix) else x.dtype
     product = jnp.tensordot(x.astype(dtype), matrix.astype(dtype), (axis, 0))
     return jnp.moveaxis(product, -1, axis)

@@ -9,10 +9,11 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.formats import pairs, words
+from lowering.arrays import complex_math
+from lowering.formats import words
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, legalization, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement
 
@@ -66,9 +67,13 @@ def gather_consumer(ctx, operand, index, *, fill_value, **_):
     return words.run_on_indices(ctx, operand, index, fill_value=fill_value)[0]
 
 
-@rule("gather", target=CONSUMER, dtypes=dtypes.COMPLEX, keep_constants=True)
-def gather_of_pairs(ctx, operand, index, **_):
-    return pairs.apply_to_parts(ctx, operand, index)
+@legalization("gather", dtypes=dtypes.COMPLEX)
+def gather_of_parts(operand, index, *, fill_value, **params):
+    fills = (None, None) if fill_value is None else (np.real(fill_value), np.imag(fill_value))
+    parts = zip(complex_math.parts(operand), fills, strict=True)
+    return lax.complex(
+        *(lax.gather_p.bind(x, index, fill_value=fill, **params) for x, fill in parts)
+    )
 
 
 @rule("gather", dtypes=dtypes.NARROW, keep_constants=True)

@@ -29,7 +29,7 @@ def identities(ctx, *operands, **_):
     return operands
 
 
-@rule("tie", held=True)
+@rule("tie", held=True, traits=Trait.SELECTS)
 def tie(ctx, x, y):
     """The second operand; that it depends on the first matters to JAX's own compiler only."""
     return y

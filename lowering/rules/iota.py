@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.avals import real_dtype
 from lowering.ops import bitcast, cast, constant, dtypes
-from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, legalization, rule
 from lowering.tensors import movement
 
 
@@ -21,10 +21,10 @@ def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
     return movement.broadcast(ctx, x, shape)
 
 
-@decomposition("iota", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def iota_of_pairs(*dyn_shape, dtype, shape, dimension, **_):
-    real = lax.broadcasted_iota(np.float32, shape, dimension)
-    return lax.complex(real, jnp.zeros(shape, np.float32))
+@legalization("iota", dtypes=dtypes.COMPLEX)
+def iota_of_parts(*dyn_shape, dtype, shape, dimension, **_):
+    real = lax.broadcasted_iota(real_dtype(dtype), shape, dimension)
+    return lax.complex(real, jnp.zeros_like(real))
 
 
 @rule("empty", "empty2", "create_linear")
@@ -32,6 +32,11 @@ def empty(ctx, **_):
     """Zeros, as JAX itself makes them on the CPU."""
     zero = constant(0, dtypes.to_tf(ctx.out_aval.dtype))
     return movement.broadcast(ctx, zero, ctx.out_aval.shape)
+
+
+@legalization("empty", "empty2", dtypes=dtypes.COMPLEX)
+def empty_of_parts(*, dtype, shape=(), **_):
+    return jnp.zeros(shape, dtype)
 
 
 @rule("iota_2x32_shape", traits=Trait.BROADCASTS)

@@ -12,7 +12,7 @@ from lowering.arrays.computations import tree_reduce
 from lowering.formats import halves, narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit, integers, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import CONSUMER, PORTABLE, TFJS
 from lowering.tensors import halves as arithmetic
 
@@ -147,7 +147,7 @@ def _reduction(op, identity):
     return reduce
 
 
-decomposition("reduce_prod", target=CONSUMER, dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
+legalization("reduce_prod", dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
 decomposition("reduce_prod", target=TFJS, dtypes=words.WORDS)(_reduction(lax.mul, 1))
 decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
 decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))

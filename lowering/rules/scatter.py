@@ -16,12 +16,12 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering import avals
-from lowering.arrays import computations
-from lowering.formats import pairs, words
+from lowering.arrays import complex_math, computations
+from lowering.formats import words
 from lowering.ops import cast, constant, dtypes, kernels, move
 from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, legalization, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement, rows
 
@@ -43,8 +43,21 @@ def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
     """Without an update computation, the last update of an element remains."""
     if update_jaxpr is None:
         return _scatter(ctx, None, rows.replace, *operands, **params)
-    combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
-    return _scatter(ctx, combine, rows.combine_one_by_one, *operands, **params)
+    computation = jex_core.ClosedJaxpr(update_jaxpr, update_consts)
+    combine = functools.partial(_apply, computation)
+    strategy = rows.combine_one_by_one
+    if ctx.target.is_natural:
+        if computations.monoid(computation) is not None:
+            strategy = rows.combine_in_order
+        elif not _uses_updates(update_jaxpr):
+            strategy = rows.apply_repeatedly
+    return _scatter(ctx, combine, strategy, *operands, **params)
+
+
+def _uses_updates(update_jaxpr):
+    """Whether a computation depends on its second operand; that of `scatter_apply` does not."""
+    used = [*update_jaxpr.outvars, *(x for eqn in update_jaxpr.eqns for x in eqn.invars)]
+    return any(x is update_jaxpr.invars[1] for x in used)
 
 
 def _apply(computation, old, new):
@@ -72,9 +85,22 @@ def scatter_consumer(ctx, operand, index, updates, *, update_jaxpr, **_):
     return words.flipped(run(*flipped)[0])
 
 
-@rule("scatter-add", "scatter-sub", target=CONSUMER, dtypes=COMPLEX, keep_constants=True)
-def scatter_add_of_pairs(ctx, operand, index, updates, **_):
-    return pairs.apply_to_parts(ctx, operand, index, updates)
+@legalization("scatter", dtypes=COMPLEX)
+def scatter_of_parts(operand, index, updates, *, update_jaxpr, update_consts, **params):
+    if update_jaxpr is None:
+        return _on_parts(lax.scatter, operand, index, updates, **params)
+    combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
+    return _one_by_one(combine, operand, index, updates, **params)
+
+
+def _on_parts(scatter, operand, index, updates, *, update_jaxpr=None, update_consts=(), **params):
+    """A scatter of the real, and of the imaginary parts."""
+    parts = zip(complex_math.parts(operand), complex_math.parts(updates), strict=True)
+    return lax.complex(*(scatter(x, index, new, **params) for x, new in parts))
+
+
+legalization("scatter-add", dtypes=COMPLEX)(functools.partial(_on_parts, lax.scatter_add))
+legalization("scatter-sub", dtypes=COMPLEX)(functools.partial(_on_parts, lax.scatter_sub))
 
 
 def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **_):
@@ -110,9 +136,7 @@ def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **
 
 
 for _name in ("scatter-mul", "scatter-min", "scatter-max"):
-    decomposition(_name, target=CONSUMER, dtypes=COMPLEX)(
-        functools.partial(_one_by_one, _COMPUTATIONS[_name][0])
-    )
+    legalization(_name, dtypes=COMPLEX)(functools.partial(_one_by_one, _COMPUTATIONS[_name][0]))
 
 
 class _Plan:

@@ -21,8 +21,9 @@ from jax import lax
 
 from lowering import avals, jax_compat, registry
 from lowering.errors import UnsupportedError
+from lowering.ops.dtypes import COMPLEX
 from lowering.passes.remembering import PerJaxpr
-from lowering.registry import Trait, has_trait, rule
+from lowering.registry import Trait, has_trait, legalization, rule
 from lowering.targets import TF
 
 
@@ -31,6 +32,11 @@ def shard_map(ctx, *operands, jaxpr, **params):
     """All shards are computed by the one device that runs the graph."""
     structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.in_avals)
     return ctx.call(_trace(jaxpr, structs, tuple(sorted(params.items()))), *operands)
+
+
+@legalization("shard_map", dtypes=COMPLEX)
+def shard_map_of_parts(*operands, jaxpr, **params):
+    return on_one_device(jaxpr=jaxpr, **params)(*operands)
 
 
 @PerJaxpr

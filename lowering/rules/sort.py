@@ -1,14 +1,16 @@
 """Sorting along one dimension, by any number of keys."""
 
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering import avals
-from lowering.formats import halves, narrow, pairs, words
+from lowering.arrays import complex_math
+from lowering.formats import halves, narrow, words
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, legalization, rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
@@ -54,9 +56,9 @@ def sort_narrow(ctx, *operands, **_):
     return narrow.run_on_order(ctx, *operands)
 
 
-@rule("sort", target=CONSUMER, dtypes=_NATURAL)
+@rule("sort", target=CONSUMER, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER, *dtypes.BOOL))
 def sort_held(ctx, *operands, dimension, num_keys, **_):
-    """Operands are sorted as what holds them: of complex ones both parts, the real one first."""
+    """Operands are sorted as what holds them."""
     held = [_in_order(x, aval) for x, aval in zip(operands, ctx.in_avals, strict=True)]
     num_keys = sum(map(len, held[:num_keys]))
     parts = [part for of_operand in held for part in of_operand]
@@ -67,18 +69,27 @@ def sort_held(ctx, *operands, dimension, num_keys, **_):
     ]
 
 
+@legalization("sort", dtypes=dtypes.COMPLEX)
+def sort_parts(*operands, num_keys, **params):
+    """By the real parts, and by the imaginary ones of equal ones."""
+    split = [complex_math.parts(x) if jnp.iscomplexobj(x) else (x,) for x in operands]
+    num_keys = sum(map(len, split[:num_keys]))
+    flat = [part for parts in split for part in parts]
+    results = iter(lax.sort_p.bind(*flat, num_keys=num_keys, **params))
+    return [
+        lax.complex(next(results), next(results)) if jnp.iscomplexobj(x) else next(results)
+        for x in operands
+    ]
+
+
 def _in_order(x, aval):
     """The numbers that an operand is held in, in its order."""
-    if avals.is_pair(aval.dtype):
-        return pairs.parts(x)
     if aval.dtype == dtypes.WORD and halves.are_held():
         return list(map(tensor, halves.whole(x)))
     return [words.flipped(x) if aval.dtype == dtypes.WORD else x]
 
 
 def _from_order(parts, aval):
-    if avals.is_pair(aval.dtype):
-        return pairs.pair(*parts)
     if len(parts) > 1:
         return halves.joined(*parts)
     (x,) = parts

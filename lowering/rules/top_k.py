@@ -44,7 +44,7 @@ def top_k_xla(ctx, x, *, k, axis=-1, **params):
 @rule("top_k", target=PORTABLE, dtypes=dtypes.FLOAT)
 def top_k_natural(ctx, x, *, k, axis=-1, **_):
     """NaN comes first, among the infinities."""
-    return _by_keys(ctx, x, ordering.natural_top_keys, axis, k)
+    return _of_floats(ctx, x, axis, k)
 
 
 @rule("top_k", target=CONSUMER, dtypes=(np.int32, np.int64))
@@ -57,17 +57,33 @@ def _by_keys(ctx, x, keys_of, axis, k, is_least=False):
 
     `keys_of` makes integers or floats in the order of the elements, the most significant first.
     """
-    axis = axis % x.shape.rank
-    x, shape = _swap(ctx, x, axis), list(ctx.in_avals[0].shape)
-    shape[axis], shape[-1] = shape[-1], shape[axis]
-    keys = [ordering.reverse(key) if is_least else key for key in keys_of(x)]
-    if len(keys) == 1:
-        _, positions = ordering.top_k(keys[0], ctx.size(k))
-    else:
+
+    def find(x, shape):
+        keys = [ordering.reverse(key) if is_least else key for key in keys_of(x)]
+        if len(keys) == 1:
+            return ordering.top_k(keys[0], ctx.size(k))[1]
         size = ctx.size(shape[-1])
         steps = movement.broadcast(ctx, tf.range(size), shape)
         (positions,) = ordering.sorted_by(keys, [steps], size)
-        positions = movement.slice_(ctx, positions, shape, [0] * len(shape), [*shape[:-1], k])
+        return movement.slice_(ctx, positions, shape, [0] * len(shape), [*shape[:-1], k])
+
+    return _at(ctx, x, axis, find)
+
+
+def _of_floats(ctx, x, axis, k, is_least=False):
+    """As `_by_keys`, on natural targets."""
+    if ctx.target != TFJS:
+        return _by_keys(ctx, x, ordering.natural_top_keys, axis, k, is_least)
+    size = ctx.size(k)
+    return _at(ctx, x, axis, lambda x, shape: ordering.top_k_by_finite_keys(x, size, is_least))
+
+
+def _at(ctx, x, axis, find):
+    """The elements at the positions along an axis that are found with it as the last one."""
+    axis = axis % x.shape.rank
+    x, shape = _swap(ctx, x, axis), list(ctx.in_avals[0].shape)
+    shape[axis], shape[-1] = shape[-1], shape[axis]
+    positions = find(x, shape)
     last = x.shape.rank - 1
     values = move("GatherV2", x, positions, constant(last, tf.int32), batch_dims=last)
     return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
@@ -105,9 +121,10 @@ def _by_sort(x, axis, k, is_least):
 @rule("approx_top_k", traits=Trait.SELECTS)
 def approx_top_k(ctx, x, *, reduction_dimension, is_max_k, **_):
     """The exact result, as in JAX on the CPU; equal elements keep their order."""
-    keys_of = ordering.natural_top_keys if ctx.target.is_natural else ordering.sort_keys
-    k = ctx.out_avals[0].shape[reduction_dimension]
-    return _by_keys(ctx, x, keys_of, reduction_dimension, k, is_least=not is_max_k)
+    k, is_least = ctx.out_avals[0].shape[reduction_dimension], not is_max_k
+    if ctx.target.is_natural:
+        return _of_floats(ctx, x, reduction_dimension, k, is_least)
+    return _by_keys(ctx, x, ordering.sort_keys, reduction_dimension, k, is_least)
 
 
 def _swap(ctx, x, axis):

@@ -4,15 +4,13 @@ import functools
 
 import jax.numpy as jnp
 import numpy as np
-import tensorflow as tf
 from jax import lax
 
-from lowering import avals
 from lowering.arrays import complex_inverse, complex_math
-from lowering.formats import halves, pairs, words
+from lowering.formats import halves, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.substitutes.functions import exponential, logarithm
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
 
@@ -191,9 +189,7 @@ for _fun in (
     complex_inverse.acosh,
     complex_inverse.atanh,
 ):
-    decomposition(_fun.__name__, target=CONSUMER, dtypes=dtypes.COMPLEX)(
-        lambda z, fun=_fun, **_: fun(z)
-    )
+    legalization(_fun.__name__, dtypes=dtypes.COMPLEX)(lambda z, fun=_fun, **_: fun(z))
 
 
 @rule("round", traits=Trait.ELEMENTWISE)
@@ -224,22 +220,14 @@ def abs_complex(ctx, x):
     return emit("SelectV2", emit("NotEqual", x, x), constant(np.nan, real), size)
 
 
-decomposition("abs", target=CONSUMER, dtypes=dtypes.COMPLEX)(complex_math.size)
-
-
+legalization("abs", dtypes=dtypes.COMPLEX)(complex_math.size)
 decomposition("size_of_parts", target=PORTABLE)(complex_math.size_of_parts)
-for _part, _primitive in enumerate(("real", "imag")):
-    rule(_primitive, target=CONSUMER, dtypes=dtypes.COMPLEX)(
-        lambda ctx, x, part=_part: pairs.parts(x)[part]
-    )
 
 
-@rule("conj", target=CONSUMER, dtypes=dtypes.COMPLEX)
-def conj_of_pairs(ctx, x, **_):
-    if not avals.is_pair(ctx.in_avals[0].dtype):
-        return pairs.pair(x, tf.zeros_like(x))
-    real, imag = pairs.parts(x)
-    return pairs.pair(real, emit("Neg", imag))
+@legalization("conj", dtypes=dtypes.COMPLEX)
+def conj_of_parts(x, **_):
+    real, imag = complex_math.parts(x)
+    return lax.complex(real, -imag if jnp.iscomplexobj(x) else imag)
 
 
 for _primitive, _op in {"real": "Real", "imag": "Imag"}.items():

@@ -23,8 +23,8 @@ class Target:
         `lowering.ops.tuning`.
       is_natural: whether its numerics are natural.
       holds: for dtypes that the consumer has no arithmetic for, those in which programs hold their
-        values: the integers that fit, the same bits of words, floats that are rounded, or pairs of
-        the parts of complex numbers.
+        values: the integers that fit, the same bits of words, or floats that are rounded. Complex
+        numbers are split into their parts.
       has_64_bits: whether it has arithmetic of 64 bits. Without, exports are of 32 bits.
     """
 
@@ -55,7 +55,6 @@ PORTABLE = Target("portable", parent="tf", is_natural=True)
 _HELD = {
     **dict.fromkeys(("int8", "int16", "uint8", "uint16", "uint32"), "int32"),
     **dict.fromkeys(("float16", "bfloat16"), "float32"),
-    "complex64": "float32",
 }
 CONSUMER = _consumer("consumer", "portable", has_64_bits=False)
 TFLITE = _consumer("tflite", "consumer", has_64_bits=False)

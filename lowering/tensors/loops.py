@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import constant, dtypes, emit, integers, move
+from lowering.ops import constant, dtypes, emit, integers, memo, move
 from lowering.ops.values import Value, tensor
 from lowering.targets import TFLITE, Target
 from lowering.tensors import movement
@@ -266,8 +266,9 @@ class _ElementArray:
         return move("GatherV2", self.handle, i, constant(0, np.int32))
 
     def put(self, handle: tf.Tensor, i: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        index, first = tf.reshape(i, integers([1, 1])), constant(0, np.int32)
-        return move("TensorScatterUpdate", handle, index, tf.expand_dims(x, first))
+        index = memo.once(("index", id(i)), lambda: tf.reshape(i, integers([1, 1])), i)
+        row = tf.expand_dims(x, constant(0, np.int32))
+        return move("TensorScatterUpdate", handle, index, row)
 
     def stacked(self, handle: tf.Tensor) -> tf.Tensor:
         return handle

@@ -16,7 +16,7 @@ import tensorflow as tf
 from lowering import avals
 from lowering.context import Context
 from lowering.ops import cast, constant, integers, memo, modes, move, ranks, tuning
-from lowering.targets import TFLITE, Mode
+from lowering.targets import TFLITE
 
 # A dimension: an int, or an expression over dimension variables.
 Dim = Any
@@ -59,7 +59,7 @@ def _may_be_reordered(ctx, x, shape):
 
 
 def _reshape(x, shape):
-    if modes.current() is Mode.EAGER:
+    if modes.is_eager():
         return move("Reshape", x, shape)
     return memo.once(("reshape", id(x), id(shape)), lambda: move("Reshape", x, shape), x, shape)
 

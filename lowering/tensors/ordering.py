@@ -66,6 +66,31 @@ def natural_top_keys(x: tf.Tensor) -> list[tf.Tensor]:
     return [without_nan(x, np.inf)] if x.dtype.is_floating else natural_keys(x)
 
 
+def top_k_by_finite_keys(x: tf.Tensor, k: int | tf.Tensor, is_least: bool = False) -> tf.Tensor:
+    """The positions of the k greatest floats along the last axis, or of the least, in their order.
+
+    TF.js subtracts keys to compare them, which finds no order of infinities. So there are two
+    searches: one for large numbers, with finite keys for infinities and, beyond these, for NaN, and
+    one for small numbers, in which all of those have the largest key.
+    """
+    x = cast(x, tf.float32) if x.dtype.size < 4 else x
+    info = np.finfo(x.dtype.as_numpy_dtype)
+    bound = 2.0 ** (info.maxexp // 2)
+    scaled = emit("RealDiv", x, constant(bound, x.dtype))
+    keys = [_finite(x, scaled, bound, 2 * bound), _finite(x, x, info.max, info.max)]
+    keys = [reverse(key) for key in keys] if is_least else keys
+    (found, of_large), (_, of_small) = (top_k(key, k) for key in keys)
+    is_small = emit("Less", emit("Abs", found), constant(1, x.dtype))
+    return emit("SelectV2", is_small, of_small, of_large)
+
+
+def _finite(x, key, largest, of_nan):
+    """Keys of floats, with finite ones for infinities and NaN."""
+    key = emit("Minimum", key, constant(largest, x.dtype))
+    key = emit("Maximum", key, constant(-largest, x.dtype))
+    return emit("SelectV2", emit("IsNan", x), constant(of_nan, x.dtype), key)
+
+
 def without_nan(x: tf.Tensor, number: float) -> tf.Tensor:
     """Floats of at least 32 bits: those of `x`, with a number in place of NaN."""
     x = cast(x, tf.float32) if x.dtype.size < 4 else x

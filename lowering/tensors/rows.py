@@ -4,7 +4,7 @@ Strategies apply the updates of a row in their order, as JAX does on the CPU. Ea
 of the rule, `Rows`, and the update computation, a function of old elements and their updates; a
 strategy for one known computation ignores it. The result is the updated array. `multiply`,
 `replace_by_last` and the strategies that ask for a computation, `combine_*`, need index vectors of
-one element.
+one element, as does `apply_repeatedly`.
 """
 
 import dataclasses
@@ -203,6 +203,70 @@ def combine_in_order(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
     ]
     combined = ctx.lower(_combined_so_far, positions, updates, avals=avals, combine=combine)
     return combine_at_once(ctx, _of_last(ctx, rows, positions, combined), combine)
+
+
+def apply_repeatedly(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """Applies a computation that ignores the updates to each row, as often as the row has any."""
+    counted = dataclasses.replace(
+        rows,
+        operand=_filled(ctx, 0, [rows.count]),
+        updates=_filled(ctx, 1, rows.updates_shape[:1]),
+        updates_shape=rows.updates_shape[:1],
+    )
+    counts = add(ctx, counted)
+    shape = (rows.count, *rows.updates_shape[1:])
+    avals = [
+        jax.ShapeDtypeStruct(shape, rows.operand.dtype.as_numpy_dtype),
+        jax.ShapeDtypeStruct(shape[:1], np.int32),
+    ]
+    return ctx.lower(
+        apply_to_each, rows.operand, counts, avals=avals, apply=lambda x: combine(x, x)
+    )
+
+
+def _filled(ctx, number, shape):
+    """An array of one number in int32."""
+    return movement.broadcast(ctx, constant(number, np.int32), shape)
+
+
+# How often a computation is applied in each turn of the loop for rows with many updates.
+_BLOCK = 16
+
+
+def apply_to_each(
+    x: jax.Array, counts: jax.Array, *, apply: Callable[[jax.Array], jax.Array]
+) -> jax.Array:
+    """Applies an elementwise function to each row as often as its count says.
+
+    Where that is often, it is applied in blocks, until a block changes nothing any more. Most
+    functions come to that soon: a fixed point, infinity, NaN, or one of two signs.
+    """
+
+    def among(is_mine, new, old):
+        return lax.select(lax.broadcast_in_dim(is_mine, old.shape, (0,)), new, old)
+
+    def take_block(state):
+        x, counts, _ = state
+        is_mine = counts >= _BLOCK
+        new = x
+        for _ in range(_BLOCK):
+            new = apply(new)
+        is_changed = (new != x) & ((new == new) | (x == x))
+        is_changed = among(is_mine, is_changed, jnp.zeros(x.shape, np.bool_))
+        left = jnp.where(is_mine, counts - np.int32(_BLOCK), counts)
+        return among(is_mine, new, x), left, jnp.any(is_changed)
+
+    def take_turn(state):
+        x, counts = state
+        return among(counts > 0, apply(x), x), counts - np.int32(1)
+
+    def is_any_left(state):
+        return jnp.any(state[1] > 0)
+
+    x, counts, _ = lax.while_loop(
+        lambda state: state[2] & jnp.any(state[1] >= _BLOCK), take_block, (x, counts, np.True_)
+    )
+    return lax.while_loop(is_any_left, take_turn, (x, counts & np.int32(_BLOCK - 1)))[0]
 
 
 def _in_order(ctx, rows):

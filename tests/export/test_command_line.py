@@ -40,6 +40,31 @@ def test_show(capsys):
     assert lines[-3:] == consumers
 
 
+def test_show_passes(capsys):
+    """The program, as it is and as each pass leaves it, and then its bodies."""
+    argv = ["show", "tests.export.functions:recurrent", "--arg", "x=f32[b,3]", "--passes"]
+    assert main(argv) == 0
+    shown = capsys.readouterr().out
+    program, body = shown.split("\nin scan, ")
+    assert program.startswith("the program, as JAX has traced it:\n  { lambda")
+    assert "functions.py:57" in body.partition("\n")[0]
+    assert "\nflatten calls: nothing changes\n" in program
+    assert "relu6" not in body.partition("fuse natural ops:\n")[0].partition("inline calls:")[2]
+    assert "relu6" in body.partition("fuse natural ops:\n")[2].partition("fuse ops:")[0]
+    assert main([*argv, "--target=tf"]) == 0
+    assert "fuse natural ops" not in capsys.readouterr().out
+    assert main([*argv, "--without=fuse natural ops", "--without=tidy"]) == 0
+    shown = capsys.readouterr().out
+    assert not {"fuse natural ops:", "tidy:"} & set(shown.splitlines())
+
+
+def test_show_without_a_pass(capsys):
+    assert main(["show", *PREDICT, "--target=tf"]) == 0
+    ops = capsys.readouterr().out
+    assert main(["show", *PREDICT, "--target=tf", "--without", "fuse ops"]) == 0
+    assert "IsNan" not in ops and "IsNan" in capsys.readouterr().out
+
+
 def test_show_lists_what_each_consumer_refuses(capsys, monkeypatch):
     """All ops that its table refuses, and the first primitive that a rule refuses."""
     refused = {"onnx": {"Softmax": frozenset({"float32"}), "Relu": frozenset({"float32"})}}
@@ -162,6 +187,8 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", PREDICT[0], "--arg", "f33[3]"], "'f33' is no dtype; known are bf16"),
         (["show", PREDICT[0], "--arg", "x:3"], "write it as dtype[dimensions]"),
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
+        (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
+        (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
         (
             ["export", *PREDICT, "--to", "onnx", "--output", "m", "--quantize", "int8"],
             "--quantize is for tflite and tfjs, not onnx",

@@ -61,7 +61,8 @@ def test_other_programs_may_be_frozen_before(program):
         concrete = entry(PROGRAMS[program](k), (X,), ONNX).concrete
         registered = set(context.context().list_function_names())
         assert frozen(concrete).graph_def.library.function
-        assert set(context.context().list_function_names()) == registered
+        # Functions of graphs that were there before may be collected meanwhile.
+        assert set(context.context().list_function_names()) <= registered
 
 
 def test_exports_in_one_process(tmp_path):

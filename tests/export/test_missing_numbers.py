@@ -29,9 +29,37 @@ def summaries(x, y):
     )
 
 
-@pytest.mark.parametrize("to", ["portable", "tflite", "onnx"])
-def test_summaries(to, tmp_path):
+# More than 600, from which on TF.js selects in another way.
+MANY = _RNG.choice(np.append(Y, [7, 8, -np.finfo(np.float32).max]), (2, 700)).astype(np.float32)
+
+
+def positions(x, y):
+    limits = jnp.sort(y)
+    # Where `top_k` puts NaN among infinities is open.
+    finite = [jnp.where(values == jnp.inf, 1, values) for values in (y, MANY)]
+    numbers = [jnp.where(jnp.isnan(values), 1, values) for values in (y, MANY)]
+    return (
+        [lax.top_k(values, k)[1] for values in (finite[0], numbers[0]) for k in (2, 5, 10)],
+        [lax.top_k(finite[1], 300)[1], lax.top_k(numbers[1], 600)[1]],
+        lax.top_k(x, 4)[1],
+        [jnp.argsort(y), jnp.argsort(x, 0), lax.sort((y, jnp.arange(10)), num_keys=1)[1]],
+        [
+            jnp.searchsorted(limits, jnp.append(x, -y), side=side, method=method)
+            for side, method in (("left", "scan"), ("right", "compare_all"), ("left", "sort"))
+        ],
+        [jnp.digitize(x, limits), jnp.searchsorted(y, x, sorter=jnp.argsort(y))],
+    )
+
+
+@pytest.mark.parametrize("to", ["portable", "tflite", "onnx", "tfjs"])
+@pytest.mark.parametrize("fun", [summaries, positions], ids=lambda fun: fun.__name__)
+def test_missing_numbers(to, fun, tmp_path):
     if to == "portable":
-        export.to_saved_model(summaries, (X, Y), tmp_path / "model", target=to)
+        export.to_saved_model(fun, (X, Y), tmp_path / "model", target=to)
     else:
-        getattr(export, f"to_{to}")(summaries, (X, Y))
+        folder = [tmp_path / "model"] if to == "tfjs" else []
+        getattr(export, f"to_{to}")(fun, (X, Y), *folder)
+
+
+def test_positions_in_browsers(check):
+    check(positions, X, Y)

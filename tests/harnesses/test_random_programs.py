@@ -25,6 +25,8 @@ from harnesses.cell import ALL_MODES, Verdict
 from harnesses.harness import Harness
 from harnesses.variants import PLAIN, VARIANTS
 from lowering.targets import CONSUMERS
+from tests import turns
+from tests.passes import checking
 
 # More programs: LOWERING_PROGRAMS=2000 pytest tests/harnesses/test_random_programs.py
 COUNT = int(os.environ.get("LOWERING_PROGRAMS", "40"))
@@ -69,13 +71,14 @@ def test_programs(part):
 
 
 def _run(part, count):
-    """Tests `count` programs; each part has its own."""
+    """Tests `count` programs; each part has its own, and others whenever sources change."""
+    checking.install()
     settings = hypothesis.settings(
         max_examples=count, deadline=None, print_blob=True, database=None
     )
     test = hypothesis.given(_instructions, st.integers(0, 1000), _kinds)(_check)
     with jax.enable_x64(True):
-        hypothesis.seed(part)(settings(test))()
+        hypothesis.seed(turns.number("programs", str(part)))(settings(test))()
 
 
 def _check(instructions, seed, kind):

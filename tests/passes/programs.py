@@ -9,6 +9,7 @@ import jax.extend.core as jex_core
 import numpy as np
 
 import lowering  # noqa: F401  Registers the traits of primitives.
+from lowering.passes.jaxprs import called_jaxprs
 
 
 def traced(fun: Callable[..., Any], *args: Any) -> jex_core.ClosedJaxpr:
@@ -37,3 +38,14 @@ def assert_same(before: Any, after: Any, *args: Any) -> None:
     expected = jex_core.jaxpr_as_fun(before)(*args)
     for x, y in zip(expected, jex_core.jaxpr_as_fun(after)(*args), strict=True):
         np.testing.assert_allclose(y, x, rtol=1e-6)
+
+
+def assert_typed(jaxpr: Any) -> None:
+    """Checks that each equation, here and in what it calls, gives what its results say."""
+    for eqn in jaxpr.eqns:
+        for called in called_jaxprs(eqn):
+            assert_typed(called)
+        found, _ = eqn.primitive.abstract_eval(*(x.aval for x in eqn.invars), **eqn.params)
+        given = found if eqn.primitive.multiple_results else [found]
+        for aval, var in zip(given, eqn.outvars, strict=True):
+            assert (aval.shape, aval.dtype) == (var.aval.shape, var.aval.dtype), eqn

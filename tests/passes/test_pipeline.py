@@ -4,8 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from jax import lax
 
+import lowering
+from lowering.export import listing
 from lowering.passes import pipeline
 from lowering.targets import Mode
 from tests.passes.programs import equation, primitives, traced
@@ -58,3 +61,78 @@ def test_a_jaxpr_is_optimized_once():
     jaxpr = traced(jnp.sin, X)
     first, second = (pipeline.optimized(jaxpr, Mode.GRAPH, frozenset()) for _ in range(2))
     assert first is second
+
+
+def test_names_are_unique():
+    names = [each.name for each in (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)]
+    assert len(names) == len(set(names))
+
+
+PASSES_TO_SKIP = [
+    each.name for each in (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES) if not each.is_required
+]
+
+
+def _program(x):
+    """What most passes change."""
+
+    def step(carry, row):
+        carry = jax.nn.softmax(carry + row @ W * jnp.sin(x[0]))
+        return carry, jax.nn.relu6(carry)[jnp.argmax(row)]
+
+    carry, rows = lax.scan(step, x[0], x)
+    noise = jax.random.normal(jax.random.key(0), (2, 3)) + jnp.cos(x)
+    half = jax.nn.gelu(x.astype(np.float16)).astype(np.float32)
+    return carry, rows.mean(), noise - noise.mean(1, keepdims=True), half.T @ x, (x @ W).T
+
+
+W = np.eye(3, dtype=np.float32) / 2
+
+
+@pytest.mark.parametrize("target", ["tf", "tflite"])
+@pytest.mark.parametrize("name", PASSES_TO_SKIP)
+def test_results_are_the_same_without_a_pass(name, target):
+    converted = lowering.convert(_program, target=target)
+    with pipeline.without(name):
+        actual = tf.function(converted, autograph=False)(X)
+    for x, y in zip(actual, jax.jit(_program)(X), strict=True):
+        np.testing.assert_allclose(x, y, rtol=0.01, atol=0.01)
+
+
+def test_what_is_skipped_is_remembered_apart():
+    jaxpr, functions = pipeline.whole_program(traced(jax.nn.softmax, X))
+    fused = pipeline.optimized(jaxpr, Mode.GRAPH, functions)
+    with pipeline.without("fuse ops"):
+        assert "softmax" not in primitives(pipeline.optimized(jaxpr, Mode.GRAPH, functions))
+        with pipeline.without("inline calls"):
+            assert pipeline.skipped() == {"fuse ops", "inline calls"}
+        assert pipeline.skipped() == {"fuse ops"}
+    assert pipeline.optimized(jaxpr, Mode.GRAPH, functions) is fused
+    assert primitives(fused) == ["softmax"]
+
+
+def test_a_converted_function_is_not_the_same_without_a_pass():
+    converted = lowering.convert(lambda x: (jnp.cos(x), jnp.sin(x))[1], target="tf")
+
+    def count():
+        return len(listing.lines_of(lambda: graph_of(converted)))
+
+    def graph_of(fun):
+        return tf.function(fun, autograph=False).get_concrete_function(X)
+
+    with pipeline.without("eliminate dead code"):
+        assert count() == 2
+    assert count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tidi", "no pass is called 'tidi'; the passes are replace references, eliminate dead"),
+        ("expand primitives", "'expand primitives' cannot be skipped: programs need it"),
+    ],
+)
+def test_names_that_cannot_be_skipped(name, message):
+    with pytest.raises(ValueError, match=message), pipeline.without("tidy", name):
+        pass
+    assert not pipeline.skipped()

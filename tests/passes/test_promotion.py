@@ -10,7 +10,7 @@ from jax import lax
 from lowering.passes.legalize.promotion import has_halves, promote_halves
 from lowering.passes.pipeline import optimized
 from lowering.targets import ONNX, TF, Mode
-from tests.passes.programs import primitives, traced
+from tests.passes.programs import assert_typed, primitives, traced
 
 HALVES = ["bfloat16", "float16"]
 
@@ -33,7 +33,7 @@ def check(fun, *args, eps=0.0):
     assert [v.aval.dtype for v in promoted.jaxpr.outvars] == [
         v.aval.dtype for v in jaxpr.jaxpr.outvars
     ]
-    jax.core.check_jaxpr(promoted.jaxpr)
+    assert_typed(promoted)
     results = jex_core.jaxpr_as_fun(promoted)(*args)
     for result, expected in zip(results, jex_core.jaxpr_as_fun(jaxpr)(*args), strict=True):
         assert result.dtype == expected.dtype

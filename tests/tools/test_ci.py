@@ -86,14 +86,31 @@ def test_tests_that_nothing_reaches_take_turns(tmp_path):
     for seed in "abcdefghijklmnopqrstuvwxyz":
         selected = Selected(seed, {"tests/test_x.py::test"}, (), {})
         selected.write(tmp_path / seed)
-        again = Selected.read(tmp_path / seed)
-        drawn[seed] = {test for test in tests if again.has(test)}
-        assert drawn[seed] == {test for test in tests if selected.has(test)}
+        drawn[seed] = Selected.read(tmp_path / seed).of(tests)
+        assert drawn[seed] == selected.of(tests)
         assert 60 < len(drawn[seed]) < 140
     assert len(set().union(*drawn.values())) > 480
-    assert Selected("a", {"tests/test_x.py::test"}, {"tests/test_x.py::test"}, {}).has(tests[0])
+    name = {"tests/test_x.py::test"}
+    assert Selected("a", name, name, {}).of(tests) == set(tests)
     # What is not known has to run.
-    assert all(Selected("a", {"tests/test_y.py::test"}, (), {}).has(test) for test in tests)
+    assert Selected("a", {"tests/test_y.py::test"}, (), {}).of(tests) == set(tests)
+
+
+def test_where_a_change_reaches_most_tests_many_cases_take_turns():
+    name = {"tests/test_x.py::test"}
+    tests = [f"tests/test_x.py::test[{i}]" for i in range(100)]
+    drawn = {seed: Selected(seed, name, name, {}, sampled=name).of(tests) for seed in "abcdefghij"}
+    assert all(len(of_seed) == 34 for of_seed in drawn.values())
+    assert len(set().union(*drawn.values())) > 90
+    assert Selected("a", name, name, {}, sampled=name).of(tests[:6]) == set(tests[:6])
+    assert Selected("a", (), name, {}, sampled=name).of(tests) >= drawn["a"]
+
+
+def test_what_may_take_long_comes_first():
+    known = {"tests/test_x.py::test", "tests/test_x.py::slow"}
+    selected = Selected("a", known, known, {"tests/test_x.py::slow": 9.0})
+    tests = ["tests/test_x.py::test", "tests/test_x.py::slow[1]", "tests/test_new.py::test"]
+    assert sorted(tests, key=selected.first) == tests[::-1]
 
 
 def test_a_plan_of_a_change_of_one_rule(tmp_path):
@@ -112,12 +129,16 @@ def test_a_plan_of_a_change_that_reaches_most(monkeypatch):
     # The rule is the primitive's own.
     seconds = f"{ci._REACHED:g}"
     assert plan.sweep(is_newer=False) == ["--seconds", seconds, "--turn", "0a", "--whole=sort"]
+    # Four of the five tests are reached.
+    assert plan.selected().sampled == plan.known.tests_of(plan.changed)
+    changed = plan.changed | {"tests/passes/test_b.py"}
+    of_test = ci.Plan(changed, KNOWN, full=False, seed="0a").selected()
+    assert of_test.reached - of_test.sampled == {"tests/passes/test_b.py::test_pass"}
 
 
 def test_a_full_plan_runs_all_tests():
     plan = ci.Plan(frozenset(), KNOWN, full=True, seed="0a")
-    assert all(plan.selected().has(test) for test in TESTS)
-    assert not plan.selected().has(ci.SWEEP)
+    assert plan.selected().of([*TESTS, ci.SWEEP]) == set(TESTS)
 
 
 def test_where_the_time_went():

@@ -1,9 +1,6 @@
 """The page to explore results with has all results, and no more than it needs."""
 
-import base64
 import dataclasses
-import gzip
-import json
 import random
 import re
 import string
@@ -15,11 +12,6 @@ from tests.tools.synthetic import VERSIONS, cell, many, write
 from tools import explorer
 
 OTHER = dataclasses.replace(VERSIONS, jax="2.0")
-
-
-def data_of(page: str) -> dict:
-    (encoded,) = re.findall(r'id="data">([^<]*)<', page)
-    return json.loads(gzip.decompress(base64.b64decode(encoded)))
 
 
 def cells_of(data: dict) -> list[dict]:
@@ -58,7 +50,7 @@ def test_all_cells_are_in_the_page(tmp_path):
     ]
     path = write(tmp_path / "sweep.sqlite", rows)
     write(path, [cell("sin_a")], OTHER)
-    c, a, again, b = cells_of(data_of(explorer.page(path)))
+    c, a, again, b = cells_of(explorer.data_in(explorer.page(path)))
     assert (c["primitive"], c["dtype"]) == ("exp", "int8")
     assert c["place"] == ["graph", "tf", "cpu", "plain"]
     assert (a["case"], a["ulps"], a["seconds"], a["message"]) == ("a", 1.3, 0.25, "")
@@ -69,7 +61,7 @@ def test_all_cells_are_in_the_page(tmp_path):
 def test_the_latest_sweep_of_a_cell_counts(tmp_path):
     path = write(tmp_path / "sweep.sqlite", [cell("sin_a", Verdict.UNEXPECTED)])
     write(path, [cell("sin_a")], selection={"primitives": ["sin"]})
-    (a,) = cells_of(data_of(explorer.page(path)))
+    (a,) = cells_of(explorer.data_in(explorer.page(path)))
     assert a["outcome"] == "equal"
 
 
@@ -78,7 +70,7 @@ def test_nothing_of_the_results_is_markup(tmp_path):
     row = cell(f"sin_{bad}", Verdict.UNEXPECTED, primitive="sin", dtype=bad, message=bad)
     page = explorer.page(write(tmp_path / "sweep.sqlite", [row]))
     assert "alert(" not in page
-    (a,) = cells_of(data_of(page))
+    (a,) = cells_of(explorer.data_in(page))
     assert (a["case"], a["dtype"], a["message"]) == (bad, bad, bad)
 
 
@@ -147,7 +139,7 @@ def test_dtypes_are_ordered_by_kind_and_size():
 def test_the_command(tmp_path, capsys):
     path, page = write(tmp_path / "sweep.sqlite", [cell("sin_a")]), tmp_path / "page.html"
     assert explorer.main([str(path), "--output", str(page)]) == 0
-    assert cells_of(data_of(page.read_text()))
+    assert cells_of(explorer.data_in(page.read_text()))
     assert explorer.main([str(tmp_path / "no.sqlite"), "--output", str(tmp_path / "no.html")]) == 2
     assert "has no results" in capsys.readouterr().err
     assert not (tmp_path / "no.html").exists()
@@ -157,7 +149,7 @@ def test_the_command(tmp_path, capsys):
 def test_results_of_next_to_nothing(rows, tmp_path):
     path = write(tmp_path / "sweep.sqlite", rows)
     if rows:
-        assert cells_of(data_of(explorer.page(path)))
+        assert cells_of(explorer.data_in(explorer.page(path)))
     else:
         assert explorer.main([str(path), "--output", str(tmp_path / "page.html")]) == 2
 

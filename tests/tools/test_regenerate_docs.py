@@ -15,7 +15,7 @@ from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN
 from limitations import Limitation
-from tools import history, regenerate_docs
+from tools import explorer, history, regenerate_docs
 
 ROWS = [
     Row(
@@ -229,6 +229,28 @@ def test_harnesses_that_jax_cannot_run_as_consumers_do_are_swept(g3doc, harnesse
     assert regenerate_docs.main(["--check"]) == 0
     (found,) = evidence.read(g3doc / "consumers.json").values()
     assert found.total() == 2
+
+
+def test_pages_to_explore(g3doc, harnesses, limitations, monkeypatch, capsys):
+    """They state the limitations of today, and are of today's template; results are the sweep's."""
+    path = database(g3doc / "sweep.sqlite", ROWS)
+    assert regenerate_docs.main(["--database", path]) == 0
+    page = g3doc / "explorer.html"
+    swept = explorer.data_in(page.read_text())
+    new = Limitation("A new reason.", error="crash", devices={"tpu"})
+    for change in (
+        lambda: page.write_text(page.read_text().replace("<title>", "<title>Old ")),
+        lambda: monkeypatch.setattr(explorer, "all_limitations", lambda: {"sin": [new]}),
+    ):
+        assert regenerate_docs.main(["--check"]) == 0
+        change()
+        assert regenerate_docs.main(["--check"]) == 1
+        assert "explorer.html is out of date" in capsys.readouterr().out
+        assert regenerate_docs.main([]) == 0
+    assert regenerate_docs.main(["--check"]) == 0
+    found = explorer.data_in(page.read_text())
+    assert [stated["reason"] for stated in found.pop("stated")["sin"]] == [new.reason]
+    assert found == {key: value for key, value in swept.items() if key != "stated"}
 
 
 def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, capsys):

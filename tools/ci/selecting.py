@@ -6,11 +6,12 @@ LOWERING_SELECTED names a file of `Selected.write`, which all processes of pytes
 import collections
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import pytest
 
@@ -18,6 +19,9 @@ import pytest
 SELECTED = "LOWERING_SELECTED"
 # One of so many tests that no change reaches is run.
 ONE_IN = 5
+# One of so many cases is run of a test function with many, where a change reaches most tests.
+ONE_CASE_IN = 3
+_MANY_CASES = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Selected:
       reached: those of them that a change reaches.
       seconds: how long tests take, as far as that is much.
       left_out: the names of those that something else runs.
+      sampled: the names of those of whose cases a part is run, if they have many.
     """
 
     seed: str
@@ -37,6 +42,7 @@ class Selected:
     reached: Collection[str]
     seconds: dict[str, float]
     left_out: Collection[str] = ()
+    sampled: Collection[str] = ()
 
     def write(self, path: pathlib.Path) -> None:
         """Writes this as JSON."""
@@ -50,18 +56,34 @@ class Selected:
     def read(cls, path: pathlib.Path) -> "Selected":
         """What `write` has written."""
         data = json.loads(path.read_text())
-        for name in ("known", "reached", "left_out"):
+        for name in ("known", "reached", "left_out", "sampled"):
             data[name] = frozenset(data[name])
         return cls(**data)
 
-    def has(self, test: str) -> bool:
-        """Whether a test is run, by its name with parameters."""
-        name = without_parameters(test)
+    def of(self, tests: Iterable[str]) -> set[str]:
+        """Those of all tests that are run, by their names with parameters."""
+        cases: dict[str, list[str]] = collections.defaultdict(list)
+        for test in tests:
+            cases[without_parameters(test)].append(test)
+        return {test for name in cases for test in self._cases(name, cases[name])}
+
+    def _cases(self, name: str, cases: Sequence[str]) -> Sequence[str]:
+        """The cases of a test function that are run."""
         if name in self.left_out:
-            return False
-        if name not in self.known or name in self.reached:
-            return True
-        return zlib.crc32(f"{self.seed} {test}".encode()) % ONE_IN == 0
+            return ()
+        if name in self.known and name not in self.reached:
+            return [case for case in cases if self._draw(case) % ONE_IN == 0]
+        if name in self.sampled and len(cases) > _MANY_CASES:
+            return sorted(cases, key=self._draw)[: -(-len(cases) // ONE_CASE_IN)]
+        return cases
+
+    def first(self, test: str) -> float:
+        """What tests are ordered by: what may take long comes first."""
+        name = without_parameters(test)
+        return -self.seconds.get(name, 0.0 if name in self.known else math.inf)
+
+    def _draw(self, test: str) -> int:
+        return zlib.crc32(f"{self.seed} {test}".encode())
 
 
 def without_parameters(test: str) -> str:
@@ -75,10 +97,10 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not path:
         return
     selected = Selected.read(pathlib.Path(path))
-    kept = [item for item in items if selected.has(item.nodeid)]
-    config.hook.pytest_deselected(items=[item for item in items if not selected.has(item.nodeid)])
-    kept.sort(key=lambda item: -selected.seconds.get(without_parameters(item.nodeid), 0.0))
-    items[:] = kept
+    run = selected.of(item.nodeid for item in items)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in run])
+    items[:] = [item for item in items if item.nodeid in run]
+    items.sort(key=lambda item: selected.first(item.nodeid))
 
 
 def summarize(terminal: pytest.TerminalReporter) -> None:

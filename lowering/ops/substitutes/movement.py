@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import even, kernels
+from lowering.ops import even, kernels, memo
 from lowering.ops.constants import constant, integers
 from lowering.ops.emission import cast, emit, substitute
 
@@ -61,9 +61,25 @@ def _element(vector, i):
 @substitute("TensorScatterUpdate")
 def _tensor_scatter_update(tensor, index, updates, **_):
     """A choice between each element and its update, whose number is scattered to its place."""
-    depth, rest = index.shape[-1], tensor.shape.rank - index.shape[-1]
-    places, sizes = _dims(index)[:-1], _dims(tensor)[:depth]
+    depth = index.shape[-1]
+    places, sizes = _dims(index)[:-1], (*_dims(tensor)[:depth], *[1] * (tensor.shape.rank - depth))
     count = functools.reduce(_product, places, 1)
+    choice = functools.partial(_choice, index, places, count, sizes)
+    if tf.is_symbolic_tensor(index) and all(isinstance(n, int) for n in sizes):
+        # Loops write to several arrays at one place.
+        is_updated, place = memo.once(("choice", id(index), sizes), choice, index)
+    else:
+        is_updated, place = choice()
+    rows = updates
+    if index.shape.rank != 2:
+        rows = emit("Reshape", updates, _packed([count, *_dims(updates)[index.shape.rank - 1 :]]))
+    rows = emit("GatherV2", rows, place, constant(0, tf.int32))
+    return emit("SelectV2", is_updated, rows, tensor)
+
+
+def _choice(index, places, count, sizes):
+    """Which elements are updated, and by the update of which number."""
+    depth = index.shape[-1]
     zero, one = constant(0, tf.int32), constant(1, tf.int32)
     if isinstance(count, int):
         numbers = constant(np.arange(1, count + 1).reshape(places), tf.int32)
@@ -72,14 +88,10 @@ def _tensor_scatter_update(tensor, index, updates, **_):
         numbers = emit("Range", one, emit("AddV2", count, one), one)
         numbers = emit("Reshape", numbers, _packed(places))
         last = emit("Sub", count, one)
-    number = _scattered(index, numbers, cast(_packed(sizes), index.dtype))
-    rows = updates
-    if index.shape.rank != 2:
-        rows = emit("Reshape", updates, _packed([count, *_dims(updates)[index.shape.rank - 1 :]]))
+    number = _scattered(index, numbers, cast(_packed(sizes[:depth]), index.dtype))
     # Kernels that add the numbers of elements with several updates may exceed the last one.
     place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)
-    is_updated = emit("Reshape", emit("Greater", number, zero), _packed([*sizes, *[1] * rest]))
-    return emit("SelectV2", is_updated, emit("GatherV2", rows, place, zero), tensor)
+    return emit("Reshape", emit("Greater", number, zero), _packed(sizes)), place
 
 
 @substitute("TensorScatterAdd")

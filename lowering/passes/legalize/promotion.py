@@ -12,7 +12,7 @@ import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
-from lowering import avals
+from lowering import avals, jax_compat
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 from lowering.registry import Trait, facts
 
@@ -51,9 +51,12 @@ class _Promotion:
                 self._promote(eqn)
             else:
                 self._add(eqn, [self._narrow(atom, eqn) for atom in eqn.invars])
-        outvars = [self._narrow(atom, self._jaxpr.eqns[-1]) for atom in self._jaxpr.outvars]
-        jaxpr = jex_core.Jaxpr(self._jaxpr.constvars, self._jaxpr.invars, outvars, self._eqns)
-        return jex_core.ClosedJaxpr(jaxpr, getattr(self._jaxpr, "consts", ()))
+        old = self._jaxpr
+        made_by = {id(var): eqn for eqn in old.eqns for var in eqn.outvars}
+        # Others than those are not converted, so that it does not matter where.
+        outvars = [self._narrow(x, made_by.get(id(x), old.eqns[-1])) for x in old.outvars]
+        consts = getattr(old, "consts", ())
+        return jax_compat.closed(old.constvars, consts, old.invars, outvars, self._eqns)
 
     def _promote(self, eqn: jex_core.JaxprEqn) -> None:
         invars = [self._widened(atom, eqn) for atom in eqn.invars]

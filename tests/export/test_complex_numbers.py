@@ -1,4 +1,4 @@
-"""Consumers compute complex numbers as pairs of real ones."""
+"""Consumers compute with the parts of complex numbers."""
 
 import jax
 import jax.numpy as jnp
@@ -79,3 +79,23 @@ def test_a_function_with_branch_cuts():
     converted = lowering.convert(jnp.arcsinh, target="tflite", with_gradient=False)
     found = tf.function(converted, autograph=False)(Z)
     np.testing.assert_allclose(found, jnp.arcsinh(Z), 1e-5)
+
+
+def test_what_consumers_cannot_split_is_named():
+    def fun(z):
+        return jax.pure_callback(lambda x: x, z, z * z)
+
+    converted = lowering.convert(fun, target="onnx", with_gradient=False)
+    with pytest.raises(lowering.UnsupportedError, match=r"pure_callback\(c64\[3,3\]\).*call back"):
+        tf.function(converted, autograph=False)(Z)
+
+
+def test_what_is_printed_is_left_out():
+    def fun(z):
+        jax.debug.print("{}", z)
+        return z * 2
+
+    converted = lowering.convert(fun, target="tflite", with_gradient=False)
+    with pytest.warns(UserWarning, match="is left out for target 'tflite'"):
+        found = tf.function(converted, autograph=False)(Z)
+    np.testing.assert_array_equal(found, Z * 2)

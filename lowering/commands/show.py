@@ -1,0 +1,85 @@
+"""`show`: the ops of a function's graph, or what each pass makes of its program."""
+
+import argparse
+import contextlib
+import functools
+from typing import Any
+
+from lowering.commands import named
+from lowering.commands.named import CommandError
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from lowering.export.narrow import in_bits_of
+    from lowering.passes import pipeline
+    from lowering.targets import TARGETS
+
+    if args.target not in TARGETS:
+        raise CommandError(f"unknown target {args.target!r}; known are {', '.join(TARGETS)}")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(pipeline.without(*args.without))
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        if args.passes:
+            stack.enter_context(in_bits_of(TARGETS[args.target]))
+            _show_passes(args)
+        else:
+            _show_ops(args)
+    return 0
+
+
+def _show_passes(args: argparse.Namespace) -> None:
+    import jax
+
+    from lowering.avals import is_key
+    from lowering.export.entry import entry
+    from lowering.export.samples import symbolic_shapes
+    from lowering.passes import changes
+    from lowering.passes.program import trace
+    from lowering.targets import TARGETS
+
+    fun, inputs, options = named.call(args)
+    target = TARGETS[args.target]
+    entry(fun, inputs, target, **options)  # Finds mistakes in the command.
+    leaves, tree = jax.tree.flatten(inputs)
+    specs, constraints = map(options.get, ("polymorphic_shapes", "polymorphic_constraints"))
+    shapes, _ = symbolic_shapes(leaves, tree, specs, constraints or ())
+    dtypes = [
+        x.dtype if is_key(x.dtype) else jax.dtypes.canonicalize_dtype(x.dtype) for x in leaves
+    ]
+    structs = map(jax.ShapeDtypeStruct, shapes, dtypes)
+    first = [jax.eval_shape(lambda: options["params"])] if "params" in options else []
+    avals, tree = jax.tree.flatten(((*first, *jax.tree.unflatten(tree, structs)), {}))
+    for line in changes.lines(trace(fun, tree, avals, target).traced, target):
+        print(line)
+
+
+def _show_ops(args: argparse.Namespace) -> None:
+    from lowering.export import listing
+    from lowering.export.entry import entry
+    from lowering.export.narrow import in_bits_of
+    from lowering.targets import CONSUMERS, TARGETS
+
+    fun, inputs, options = named.call(args)
+
+    def make(target: str) -> Any:
+        return entry(fun, inputs, TARGETS[target], **options)
+
+    with in_bits_of(TARGETS[args.target]):
+        rows = listing.lines(make(args.target))
+    titles = ("op", "dtype", "count", "primitive", "line")
+    table = [titles] + [(r.op, r.dtype, str(r.count), r.primitive, r.source) for r in rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(titles))]
+    for row in table:
+        cells = zip(row, widths, strict=True)
+        print("  ".join(text.ljust(width) for text, width in cells).rstrip())
+    print(f"{sum(row.count for row in rows)} ops")
+    print()
+    for consumer in CONSUMERS:
+        with in_bits_of(TARGETS[consumer]):
+            refused = listing.refusals(functools.partial(make, consumer), TARGETS[consumer])
+        print(f"{consumer}: " + ("would refuse" if refused else "refuses nothing that is known"))
+        for message in refused:
+            print(f"  {message}")

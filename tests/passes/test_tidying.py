@@ -1,0 +1,62 @@
+"""Equations that compute nothing new fall away, jaxpr in and jaxpr out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from lowering.passes.inlining import inline_calls
+from lowering.passes.literals import convert_literals
+from lowering.passes.tidying import tidy
+from tests.passes.programs import assert_same, primitives, traced
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+
+
+def _twice(x):
+    return jnp.sin(x) + jnp.sin(x)
+
+
+# A program, its arguments, and what is left of it.
+CASES = {
+    "the same twice": (_twice, (X,), "sin add"),
+    "the same of other operands": (lambda x: jnp.sin(x) + jnp.sin(x + 1), (X,), "sin add sin add"),
+    "random bits twice": (
+        lambda k: jax.random.key_data(k)[0] + jax.random.key_data(k)[0], (jax.random.key(0),),
+        "random_unwrap slice squeeze add",
+    ),
+    "bodies twice": (
+        lambda x: lax.map(jnp.sin, x) + lax.map(jnp.sin, x), (X,), "scan scan add"
+    ),
+    "absolute values of squares": (lambda x: jnp.abs(jnp.exp(x)), (X,), "exp"),
+    "absolute values": (lambda x: jnp.abs(x + 1), (X,), "add abs"),
+    "a bound that holds": (lambda x: jnp.maximum(jnp.exp(x), -1), (X,), "exp"),
+    "a bound that may not": (lambda x: jnp.maximum(jnp.exp(x), 1), (X,), "exp max"),
+    "an upper bound that holds": (lambda x: jnp.minimum(lax.logistic(x), 1), (X,), "logistic"),
+    "bounds that hold": (lambda x: lax.clamp(0.0, lax.logistic(x), 1.0), (X,), "logistic"),
+    "bounds that may not": (lambda x: lax.clamp(0.5, lax.logistic(x), 1.0), (X,), "logistic clamp"),
+    "a choice that is known": (
+        lambda x: jnp.where(lax.iota(np.int32, 12).reshape(3, 4) < 0, x, -x), (X,),
+        "neg",
+    ),
+    "two reshapes": (lambda x: (x.reshape(12) * 1).reshape(2, 6).reshape(6, 2), (X,),
+                     "reshape mul reshape"),
+    "reshapes that undo each other": (lambda x: x.reshape(12).reshape(3, 4), (X,), ""),
+    "numbers": (lambda x: x * lax.add(lax.mul(np.float32(2), np.float32(3)), np.float32(1)), (X,),
+                "mul"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_left(case):
+    fun, args, left = CASES[case]
+    before = convert_literals(inline_calls(traced(fun, *args), frozenset()))
+    after = tidy(before)
+    assert primitives(after) == left.split()
+    assert_same(before, after, *args)
+
+
+def test_nothing_to_tidy():
+    before = traced(lambda x: jnp.sin(x) + 1, X)
+    assert tidy(before) is before
