@@ -12,7 +12,7 @@ from lowering.errors import UnsupportedError
 from lowering.ops import dims as dims_
 from lowering.ops import modes, values
 from lowering.ops.values import Value
-from lowering.targets import XLA, Mode, Target
+from lowering.targets import Mode, Target
 
 
 class Lowering(Protocol):
@@ -73,7 +73,7 @@ class Context:
     @property
     def takes_xla_ops(self) -> bool:
         """Whether the ops that are made now may be XLA's: it is sure to compile them."""
-        return self.target == XLA and self.mode is Mode.COMPILED
+        return self.target.has_xla_ops and self.mode is Mode.COMPILED
 
     def by_mode(
         self, op_by_op: Callable[..., Any], compiled: Callable[..., Any], *operands: Any

@@ -19,7 +19,7 @@ from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
 from lowering.passes import pipeline
 from lowering.passes.program import Program, trace
-from lowering.targets import Mode, Target, resolve
+from lowering.targets import Mode, Target, lowering_for, resolve
 
 # How many traces a converted function keeps. They are freed with the function.
 _TRACES = 256
@@ -229,9 +229,9 @@ def _lower(
     """
     jaxpr = traced.program.jaxpr
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
-    with jax_compat.our_settings(), kernels.lowering_for(target):
+    with jax_compat.our_settings(), lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
-        if target.holds:
+        if target.splits("complex64"):
             operands = boundary.split(operands)
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
@@ -247,7 +247,7 @@ def _lower(
         if without_gradient and not target.is_natural:
             results = prevent(results)
         avals = traced.program.traced.out_avals
-        if target.holds:
+        if target.splits("complex64"):
             results = boundary.joined(results, avals)
         results = [boundary.leave(x, a.dtype) for x, a in zip(results, avals, strict=True)]
         return prevent(results) if without_gradient and target.is_natural else results

@@ -23,7 +23,7 @@ import jax.extend.core as jex_core
 import numpy as np
 
 from lowering import jax_compat
-from lowering.targets import CONSUMER, TARGETS, TF, Target, chain, resolve
+from lowering.targets import CONSUMER, TF, Target, all_targets, resolve
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
 
@@ -131,7 +131,7 @@ def _register(
     replace: bool = False,
 ) -> None:
     base = target if isinstance(target, Target) else resolve(True, target)
-    new = dataclasses.replace(new, of_consumers=CONSUMER in chain(base))
+    new = dataclasses.replace(new, of_consumers=CONSUMER in base.chain)
     for primitive in primitives:
         if replace:
             _remove(primitive, base, new.dtypes)
@@ -163,7 +163,7 @@ def _remove(primitive: str, base: Target, dtypes: frozenset[np.dtype] | None) ->
 
 def _heirs(base: Target) -> list[Target]:
     """A target and those that inherit its rules."""
-    return [target for target in (*TARGETS.values(), CONSUMER) if base in chain(target)]
+    return [target for target in all_targets() if base in target.chain]
 
 
 def _origin(rule: Rule) -> str:
@@ -323,7 +323,7 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
       dtype: the dtype.
       named: whether to find only rules that are restricted to dtypes, with this one among them.
     """
-    for base in chain(target):
+    for base in target.chain:
         for candidate in _RULES.get((primitive, base.name), ()):
             if not named if candidate.dtypes is None else dtype in candidate.dtypes:
                 return candidate
@@ -360,5 +360,5 @@ def all_or_nothing() -> Iterator[None]:
 
 def primitives(target: Target = TF) -> frozenset[str]:
     """The names of all primitives that have a rule on `target`."""
-    names = {base.name for base in chain(target)}
+    names = {base.name for base in target.chain}
     return frozenset(primitive for primitive, name in _RULES if name in names)

@@ -103,9 +103,10 @@ def run_tests_alone(path: pathlib.Path, name: str = "", **environment: str) -> N
         pytest.skip(summary)
 
 
-def code_blocks(page: pathlib.Path) -> list[str]:
-    """The blocks of Python code of a Markdown page, in order."""
-    found = re.findall(r"^( *)```python\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+def code_blocks(page: pathlib.Path, language: str = "python") -> list[str]:
+    """The blocks of code in a language of a Markdown page, in order."""
+    pattern = rf"^( *)```{language}\n(.*?)^ *```"
+    found = re.findall(pattern, page.read_text(), re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(code) for _, code in found]
 
 

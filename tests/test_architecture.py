@@ -65,7 +65,7 @@ def _kind(each):
         "all": lambda mode, target: True,
         "graphs": lambda mode, target: mode is not Mode.EAGER,
         "natural targets": lambda mode, target: target.is_natural,
-        "consumers": lambda mode, target: bool(target.holds),
+        "consumers": lambda mode, target: target.is_consumer,
     }
     cases = list(itertools.product(Mode, lowering.targets.TARGETS.values()))
     (kind,) = (k for k, of in kinds.items() if all(of(*c) == each.when(*c) for c in cases))
@@ -79,10 +79,3 @@ def test_the_passes():
     listed = [(row[0].removeprefix("| "), row[1]) for row in rows if row[0] != "| pass"]
     passes = (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)
     assert listed == [(each.name, _kind(each)) for each in passes]
-
-
-def test_the_target(blocks, monkeypatch):
-    scope = dict(vars(lowering.targets.target))
-    exec(blocks[5], scope)
-    monkeypatch.setitem(registry.TARGETS, "lite", scope["LITE"])
-    assert registry.lookup("sin", scope["LITE"]) is registry.lookup("sin", lowering.targets.TF)

@@ -10,7 +10,7 @@ for each dtype. A program of that op alone is then converted and run for each co
 accepted if the results are those of TensorFlow: for TF.js in Node and, where integers are no larger
 than it holds, by webgl in Chromium, which has to be installed. Then ops on tensors of up to eight
 axes are run likewise, to find the highest rank that each takes; with --ranks nothing else is. The
-tables are written to `lowering/targets/tables/`; ops and dtypes that are not chosen stay as they
+tables are written to the folders of the targets; ops and dtypes that are not chosen stay as they
 are. With --check nothing is written: the differences from the tables are printed, and the exit code
 is 1 if there are any.
 """
@@ -40,7 +40,7 @@ from harnesses.selection import matches
 from lowering.export import runtimes
 from lowering.export.entry import Entry, flat_entry
 from lowering.export.tfjs import node
-from lowering.targets import TARGETS, tables
+from lowering.targets import TARGETS, folders
 from tools import rank_examples
 from tools.op_examples import Example, examples, of_64_bits
 
@@ -267,30 +267,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "tfjs" in args.consumer:
         Browser().close()  # Without a browser, TF.js would seem to refuse what runs there.
     for consumer in args.consumer:
-        wide = of_64_bits(tried) if TARGETS[consumer].has_64_bits else []
+        target = TARGETS[consumer]
+        wide = of_64_bits(tried) if target.has_64_bits else []
         chosen = [group for group in (*tried, *wide) if is_chosen(group[0].name, group[0].dtype)]
         found, refused = probe(consumer, chosen, args.workers) if chosen else ({}, {})
         of_ranks = [op for op in sorted(rank_examples.OPS) if matches(op, args.op or ["*"])]
         ranks = probe_ranks(consumer, of_ranks, args.workers)
-        ranks |= {op: n for op, n in tables.ranks(consumer).items() if op not in of_ranks}
-        for new, old in ((found, tables.table(consumer)), (refused, tables.refused(consumer))):
+        known_ranks = folders.own_ranks(target)
+        ranks |= {op: n for op, n in known_ranks.items() if op not in of_ranks}
+        for new, old in ((found, target.ops), (refused, target.refused)):
             for op, dtypes in old.items():
                 for dtype in sorted(dtypes):
                     if args.ranks or not is_chosen(op, dtype):
                         new.setdefault(op, []).append(dtype)
         if not args.check:
-            tables.write(consumer, versions(consumer), found, refused, ranks)
+            folders.write_ops(target, versions(consumer), found, refused, ranks)
             if consumer == "tfjs" and not args.ranks:
-                tables.write_known(consumer, known_by_tfjs())
+                folders.write_known(target, known_by_tfjs())
             continue
-        before = {(op, d) for op, dtypes in tables.table(consumer).items() for d in dtypes}
+        before = {(op, d) for op, dtypes in target.ops.items() for d in dtypes}
         now = {(op, d) for op, dtypes in found.items() for d in dtypes}
         for sign, pairs in (("+", now - before), ("-", before - now)):
             for op, dtype in sorted(pairs):
                 print(f"{consumer}: {sign} {op} of {dtype}")
                 differences += 1
-        for op in sorted(ranks.keys() | tables.ranks(consumer).keys()):
-            old_rank, new_rank = tables.ranks(consumer).get(op), ranks.get(op)
+        for op in sorted(ranks.keys() | known_ranks.keys()):
+            old_rank, new_rank = known_ranks.get(op), ranks.get(op)
             if old_rank != new_rank:
                 print(f"{consumer}: the highest rank of {op} is {new_rank}, not {old_rank}")
                 differences += 1

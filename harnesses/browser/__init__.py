@@ -10,6 +10,7 @@ server in this process, and from nowhere else.
 
 import base64
 import http.server
+import json
 import os
 import pathlib
 import shutil
@@ -128,6 +129,11 @@ class Browser:
             raise RuntimeError(f"{runtime} failed: {error}") from error
         outputs = {key: _from_json(x) for key, x in answer["outputs"].items()}
         return Run(outputs, [time / 1000 for time in answer["times"]])
+
+    def evaluate(self, backend: str, body: str) -> Any:
+        """What a function of `tf` gives, by a backend of TF.js; `body` is its body."""
+        fun = f"async (tf) => {{{body}}}"
+        return self._page.evaluate(f"() => window.evaluate({json.dumps(backend)}, {fun})")
 
     def run_entry(self, runtime: str, entry: Entry, times: int = 0) -> Run:
         """Runs an entry that is lowered for the runtime's target on its samples."""

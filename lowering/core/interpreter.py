@@ -12,14 +12,14 @@ import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, jax_compat, registry
+from lowering import avals, jax_compat, registry, targets
 from lowering.context import Context, Lowering, describe
 from lowering.core import outlining
 from lowering.core.memory import Memory
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.formats import halves, narrow
-from lowering.ops import constant, dtypes, integers, kernels, modes, names, values
+from lowering.ops import constant, dtypes, integers, modes, names, values
 from lowering.ops.dims import Dimensions
 from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
@@ -115,9 +115,9 @@ class Interpreter(Lowering):
         It has no symbolic dimensions. The values of those of the program belong to the graph. For
         a consumer TensorFlow runs it, on the dtypes of the program.
         """
-        target = PORTABLE if self.target.holds else self.target
+        target = PORTABLE if self.target.is_consumer else self.target
         outside = Interpreter(target, Dimensions({}), self._program, self._memory)
-        with kernels.lowering_for(target):
+        with targets.lowering_for(target):
             return outside.equation(eqn, operands)
 
     def _lower(
@@ -127,10 +127,10 @@ class Interpreter(Lowering):
         representations: Sequence[Representation],
     ) -> list[Value]:
         """Lowers an equation in the first of the representations that applies to it."""
-        if self.target.holds and _is_empty(eqn):
+        if self.target.is_consumer and _is_empty(eqn):
             # Consumers stumble over operands and results without elements.
             return [self._nothing(var.aval) for var in eqn.outvars]
-        if self.target.holds:
+        if self.target.is_consumer:
             operands = [
                 self._nothing(var.aval) if _has_nothing(var) else x
                 for x, var in zip(operands, eqn.invars, strict=True)
@@ -178,7 +178,7 @@ class Interpreter(Lowering):
         rule = registry.rule_of(eqn, self.target, narrow.dtype_of(eqn))
         if rule is None:
             raise UnsupportedError(expansion.reason(eqn))
-        if self.target.holds and not rule.held and has_complex(eqn):
+        if self.target.splits("complex64") and not rule.held and has_complex(eqn):
             raise UnsupportedError(
                 "it has no complex numbers. Compute with the real and the imaginary part"
             )
@@ -198,7 +198,7 @@ class Interpreter(Lowering):
         if result.shape.rank is None or result.shape.as_list() != static:
             traits = registry.facts(ctx.eqn.primitive.name).traits
             if traits & _MAY_BE_PARTIAL and values.is_partial(result, static):
-                is_split = halves.are_held() and halves.is_word(aval)
+                is_split = targets.current().splits(dtypes.WORD) and halves.is_word(aval)
                 kind = halves.BroadcastWords if is_split else Broadcastable
                 return kind(result, lambda x: movement.broadcast(ctx, x, shape))
             result.set_shape(static)
@@ -259,7 +259,9 @@ class Interpreter(Lowering):
             jaxpr, is_single = self._memory.decompositions.get(
                 decomposition, lambda: trace_ours(*decomposition)
             )
-        return split_complex(jaxpr, self.target) if self.target.holds else jaxpr, is_single
+        if self.target.splits("complex64"):
+            jaxpr = split_complex(jaxpr, self.target)
+        return jaxpr, is_single
 
     def as_function(
         self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]

@@ -12,7 +12,6 @@ from lowering.formats import halves, keys, narrow
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
-from lowering.tensors import movement
 
 
 class Representation(Protocol):
@@ -68,7 +67,8 @@ class Halves:
     """Words whose halves are moved alike."""
 
     def applies(self, ctx, rule, operands):
-        if rule.is_decomposition or not halves.are_held() or keys.has_keys(ctx.eqn):
+        is_split = ctx.target.splits(dtypes.WORD)
+        if rule.is_decomposition or not is_split or keys.has_keys(ctx.eqn):
             return False
         if not has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
             return False
@@ -136,7 +136,7 @@ class Broadcasts(Tensors):
         if not has_trait(ctx.eqn.primitive.name, Trait.ELEMENTWISE):
             return False
         ranks = {len(aval.shape) for aval in (*ctx.in_avals, *ctx.out_avals)} - {0}
-        return len(ranks) <= 1 and max(ranks, default=0) <= movement.MAX_GROUPS
+        return len(ranks) <= 1 and max(ranks, default=0) <= ctx.target.broadcast_groups
 
     def hold(self, rule, value, aval):
         smallest = values.smallest(value)

@@ -132,7 +132,9 @@ class Entry:
         return dataclasses.replace(self, samples=samples)
 
     def without_empty(self) -> "Entry":
-        """The entry without inputs and outputs that have no elements, which LiteRT does not take.
+        """The entry without inputs and outputs that have no elements.
+
+        LiteRT does not take these; see `tflite.quirks.empty_inputs`.
 
         Raises:
           UnsupportedError: if no output is left.
@@ -354,7 +356,7 @@ def _entry(
         reference,
         samples.of(leaves, symbolic, dtypes, scope),
         outputs,
-        for_consumer=bool(target.holds),
+        for_consumer=target.is_consumer,
         is_given=is_given,
         inputs=inputs,
     )

@@ -138,8 +138,7 @@ def give_results_nodes(function: Any) -> None:
 def number_outputs(function: Any) -> None:
     """Lets references to the results of an op have their numbers among all results of the op.
 
-    In a function TensorFlow counts anew for each name of results: the indices of TopKV2 are
-    `indices:0`. TF.js reads the number alone, for which that is the first result.
+    See `tfjs.quirks.numbers_of_results`.
     """
     nodes = {node.name: node for node in function.node_def}
 

@@ -21,12 +21,12 @@ from lowering.targets import Target
 
 def of_argument(dtype: Any, target: Target) -> np.dtype:
     """The dtype of the input or output of a model in place of one of JAX's."""
-    return HELD.get(dtype, dtype) if target.holds else dtype
+    return HELD.get(dtype, dtype) if target.is_consumer else dtype
 
 
 def of_parameter(dtype: Any, target: Target) -> np.dtype:
     """The dtype of the variable of a model in place of one of JAX's."""
-    return dtype if dtype in HAS_CAST and not target.holds else HELD.get(dtype, dtype)
+    return dtype if dtype in HAS_CAST and target.has_tensorflow_kernels else HELD.get(dtype, dtype)
 
 
 def words(leaf: Any) -> Any:

@@ -77,7 +77,7 @@ def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
     found: dict[str, None] = {}
 
     def record(op: str, dtype: str) -> None:
-        if kernels.lacks(target, op, dtype):
+        if target.lacks(op, dtype):
             reason = kernels.refusal(target, op, dtype)
             eqn = current_equation()
             found[reason if eqn is None else describe(eqn, target, reason)] = None

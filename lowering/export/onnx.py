@@ -223,20 +223,16 @@ def _as_mod(ctx: Any, node: Any, name: str, args: Any) -> None:
 
 
 def _as_comparison(ctx: Any, node: Any, name: str, args: Any) -> None:
-    """Makes a comparison the same in ONNX; tf2onnx would compare integers as float32."""
+    """Makes a comparison the same in ONNX; see `onnx.quirks.comparisons_in_float32`."""
     node.type = _COMPARISONS[node.type]
 
 
 def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:
-    """Makes a selection a Where.
-
-    tf2onnx would add products with 0 and 1 instead, and so make NaN of infinities that are not
-    selected.
-    """
+    """Makes a selection a Where; see `onnx.quirks.selections_by_products`."""
     if ctx.get_dtype(node.output[0]) != _BOOL:
         node.type = "Where"
         return
-    # onnxruntime has no Where of booleans.
+    # `onnx.quirks.where_of_bools`.
     condition, x, y = node.input
     shape = ctx.get_shape(node.output[0])
     outputs = node.output
@@ -248,7 +244,7 @@ def _as_where(ctx: Any, node: Any, name: str, args: Any) -> None:
 
 
 def _as_itself(ctx: Any, node: Any, name: str, args: Any) -> None:
-    """Leaves an op that ONNX has; tf2onnx would take logarithms of float64 in float32."""
+    """Leaves an op that ONNX has; see `onnx.quirks.logarithms_in_float32`."""
 
 
 def _as_complement(ctx: Any, node: Any, name: str, args: Any) -> None:
@@ -265,7 +261,7 @@ def _as_complement(ctx: Any, node: Any, name: str, args: Any) -> None:
 
 
 def _as_top_k(ctx: Any, node: Any, name: str, args: Any) -> None:
-    """Makes a TopK of the dtype of the op; tf2onnx would compare all numbers as float32."""
+    """Makes a TopK of the dtype of the op; see `onnx.quirks.top_k_in_float32`."""
     (x, count), outputs = node.input, node.output
     shapes, (dtype, index_dtype) = node.output_shapes, node.output_dtypes
     ctx.remove_node(name)

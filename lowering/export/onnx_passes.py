@@ -1,9 +1,8 @@
 """Patterns of ops that tf2onnx replaces by others that compute something else.
 
-It looks at the kinds of ops and constants, and not at their shapes and dtypes. A scale of each
-channel becomes the factor of a Gemm, and a threshold of each channel that of a ThresholdedRelu,
-which are single numbers. A sum with a constant becomes the bias of a convolution, along whichever
-dimension the constant is.
+It looks at the kinds of ops and constants, and not at their shapes and dtypes. See
+`onnx.quirks.factors_of_gemm`, `onnx.quirks.thresholds_of_relu` and
+`onnx.quirks.bias_along_another_axis`.
 """
 
 import functools
@@ -18,7 +17,7 @@ _REWRITERS = (
     "rewrite_leakyrelu",
     "rewrite_thresholded_relu",
 )
-# The optimizer that makes a GlobalMaxPool of a ReduceMax; it has another maximum of infinities.
+# The optimizer of `onnx.quirks.maxima_of_infinities`.
 _EXCLUDED = "global_pool_optimizer"
 _TRANSPOSES = "optimize_transpose"
 

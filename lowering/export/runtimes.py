@@ -10,6 +10,7 @@ import hashlib
 import importlib.metadata
 import pathlib
 import tempfile
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -33,18 +34,17 @@ def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
     TF.js has several; of these are left out those that lack an op.
 
     Args:
-      consumer: the name of the target: "tflite", "onnx" or "tfjs".
+      consumer: the name of the target.
       entry: the entry, lowered for that target.
 
     Raises:
       UnsupportedError: if the converter refuses the graph, or the runtime the model.
       ImportError: if a package is missing.
     """
-    runtimes = {"tflite": _run_tflite, "onnx": _run_onnx, "tfjs": _run_tfjs}[consumer](entry)
     specs = entry.concrete.structured_outputs
     return {
         name: [found[x] if x in found else _empty(specs[x]) for x in entry.outputs]
-        for name, found in runtimes.items()
+        for name, found in RUNTIMES[consumer](entry).items()
     }
 
 
@@ -115,3 +115,11 @@ def _node() -> Node:
     node = Node()
     atexit.register(node.close)
     return node
+
+
+# By name of the target, what runs an entry: the results by name, for each of its runtimes.
+RUNTIMES: dict[str, Callable[[Entry], dict[str, dict[str, np.ndarray]]]] = {
+    "tflite": _run_tflite,
+    "onnx": _run_onnx,
+    "tfjs": _run_tfjs,
+}

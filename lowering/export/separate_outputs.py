@@ -1,8 +1,7 @@
 """Outputs of TF Lite models that are tensors of their own.
 
-LiteRT gives each input and output of a model a buffer. With `CompiledModel`, as in a browser, an
-output that is the tensor of an input or of another output has the wrong buffer, and so has what is
-computed of the input.
+`CompiledModel`, as in a browser, has the wrong buffers for others; see
+`tflite.quirks.outputs_that_are_inputs`.
 """
 
 import collections

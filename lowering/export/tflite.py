@@ -308,7 +308,7 @@ def _converted(
 
 
 def keep_infinities(converter: Any) -> None:
-    """Keeps a converter from making the largest finite number of each infinite constant."""
+    """Keeps the infinite constants that `tflite.quirks.finite_infinities` makes finite."""
     converter.canonicalizing_inf_as_min_max_float = False
 
 

@@ -1,9 +1,6 @@
 """Transposes that TensorFlow's converter leaves where they are.
 
-The converter moves transposes past elementwise ops (`MoveTransposesPass`), and the constant of the
-permutation with them. It inlines the body of a loop, whose ops then share constants with the ops
-around it. A constant that it moves into the body is out of reach for the others, and the converter
-fails with "operand #1 does not dominate this use".
+See `tflite.quirks.transposes_around_loops`.
 """
 
 import pathlib

@@ -1,9 +1,10 @@
 """Words in halves: the upper and the lower 16 bits of each, as int32 from 0 to 65535.
 
-TF.js holds integers in floats where it computes by WebGL, exact to 24 bits. A word is a tensor of
-int32 there as for the other consumers, but it is joined of its halves, which are remembered: ops on
-words take and make halves, and what joins them is left out of the exported graph where nothing but
-such ops follows. Loops, branches and functions carry halves.
+They are for targets that split words, as their integers are exact to fewer bits
+(`tfjs.quirks.integers_of_24_bits`). A word is a tensor of int32 there as for the other consumers,
+but it is joined of its halves, which are remembered: ops on words take and make halves, and what
+joins them is left out of the exported graph where nothing but such ops follows. Loops, branches and
+functions carry halves.
 """
 
 import math
@@ -15,11 +16,11 @@ import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, targets
 from lowering.context import Context
-from lowering.ops import constant, dtypes, emit, integers, kernels, memo, modes, move, values
+from lowering.ops import constant, dtypes, emit, integers, memo, modes, move, values
 from lowering.ops.values import Broadcastable, Value
-from lowering.targets import TFJS, Mode
+from lowering.targets import Mode
 
 # The upper and the lower half; each may be known, and either may be left to be broadcast.
 Halves: TypeAlias = tuple[Value, Value]
@@ -30,11 +31,6 @@ SIZE = 1 << 16
 _HALVES = "halves of words"
 # What halves look like once they are no variables of a program of words.
 _PART = np.dtype(np.int32)
-
-
-def are_held() -> bool:
-    """Whether the consumer of the ops that are made now needs words in halves."""
-    return kernels.are_for(TFJS)
 
 
 def is_word(aval: Any) -> bool:
@@ -129,7 +125,7 @@ def moved(fun: Callable[..., Any], *operands: Value) -> Any:
       fun: takes tensors of int32 and returns one, or several.
       *operands: words.
     """
-    if not are_held():
+    if not targets.current().splits(dtypes.WORD):
         return fun(*operands)
     highs, lows = zip(*map(whole, operands), strict=True)
     first, second = (fun(*map(values.tensor, parts)) for parts in (highs, lows))
@@ -177,7 +173,7 @@ def apply_to_each(
 
 def carried(operands: Sequence[Value], avals_: Sequence[Any]) -> list[Value]:
     """Values as a loop, a branch or a function carries them: words as their halves."""
-    if not are_held():
+    if not targets.current().splits(dtypes.WORD):
         return list(operands)
     parts: list[Value] = []
     for x, aval in zip(operands, avals_, strict=True):
@@ -187,7 +183,7 @@ def carried(operands: Sequence[Value], avals_: Sequence[Any]) -> list[Value]:
 
 def carried_avals(avals_: Sequence[Any]) -> list[Any]:
     """The abstract values of what `carried` returns."""
-    if not are_held():
+    if not targets.current().splits(dtypes.WORD):
         return list(avals_)
     found = []
     for aval in avals_:
@@ -198,7 +194,7 @@ def carried_avals(avals_: Sequence[Any]) -> list[Any]:
 
 def of_carried(facts: Sequence[Any], avals_: Sequence[Any]) -> list[Any]:
     """Something that is known of each value, for each of what `carried` returns."""
-    if not are_held():
+    if not targets.current().splits(dtypes.WORD):
         return list(facts)
     pairs = zip(facts, avals_, strict=True)
     return [fact for fact, aval in pairs for _ in range(2 if is_word(aval) else 1)]
@@ -206,7 +202,7 @@ def of_carried(facts: Sequence[Any], avals_: Sequence[Any]) -> list[Any]:
 
 def restored(parts: Sequence[Value], avals_: Sequence[Any]) -> list[Value]:
     """The inverse of `carried`."""
-    if not are_held():
+    if not targets.current().splits(dtypes.WORD):
         return list(parts)
     rest = iter(parts)
     found: list[Value] = []
@@ -233,7 +229,7 @@ def enter(x: tf.Tensor) -> tf.Tensor:
     They are joined again where they are needed as they were: what is given loses digits as soon as
     an op makes a texture of it, for all other ops, too.
     """
-    if modes.current() is Mode.EAGER or not are_held() or 0 in x.shape:
+    if modes.current() is Mode.EAGER or not targets.current().splits(dtypes.WORD) or 0 in x.shape:
         return x
     positions, _ = tf.raw_ops.SparseReshape(
         input_indices=tf.cast(tf.reshape(x, integers([-1, 1])), tf.int64),
@@ -257,7 +253,8 @@ def leave(x: tf.Tensor) -> tf.Tensor:
     The summands are exact as floats.
     """
     is_remembered = id(x) in memo.of_graph().get(_HALVES, {})
-    if modes.current() is Mode.EAGER or not are_held() or not is_remembered:
+    is_split = modes.current() is not Mode.EAGER and targets.current().splits(dtypes.WORD)
+    if not (is_split and is_remembered):
         return x
     high, low = map(values.tensor, whole(x))
     half, size = (constant(n, np.int32) for n in (SIZE // 2, SIZE))

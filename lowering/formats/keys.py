@@ -15,7 +15,7 @@ import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
 
-from lowering import jax_compat
+from lowering import jax_compat, targets
 from lowering.avals import is_key
 from lowering.context import Context
 from lowering.formats import halves
@@ -36,7 +36,7 @@ def apply_to_integers(ctx: Context, *operands: Value) -> Any:
     eqn = ctx.eqn
     (dtype,) = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars) if is_key_aval(v.aval)}
     (num_words,) = jax_compat.key_shape(dtype)
-    size = 1 if dtypes.is_narrow(dtypes.WORD) else min(num_words, 2)
+    size = 1 if targets.current().emulates(dtypes.WORD) else min(num_words, 2)
     num_parts = num_words // size
     operand_parts = [
         _integers(x, num_words, size) if is_key_aval(var.aval) else [x] * num_parts

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, targets
 from lowering.arrays import computations
 from lowering.context import Context
 from lowering.formats.rounding import HAS_CAST, has_negative_nan, narrow_to, to_bits
@@ -44,7 +44,7 @@ def known(value: Value, dtype: Any) -> Value:
         return value
     is_large = value.nbytes > _LARGE_BYTES and modes.current() is not Mode.EAGER
     # Consumers lack the dtype and the cast.
-    stays = is_large and value.dtype == dtype and not dtypes.is_narrow(dtypes.WORD)
+    stays = is_large and value.dtype == dtype and not targets.current().emulates(dtypes.WORD)
     if stays and dtype in HAS_CAST:
         return tf.cast(constant(value), dtypes.to_tf(dtype))
     return values.held(value, dtype)

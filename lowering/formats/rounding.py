@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals
+from lowering import avals, targets
 from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
 from lowering.ops.casts import narrowed, widened
-from lowering.targets import TFLITE, Mode
+from lowering.targets import Mode
 
 # The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
@@ -96,8 +96,8 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
         return x
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
-    # tf2onnx drops a cast and its inverse, and what TF.js has as float16 is float32.
-    if kernels.are_for(TFLITE) and kernels.casts(tf.float32, number):
+    # Not with `onnx.quirks.casts_that_cancel_out`, and what TF.js has as float16 is float32.
+    if targets.current().rounds_by_casts and kernels.casts(tf.float32, number):
         return widened(narrowed(x, number), tf.float32)
     size = emit("Abs", x)
     is_large = emit("Greater", size, constant(2.0**64, np.float32))
@@ -147,7 +147,7 @@ def _round(x, dtype):
     """Rounds to nearest, ties to even."""
     if dtype == dtypes.E8M0:
         return _round_to_power(x)
-    if dtypes.is_narrow(dtypes.WORD):
+    if targets.current().emulates(dtypes.WORD):
         # Consumers have no casts to these formats, and most of them no bits of floats.
         return _round_without_bits(x, dtype)
     if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from lowering import targets
 from lowering.context import Context
 from lowering.formats import halves, narrow
 from lowering.ops import constant, dtypes, emit
@@ -72,7 +73,7 @@ def run_on_indices(
         index(full(x)) if is_held and i not in data and var.aval.dtype == dtypes.WORD else x
         for i, (x, var) in enumerate(zip(operands, ctx.eqn.invars, strict=True))
     ]
-    if moves and halves.are_held() and ctx.out_aval.dtype == dtypes.WORD:
+    if moves and targets.current().splits(dtypes.WORD) and ctx.out_aval.dtype == dtypes.WORD:
         eqn = ctx.eqn.replace(params={**ctx.eqn.params, **params})
         return halves.apply_to_each(ctx, eqn, *held, data=data)
     return narrow.run_rounded(ctx, *held, **params)

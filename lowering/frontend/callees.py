@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, targets
 from lowering.frontend import containers, effects
-from lowering.ops import dtypes, kernels, modes
+from lowering.ops import dtypes, modes
 from lowering.ops.bounded import Bounded
 
 # How many graphs are kept of a function. They are freed with it.
@@ -483,7 +483,7 @@ def _of_shape(y: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
         size is None or size == known for size, known in zip(shape, y.shape, strict=True)
     ):
         return y
-    if kernels.are_of_tensorflow():
+    if targets.current().has_tensorflow_kernels:
         return tf.ensure_shape(y, shape)
     y.set_shape(shape)
     return y

@@ -1,20 +1,22 @@
 """Casts between a dtype and the one that holds it, which stay where they are.
 
-The converter of TF Lite moves a cast behind a gather, and before a broadcast, where it then finds
-no kernel for the narrower dtype. An op between the two keeps them in order.
+An op between a cast and a gather, or a broadcast and a cast, keeps them in order where a converter
+would exchange them (`quirks.casts_behind_gathers`, `quirks.broadcasts_behind_casts`).
 """
 
 import tensorflow as tf
 
+from lowering import targets
 from lowering.ops import kernels, values
 from lowering.ops.emission import cast, emit
-from lowering.targets import TFLITE
+from lowering.targets import Quirk
+from lowering.targets.tflite import quirks
 
 
 def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """`x` in the dtype that holds it."""
     result = cast(x, dtype)
-    if x.dtype == dtype or _can_move(x.dtype, "GatherV2"):
+    if x.dtype == dtype or _can_move(quirks.casts_behind_gathers, x.dtype, "GatherV2"):
         return result
     return emit("Maximum", result, result)
 
@@ -22,9 +24,9 @@ def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """What is held in another dtype, in its own."""
     source = values.source(x)
-    if x.dtype != dtype and not _can_move(dtype, "BroadcastTo") and _has_broadcasts(source):
-        # The converter moves a broadcast behind ops whose operands are all broadcast. A selection
-        # by a condition that is not stays.
+    may_move = x.dtype == dtype or _can_move(quirks.broadcasts_behind_casts, dtype, "BroadcastTo")
+    if not may_move and _has_broadcasts(source):
+        # No broadcast is moved behind a selection by a condition that is not broadcast.
         x = emit("SelectV2", emit("GreaterEqual", x, x), x, x)
     return cast(x, dtype)
 
@@ -32,8 +34,7 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 def beside_constant(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
     """`x` to be compared with `other`, with an op after it if bools are compared with a constant.
 
-    The converter knows that bools are cast to 0 or 1. Where this decides a comparison, it puts
-    `ZerosLike` of the bools in its place, which TF Lite has for numbers only.
+    See `quirks.zeros_like_bools`.
     """
     source, beside = values.source(x), values.source(other)
     is_bool = source is not None and source.type == "Cast" and source.inputs[0].dtype == tf.bool
@@ -48,5 +49,5 @@ def _has_broadcasts(source: tf.Operation | None) -> bool:
     )
 
 
-def _can_move(dtype: tf.DType, op: str) -> bool:
-    return not kernels.are_for(TFLITE) or kernels.supports(op, dtype)
+def _can_move(quirk: Quirk, dtype: tf.DType, op: str) -> bool:
+    return not targets.current().has(quirk) or kernels.supports(op, dtype)

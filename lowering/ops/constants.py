@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels, memo, modes
+from lowering import targets
+from lowering.ops import memo, modes
 from lowering.ops.bounded import Bounded
 
 # Constants above this size (in bytes) are not worth hashing.
@@ -75,7 +76,7 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
     """A constant outside of all control flow, so that every later user can reach it."""
     with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
         # Consumers leave the signs of zeros open, and have no bitcast.
-        if not (kernels.are_of_tensorflow() and _loses_signs(array)):
+        if not (targets.current().has_tensorflow_kernels and _loses_signs(array)):
             return tf.constant(array)
         return tf.bitcast(tf.constant(array.view(f"int{8 * array.itemsize}")), array.dtype)
 
@@ -83,8 +84,8 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
 def _loses_signs(array: np.ndarray) -> bool:
     """Whether TensorFlow's optimizer would make 0 of the elements of a constant in a graph.
 
-    It leaves out the elements of a large constant that are all the same, if they are equal to 0, as
-    -0 is. It keeps the bits as integers, and does not look through a bitcast.
+    See `grappler.quirks.signs_of_constant_zeros`. It keeps the bits as integers, and does not look
+    through a bitcast.
     """
     is_real = tf.as_dtype(array.dtype).is_floating and array.size > 1
     return is_real and not array.any() and bool(np.signbit(array).all())

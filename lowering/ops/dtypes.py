@@ -1,9 +1,7 @@
 """JAX dtypes and TensorFlow dtypes, and the dtype to compute in where TensorFlow lacks a kernel."""
 
-import contextlib
-import contextvars
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, targets
 
 BOOL = (np.bool_,)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
@@ -91,26 +89,15 @@ _CARRIER = {
 }
 
 
-# The dtypes that hold the values of those that the consumer of the graph has no arithmetic for.
-_HELD_FOR_CONSUMER: contextvars.ContextVar[Mapping[Any, np.dtype]] = contextvars.ContextVar(
-    "held for consumer", default=HELD
-)
-
-
-@contextlib.contextmanager
-def holding(names: Mapping[str, str]) -> Iterator[None]:
-    """A context in which values of some dtypes are held in others; see `Target.holds`."""
-    token = _HELD_FOR_CONSUMER.set(_holding(tuple(names.items())))
-    try:
-        yield
-    finally:
-        _HELD_FOR_CONSUMER.reset(token)
-
-
 @functools.cache
-def _holding(names: tuple[tuple[str, str], ...]) -> Mapping[Any, np.dtype]:
-    held_for = {jnp.dtype(dtype): np.dtype(name) for dtype, name in names}
-    return {**{dtype: held_for.get(of, of) for dtype, of in HELD.items()}, **held_for}
+def _held(target: targets.Target) -> Mapping[Any, np.dtype]:
+    """The dtypes that hold the values of others in programs for a target.
+
+    Complex numbers are not among them: a pass splits them before.
+    """
+    names = {jnp.dtype(dtype): name for dtype, name in target.storage.items()}
+    storage = {dtype: np.dtype(name) for dtype, name in names.items() if dtype.kind != "c"}
+    return {**{dtype: storage.get(of, of) for dtype, of in HELD.items()}, **storage}
 
 
 def to_tf(dtype: Any) -> tf.DType:
@@ -150,12 +137,12 @@ def to_tf_argument(dtype: Any) -> tf.DType:
 
 def is_narrow(dtype: Any) -> bool:
     """Whether tensors hold the values of a dtype in a wider one."""
-    return dtype in _HELD_FOR_CONSUMER.get()
+    return dtype in _held(targets.current())
 
 
 def held(dtype: Any) -> np.dtype:
     """The dtype that tensors hold the values of a narrow dtype in; any other dtype itself."""
-    return _HELD_FOR_CONSUMER.get().get(dtype, dtype)
+    return _held(targets.current()).get(dtype, dtype)
 
 
 def wider(dtype: tf.DType) -> tf.DType | None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
+from lowering import targets
 from lowering.errors import UnsupportedError
 from lowering.ops import dtypes, kernels, making, memo, modes, optimizer, ranks, swapped
 
@@ -131,7 +132,7 @@ def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -
     For a consumer another op takes its place if there is one. Else the op is left to the converter,
     which may know it in this form.
     """
-    if kernels.are_of_tensorflow():
+    if targets.current().has_tensorflow_kernels:
         dtype = _first(operands).dtype
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
     underway, name = _UNDERWAY.get(), kernels.listed(op, attrs)

@@ -1,22 +1,17 @@
 """Arrays of even sizes, for kernels that read what is beside an odd number of elements.
 
-By WebGL, TF.js keeps two rows and two columns together. Beside the last one of an odd number may be
-any number that it has computed there, and some kernels take it for an element: those of scatters,
-and of products of matrices if both have been computed.
+They are those of products of matrices (`quirks.products_of_odd_sizes`), if both have been computed,
+and of scatters (`quirks.scatters_of_odd_sizes`).
 """
 
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels, ranks
+from lowering import targets
+from lowering.ops import ranks
 from lowering.ops.constants import constant, integers, is_weight
 from lowering.ops.emission import emit
-from lowering.targets import TFJS
-
-
-def is_asked_for() -> bool:
-    """Whether the consumer has such kernels."""
-    return kernels.are_for(TFJS)
+from lowering.targets.tfjs import quirks
 
 
 def contracted(x: tf.Tensor, y: tf.Tensor, x_axis: int, y_axis: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -24,7 +19,8 @@ def contracted(x: tf.Tensor, y: tf.Tensor, x_axis: int, y_axis: int) -> tuple[tf
 
     Beside a constant are zeros.
     """
-    if not is_asked_for() or x.dtype != tf.float32 or is_weight(x) or is_weight(y):
+    has_quirk = targets.current().has(quirks.products_of_odd_sizes)
+    if not has_quirk or x.dtype != tf.float32 or is_weight(x) or is_weight(y):
         return x, y
     return padded(x, x_axis), padded(y, y_axis)
 
@@ -34,7 +30,7 @@ def padded(x: tf.Tensor, axis: int) -> tf.Tensor:
     size, axis = x.shape[axis], axis % x.shape.rank
     if size is not None and size % 2 == 0:
         return x
-    if x.shape.rank > ranks.highest("PadV2"):
+    if x.shape.rank > targets.current().max_rank("PadV2"):
         return ranks.along_axis(lambda merged: padded(merged, 1), x, axis)
     after: list[int | tf.Tensor] = [0] * x.shape.rank
     after[axis] = 1 if size is not None else _parity(x, axis)

@@ -14,29 +14,15 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels as tf_kernels
 from tensorflow.python.framework import op_callbacks
 
+from lowering import targets
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes
-from lowering.targets import TF, Target, tables
-
-# The target of the ops that are made now; without one they are of TensorFlow.
-_TARGET: contextvars.ContextVar[Target] = contextvars.ContextVar("target", default=TF)
+from lowering.targets import TF, Target
 
 # The name of GatherV2 in the tables where it has batches, as runtimes have other code for that.
 BATCHED_GATHER = "GatherV2 of batches"
 
 # Whether an op that the consumer is known to lack is an error.
 _IS_CHECKED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_checked", default=True)
-
-# Dtypes that an op's XLA kernel refuses, or its CPU kernel although it is registered for them.
-_NO_SCAN = frozenset(
-    {tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32, tf.uint64, tf.complex64, tf.complex128}
-)
-_LACKS: dict[str, frozenset[tf.DType]] = {
-    "Cumprod": _NO_SCAN,
-    "Cumsum": _NO_SCAN,
-    "Tile": frozenset({tf.uint16}),
-    "TopKV2": frozenset({tf.uint16}),
-}
 
 
 @functools.cache
@@ -51,17 +37,6 @@ def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
             return None
         dtypes.update(tf.dtypes.as_dtype(dtype) for dtype in allowed[0])
     return frozenset(dtypes)
-
-
-@contextlib.contextmanager
-def lowering_for(target: Target) -> Iterator[None]:
-    """A context in which ops are made for a target."""
-    token = _TARGET.set(target)
-    try:
-        with dtypes.holding(target.holds):
-            yield
-    finally:
-        _TARGET.reset(token)
 
 
 @contextlib.contextmanager
@@ -84,16 +59,17 @@ def checked(target: Target) -> Iterator[None]:
 
     What TensorFlow runs while the graph is made is of another target.
     """
-    if not tables.refused(target.name) or not _IS_CHECKED.get():
+    if target.has_tensorflow_kernels or not _IS_CHECKED.get():
         yield
         return
 
     def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        if graph is None or not (inputs or outputs) or not _IS_CHECKED.get() or not are_for(target):
+        is_other = not _IS_CHECKED.get() or targets.current() is not target
+        if graph is None or not (inputs or outputs) or is_other:
             return
         dtype = (inputs or outputs)[0].dtype.name
         op = listed(op, dict(zip(attrs[::2], attrs[1::2], strict=True)))
-        if lacks(target, op, dtype):
+        if target.lacks(op, dtype):
             raise UnsupportedError(refusal(target, op, dtype))
 
     op_callbacks.add_op_callback(check)
@@ -103,42 +79,12 @@ def checked(target: Target) -> Iterator[None]:
         op_callbacks.remove_op_callback(check)
 
 
-def lacks(target: Target, op: str, dtype: str) -> bool:
-    """Whether a consumer is known to lack an op for a dtype of its first operand."""
-    return dtype in tables.refused(target.name).get(op, ())
-
-
 def refusal(target: Target, op: str, dtype: str) -> str:
     """Why an op of a graph is an error, and what to do, as the end of a message."""
     return (
         f"it needs {op} of {dtype}, which {target.name} lacks. Compute it otherwise, or before or "
         "after what is exported; a SavedModel has all ops"
     )
-
-
-def target() -> Target:
-    """The target that ops are made for now."""
-    return _TARGET.get()
-
-
-def are_of_tensorflow() -> bool:
-    """Whether TensorFlow's own kernels run the ops that are made now."""
-    return not _table()
-
-
-def _table() -> tables.Table:
-    """What the consumer of the ops that are made now takes; TensorFlow has no table."""
-    return tables.table(_TARGET.get().name)
-
-
-def highest_ranks() -> Mapping[str, int]:
-    """The highest ranks that the consumer of the ops that are made now takes, where it has any."""
-    return tables.ranks(_TARGET.get().name)
-
-
-def are_for(target: Target) -> bool:
-    """Whether the ops that are made now are for a target."""
-    return _TARGET.get() is target
 
 
 def listed(op: str, attrs: Mapping[str, Any]) -> str:
@@ -153,22 +99,22 @@ def supports(
 
     `attrs` are other attributes, which matter to some consumers.
     """
-    table = _table()
-    if table:
+    target = targets.current()
+    if target.is_consumer:
         op = listed(op, attrs or {})
-        return dtype.name in table.get(op, ()) if attr else op in table
+        return dtype.name in target.ops.get(op, ()) if attr else op in target.ops
     return _tensorflow_supports(op, dtype, attr)
 
 
 def casts(source: tf.DType, to: tf.DType) -> bool:
     """Whether a consumer converts between two dtypes; TensorFlow does."""
-    table = _table()
-    return not table or f"{source.name}->{to.name}" in table.get("Cast", ())
+    target = targets.current()
+    return not target.is_consumer or f"{source.name}->{to.name}" in target.ops.get("Cast", ())
 
 
 @functools.cache
 def _tensorflow_supports(op: str, dtype: tf.DType, attr: str) -> bool:
-    if dtype in _LACKS.get(op, ()):
+    if dtype.name in TF.failing_kernels.get(op, ()):
         return False
     dtypes = _cpu_dtypes(op, attr)
     return dtypes is None or dtype in dtypes

@@ -1,15 +1,10 @@
 """What TensorFlow's graph optimizer must leave as it is.
 
-The optimizer (grappler) rewrites a graph before it runs, and when it is exported. Many rewrites
-hold for real numbers only: `~(x > 1)` becomes `x <= 1`, which differs where x is NaN, and `x / c`
-becomes a product with an approximate reciprocal. Others make ops that lack a kernel for the dtype.
+What it would make of them stands in `targets/grappler/quirks.py`.
 
 An attribute of a node keeps the optimizer from that, and costs nothing when the graph runs. There
 are two, as the optimizer asks for one when it moves ops, and for the other when it looks at known
 operands. Where it asks for neither, an op is emitted in a form that the optimizer leaves alone.
-
-The rewrites are those of `arithmetic_optimizer.cc` and `constant_folding.cc` in
-`tensorflow/core/grappler/optimizers`.
 """
 
 from collections.abc import Callable
@@ -19,10 +14,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
+from lowering import targets
 from lowering.ops import kernels, memo
 from lowering.ops.constants import constant
 from lowering.ops.values import source
-from lowering.targets import TFLITE
+from lowering.targets.tflite import quirks as tflite
 
 # A node with this attribute is not replaced, moved past another or merged into it.
 _KEPT = "_grappler_do_not_remove"
@@ -36,8 +32,7 @@ _VIEWS = frozenset(
 )
 _COMPARISONS = frozenset("Equal Greater GreaterEqual Less LessEqual NotEqual".split())
 _SUMS = frozenset({"AddV2", "AddN"})
-# The functions that the optimizer takes for monotonic: it finds the extremum of their arguments.
-# It loses NaN, what overflows, and which of several arguments with the same result comes first.
+# The functions of `quirks.extrema_of_monotonic_functions`.
 _MONOTONIC = frozenset(
     "Acos Acosh Asin Asinh Atan Atanh Ceil Elu Erf Erfc Exp Expm1 Floor Inv LeakyRelu Log Log1p "
     "Neg Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sinh Softplus Softsign Sqrt "
@@ -47,13 +42,12 @@ _MONOTONIC = frozenset(
 _EXTREMA = frozenset("ArgMax ArgMin Max Min".split())
 _CONVOLUTIONS = frozenset("Conv2D Conv3D DepthwiseConv2dNative".split())
 _SQUARES = frozenset({"Mul", "Square"})
-# The ops that the optimizer computes in another order, or joins, in sums, products, logarithms and
-# quotients.
+# The ops that the optimizer computes in another order, or joins with others.
 _WITHIN = {
-    "AddV2": _SUMS,
+    "AddV2": _SUMS,  # `quirks.sums_in_another_order`; products are, too.
     "Mul": frozenset({"Mul"}),
-    "Log": frozenset({"Softmax"}),
-    "RealDiv": frozenset({"Sqrt"}),
+    "Log": frozenset({"Softmax"}),  # `quirks.logarithms_of_softmax`.
+    "RealDiv": frozenset({"Sqrt"}),  # `quirks.quotients_by_roots`.
 }
 _SIMPLIFIED = frozenset("AddV2 Mul RealDiv Sub".split())
 # The ops before or in which the optimizer is to be kept from something.
@@ -77,11 +71,15 @@ def emitted(op: str, operands: Tensors, run: Callable[..., Any]) -> Any:
     """
     if op not in _GUARDED or not _are_symbolic(operands):
         return run(op, *operands)
-    is_exact = not kernels.target().is_natural
+    is_exact = not targets.current().is_natural
     if is_exact:
         op, operands = _in_another_form(op, operands)
-    elif op == "LogicalNot" and kernels.are_for(TFLITE) and _merged(op, operands, is_exact):
-        # TF Lite's converter rewrites comparisons, too, and looks at no attribute.
+    elif (
+        op == "LogicalNot"
+        and targets.current().has(tflite.negated_comparisons)
+        and _merged(op, operands, is_exact)
+    ):
+        # `tflite.quirks.negated_comparisons`: the converter looks at no attribute.
         op, operands = "Equal", (*operands, constant(False))
     for operand in _merged(op, operands, is_exact):
         _mark(operand.op, _KEPT)
@@ -172,8 +170,8 @@ def _is_inexact(x: tf.Tensor) -> bool:
 def _in_another_form(op: str, operands: Tensors) -> tuple[str, Tensors]:
     """An op in place of one that the optimizer would join with the one before it.
 
-    Of `log(x + 1)` and `exp(x) - 1` it makes ops that are precise where these are not, and of
-    `x + x` a product, which is NaN where one part of a complex number is infinite.
+    See `quirks.logarithms_of_sums_with_one`, `quirks.exponentials_less_one` and
+    `quirks.sums_of_equal_complex_numbers`.
     """
     if op == "AddV2" and _is_inexact(operands[0]):
         return _sum(*operands)
@@ -211,12 +209,12 @@ def _negated(x: tf.Tensor) -> tf.Tensor:
 def _merged(op: str, operands: Tensors, is_exact: bool) -> list[tf.Tensor]:
     """The results of ops that the optimizer would merge with an op on them, or move past it."""
     first = operands[:1]
-    if op == "LogicalNot":
+    if op == "LogicalNot":  # `quirks.negated_comparisons`.
         return [x for x in _makers(first, _COMPARISONS) if _is_inexact(x.op.inputs[0])]
     if op in _EXTREMA:
         return _makers(first, _MONOTONIC)
     if op in _SQUARES and not _is_inexact(operands[0]):
-        # The square of a difference becomes an op that few dtypes have. Equal operands become one.
+        # `quirks.squares_of_differences`. Equal operands become one.
         differences = _makers(operands, frozenset({"Sub"}))
         return differences if len(differences) == len(operands) else []
     if op not in _WITHIN or not is_exact or not _is_inexact(operands[0]):
@@ -225,7 +223,7 @@ def _merged(op: str, operands: Tensors, is_exact: bool) -> list[tf.Tensor]:
 
 
 def _is_replaced(op: str, operands: Tensors) -> bool:
-    """Whether the optimizer would replace an op by one that has no kernel."""
+    """Whether an op is one of `quirks.packs_of_equal_tensors`."""
     return op == "Pack" and not kernels.supports("Tile", operands[0][0].dtype)
 
 
@@ -239,14 +237,14 @@ def _is_simplified(op: str, operands: Tensors, is_exact: bool) -> bool:
         return False
     x, y = operands
     if not _is_inexact(x):
-        # The difference to zero becomes a negation, which lacks dtypes and meets other ops.
+        # `quirks.differences_to_zero`; a negation meets other ops, too.
         return op == "Sub" and (x.dtype.is_unsigned or _is_any_known((x,)))
-    if op == "RealDiv":
+    if op == "RealDiv":  # `quirks.quotients_by_constants`.
         return not _is_all(y, 1)
     if not is_exact or not _is_any_known(operands):
         return False
     if op == "Mul":
-        # The product of a complex infinity with one is NaN.
+        # `quirks.complex_factors_of_one`.
         is_one = not x.dtype.is_complex and (_is_all(x, 1) or _is_all(y, 1))
         return not (is_one or _makers(operands, _CONVOLUTIONS))
     return not _is_all(y, 0) and (op == "Sub" or not _is_all(x, 0))

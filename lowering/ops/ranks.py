@@ -1,7 +1,8 @@
 """Ops on tensors with more axes than their kernels take.
 
-Axes that an op treats alike become one, for the op alone. Which ranks the kernels of consumers take
-stands in their tables.
+Axes that an op treats alike become one, for the op alone. Which ranks kernels take stands in the
+folders of targets. Kernels that broadcast take so many groups of neighbouring axes; those of a
+group are of size one in the same operands.
 """
 
 import itertools
@@ -12,19 +13,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.ops import kernels
+from lowering import targets
 from lowering.ops.constants import constant, integers
 
-# The highest ranks that kernels of TensorFlow take.
-_OF_TENSORFLOW = {
-    **dict.fromkeys(("SelectV2", "Slice", "StridedSlice", "ReverseV2", "Tile"), 8),
-    **dict.fromkeys(("ArgMax", "ArgMin"), 7),
-    "PadV2": 6,
-    "Softmax": 5,  # With oneDNN.
-}
-# Its other kernels that broadcast take so many groups of neighbouring axes. Those of a group are of
-# size one in the same operands.
-_GROUPS = 5
 UNARY = frozenset(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Cos Cosh Elu Erf Erfc Exp Expm1 Floor Inv "
     "Invert IsFinite IsInf IsNan LeakyRelu Log Log1p LogicalNot Neg Reciprocal Relu Relu6 Rint "
@@ -45,15 +36,9 @@ PARTS = frozenset("Split SplitV Unpack".split())
 FITTED = UNARY | BROADCASTING | REDUCTIONS | SCANS | POSITIONS | OF_ROWS | JOINS | PARTS
 
 
-def highest(op: str) -> float:
-    """The highest rank that the kernels of an op take; infinite if no limit is known."""
-    of_tensorflow = _OF_TENSORFLOW.get(op, math.inf)
-    return min(of_tensorflow, kernels.highest_ranks().get(op, math.inf))
-
-
 def are_too_many(op: str, operands: Sequence[Any]) -> bool:
     """Whether operands have more axes than the kernel of an op of `FITTED` takes."""
-    limit = highest(op)
+    limit = targets.current().max_rank(op)
     if limit == math.inf:
         return op in BROADCASTING and _have_many_groups(operands)
     return max(_ranks(operands)) + (op == "Pack") > limit
@@ -61,7 +46,8 @@ def are_too_many(op: str, operands: Sequence[Any]) -> bool:
 
 def _have_many_groups(operands):
     rank = max(_ranks(operands))
-    return rank > _GROUPS and len(_groups([_known(x, rank) for x in operands])) > _GROUPS
+    most = targets.current().broadcast_groups
+    return rank > most and len(_groups([_known(x, rank) for x in operands])) > most
 
 
 def _known(x, rank):
@@ -96,7 +82,8 @@ def fitted(
 ) -> Any:
     """An op of `FITTED` on tensors with fewer axes; `run` makes it of operands and attributes."""
     if op in UNARY | BROADCASTING:
-        limit = highest(op) if highest(op) < math.inf else _GROUPS
+        limit = targets.current().max_rank(op)
+        limit = limit if limit < math.inf else targets.current().broadcast_groups
         return by_merged_axes(lambda *merged: run(*merged, **attrs), operands, limit)
     if op in REDUCTIONS:
         return _reduced(op, run, *operands, **attrs)
@@ -161,7 +148,7 @@ def _reduced(op, run, x, axes, keep_dims=False):
     groups = [
         list(group) for _, group in itertools.groupby(range(len(sizes)), reduced.__contains__)
     ]
-    together = len(groups) <= highest(op)
+    together = len(groups) <= targets.current().max_rank(op)
     if together:
         merged = [math.prod(sizes[axis] for axis in group) for group in groups]
         places = [place for place, group in enumerate(groups) if group[0] in reduced]

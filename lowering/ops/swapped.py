@@ -1,18 +1,12 @@
-"""Differences and quotients whose operands TensorFlow's converter to TF Lite would swap.
-
-It moves a transpose past an op whose other operand is constant (`PushTransposeThroughEwisePass`),
-and makes the constant the second operand of the new op, though it was the first one. It does so
-only with a scalar, or with as many axes as the transposed operand has. The transpose may stand
-before other ops, past which it is moved, or come from the converter itself.
-"""
+"""Differences and quotients whose operands a converter would swap (`quirks.swapped_operands`)."""
 
 from typing import Any
 
 import tensorflow as tf
 
-from lowering.ops import kernels
+from lowering import targets
 from lowering.ops.constants import constant
-from lowering.targets import TFLITE
+from lowering.targets.tflite import quirks
 
 _ORDERED = frozenset({"Sub", "RealDiv", "Div"})
 # Ops with a state that freezing a graph makes constant.
@@ -21,7 +15,7 @@ _READS = frozenset({"ReadVariableOp", "ResourceGather"})
 
 def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
     """Whether the converter may swap the operands of an op."""
-    if op not in _ORDERED or not kernels.are_for(TFLITE):
+    if op not in _ORDERED or not targets.current().has(quirks.swapped_operands):
         return False
     first, second = operands
     rank = second.shape.rank or 0

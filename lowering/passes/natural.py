@@ -280,7 +280,7 @@ def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
 
 
 def _of_nothing(reduce: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
-    """A reduction of no elements: kernels of TF.js read beyond these."""
+    """A reduction of no elements; see `tfjs.quirks.reductions_of_nothing`."""
     (x,), axes = reduce.invars, reduce.params["axes"]
     if not any(isinstance(x.aval.shape[axis], int) and not x.aval.shape[axis] for axis in axes):
         return None

@@ -87,8 +87,12 @@ def _is_natural(mode: Mode, target: Target) -> bool:
     return target.is_natural
 
 
-def _for_consumer(mode: Mode, target: Target) -> bool:
-    return bool(target.holds)
+def _promotes_halves(mode: Mode, target: Target) -> bool:
+    return target.emulates("bfloat16")
+
+
+def _splits_complex(mode: Mode, target: Target) -> bool:
+    return target.splits("complex64")
 
 
 # What is done once to a traced function and all jaxprs in it.
@@ -101,7 +105,7 @@ WHOLE_PROGRAM = (
         "split complex numbers",
         split_complex,
         given=("target",),
-        when=_for_consumer,
+        when=_splits_complex,
         is_required=True,
         splits=True,
     ),
@@ -118,9 +122,9 @@ PASSES = (
     Pass("widen steps", widen_steps, given=("mode", "target")),
     Pass("convert literals", convert_literals),
     # Patterns with constants are found in the dtype to which these are rounded.
-    Pass("fuse in 16 bits", fuse_halves, when=_for_consumer),
-    Pass("promote 16-bit floats", promote_halves, when=_for_consumer),
-    Pass("convert promoted literals", convert_literals, when=_for_consumer),
+    Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
+    Pass("promote 16-bit floats", promote_halves, when=_promotes_halves),
+    Pass("convert promoted literals", convert_literals, when=_promotes_halves),
     Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
     Pass("tidy", tidy, when=_is_natural),

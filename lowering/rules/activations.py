@@ -48,7 +48,7 @@ def gelu_consumer(ctx, x):
 def gelu_by_op(ctx, x):
     """The converter to TF Lite makes one op of the group, so that it needs no Erf.
 
-    TF.js has an Erf with few digits of small numbers, which the sum with 1 does not need.
+    Of TF.js the sum with 1 does not need the digits of `tfjs.quirks.digits_of_small_errors`.
     """
     with kernels.unchecked():
         erf = tf.raw_ops.Erf(x=emit("Mul", x, constant(np.sqrt(0.5), x.dtype)))

@@ -8,8 +8,8 @@ import tensorflow as tf
 from lowering.ops import emit
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
-from lowering.rules.conv_general_dilated import is_conv2d
-from lowering.targets import TFJS, Mode
+from lowering.rules.conv_general_dilated import is_normalized
+from lowering.targets import Mode
 from lowering.tensors import movement
 
 
@@ -22,11 +22,10 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
     *statistics, epsilon = statistics_and_epsilon
     x, mean, variance, scale, offset = map(tensor, (x, *statistics))
     if (
-        ctx.target != TFJS  # It lacks what TensorFlow's optimizer makes of the op.
-        and convolution is not None
+        convolution is not None
         and ctx.mode is not Mode.EAGER
         and isinstance(epsilon, np.ndarray)
-        and is_conv2d(dataclasses.replace(ctx, eqn=convolution))
+        and is_normalized(dataclasses.replace(ctx, eqn=convolution))
     ):
         features = ctx.out_aval.shape[-1:]
         by_feature = {"mean": mean, "variance": variance, "scale": scale, "offset": offset}
@@ -34,7 +33,7 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
         attributes = {"epsilon": float(epsilon), "is_training": False}
         return tf.raw_ops.FusedBatchNormV3(x=x, **by_feature, **attributes).y
     factor = emit("Rsqrt", emit("AddV2", variance, tensor(epsilon)))
-    if ctx.target == TFJS:
+    if not ctx.target.normalized_convolutions:
         # The optimizer multiplies the weights of the convolution by the factor.
         factor = emit("Mul", factor, scale)
         return emit("AddV2", emit("Mul", x, factor), emit("Sub", offset, emit("Mul", mean, factor)))

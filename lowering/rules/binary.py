@@ -26,7 +26,7 @@ register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 
 @rule("atan2", target=TFLITE)
 def atan2_tflite(ctx, y, x):
-    """TF Lite's kernel does not broadcast."""
+    """See `tflite.quirks.atan2_without_broadcast`."""
     shape = ctx.out_aval.shape
     return emit("Atan2", *(movement.broadcast(ctx, z, shape) for z in (y, x)))
 
@@ -36,7 +36,7 @@ register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
 @rule("mul", target=TFJS, dtypes=(np.int32,), keep_constants=True)
 def mul_tfjs(ctx, x, y, **_):
-    """TF.js multiplies in float64, so that large products are made of halves.
+    """Large products are made of halves; see `tfjs.quirks.products_in_float64`.
 
     Of products with constants in a row TensorFlow's optimizer makes one, with a large constant.
     """
@@ -299,7 +299,7 @@ def _root(x):
     return jnp.where(is_outside, jnp.asarray(jnp.nan, x.dtype), lax.sqrt(lax.abs(x)))
 
 
-# TensorFlow's optimizer replaces powers with these known exponents by ops that differ.
+# See `grappler.quirks.powers_with_known_exponents`.
 _KNOWN_POWERS = {
     0: jnp.ones_like,
     -1: lambda x: jnp.ones((), x.dtype) / x,
@@ -332,10 +332,7 @@ def pow_low_precision(x, y):
 
 @rule("pow", target=TFLITE, dtypes=(np.float32,), keep_constants=True)
 def pow_tflite(ctx, x, y):
-    """The converter makes finite numbers of third powers that overflow.
-
-    XNNPACK's roots of the largest numbers are wrong, those of their quarters are not.
-    """
+    """See `tflite.quirks.powers_that_overflow`."""
     powers = {
         3: functools.partial(integer_pow_tflite, y=3),
         0.5: _root_by_quarters,
@@ -348,12 +345,13 @@ def pow_tflite(ctx, x, y):
 
 
 def _root_by_quarters(x):
+    """See `tflite.quirks.roots_of_the_largest_numbers`."""
     return jnp.where(x > 1, 2 * _root(0.25 * x), _root(x))
 
 
 @rule("pow", target=TFJS, dtypes=(np.float32,), keep_constants=True)
 def pow_tfjs(ctx, x, y):
-    """In JavaScript the infinite powers of 1 and -1 are NaN."""
+    """See `tfjs.quirks.infinite_powers_of_one`."""
     power = pow_(ctx, x, y)
     if isinstance(y, np.ndarray) and np.all(np.isfinite(y)):
         return power

@@ -34,7 +34,8 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     x = rounding.stored(x, source)
-    if halves.are_held() and dtypes.WORD in (source, target) and source != target:
+    is_of_words = source != target and dtypes.WORD in (source, target)
+    if is_of_words and ctx.target.splits(dtypes.WORD):
         return _of_halves(ctx, x)
     if {source.itemsize, target.itemsize} != {4}:
         return ctx.lower(_through_words, x, avals=ctx.in_avals, dtype=target)

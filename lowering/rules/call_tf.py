@@ -11,7 +11,7 @@ from lowering.registry import Trait, rule
 def call_tf(ctx, *operands, callee, **_):
     """The function is called as it stands: its variables stay variables."""
     given = [boundary.leave(x, aval.dtype) for x, aval in zip(operands, ctx.in_avals, strict=True)]
-    if ctx.target.holds:
+    if ctx.target.is_consumer:
         # Complex numbers are made of their parts here, where it is checked who has such an op.
         given = boundary.joined(boundary.split(given), ctx.in_avals)
     results = callee(*given)

@@ -32,7 +32,7 @@ def cond(ctx, index, *operands, branches, **_):
     thunks = [functools.partial(run, branch) for branch in branches]
     if last == 1:
         results = tf.cond(emit("Greater", index, constant(0, index.dtype)), thunks[1], thunks[0])
-    elif ctx.target.holds:
+    elif ctx.target.is_consumer:
         results = _nested(ctx, index, thunks, 0)
     else:
         # TensorFlow runs the last branch for an index out of range.
@@ -138,7 +138,7 @@ def _scanned(ctx, scan, length, unroll):
     loop = functools.partial(scan.loop, unroll)
     if isinstance(length, int):
         results = loop()
-    elif ctx.target.holds:
+    elif ctx.target.is_consumer:
         results = tf.cond(ctx.size(length) > 0, loop, scan.empty)
     else:
         # XLA compiles the body even if it never runs, and then cannot take elements of empty

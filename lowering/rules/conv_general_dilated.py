@@ -20,7 +20,10 @@ from lowering.jax_compat import max_dim
 from lowering.ops import cast, constant, even, integers, move
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, legalization, rule
-from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE, XLA
+from lowering.targets import CONSUMER
+from lowering.targets.onnx import quirks as onnx
+from lowering.targets.tfjs import quirks as tfjs
+from lowering.targets.tflite import quirks as tflite
 from lowering.tensors import movement
 from lowering.tensors.contractions import compute_dtypes
 
@@ -82,21 +85,19 @@ def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **pa
 def _simpler_for_consumer(ctx, axes):
     """A decomposition into convolutions that a consumer has; None if it has this one.
 
-    Converters take few forms of transposed convolutions. TF.js has none with both strides and
-    dilations, nor with groups of several features.
+    Converters take few forms of transposed convolutions.
     """
     params = ctx.eqn.params
-    if not ctx.target.holds or 0 in ctx.out_aval.shape:
+    if ctx.target.has_tensorflow_kernels or 0 in ctx.out_aval.shape:
         return None
     if any(window.base_dilation > 1 for window in axes):
         return _with_padded_images
-    if ctx.target != TFJS:
-        return None
-    if any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes):
+    has_both = any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes)
+    if has_both and not ctx.target.has_dilated_strides:
         return _with_dilated_weights
-    if params["feature_group_count"] == 1 or _kernel(ctx, axes) is _depthwise_conv2d:
+    if ctx.target.has_grouped_convolutions or params["feature_group_count"] == 1:
         return None
-    return _by_groups
+    return None if _kernel(ctx, axes) is _depthwise_conv2d else _by_groups
 
 
 def _with_padded_images(lhs, rhs, *, padding, lhs_dilation, dimension_numbers, **params):
@@ -142,15 +143,13 @@ def _by_groups(lhs, rhs, *, feature_group_count, dimension_numbers, **params):
     return lax.concatenate(parts, dimension_numbers.out_spec[1])
 
 
-def is_conv2d(ctx: Context) -> bool:
-    """Whether a convolution becomes a Conv2D, and nothing else after it.
-
-    To ONNX a depthwise convolution is one like others.
-    """
+def is_normalized(ctx: Context) -> bool:
+    """Whether the target joins a convolution with a normalization that follows it."""
     params = ctx.eqn.params
     is_nhwc = _features_last(params["dimension_numbers"].out_spec) == (0, 1, 2, 3)
-    kernels = (_conv2d, _depthwise_conv2d) if ctx.target == ONNX else (_conv2d,)
-    return is_nhwc and _kernel(ctx, _axes(ctx.in_avals[1].shape, **params)) in kernels
+    ops = {_conv2d: "Conv2D", _depthwise_conv2d: "DepthwiseConv2dNative"}
+    kernel = _kernel(ctx, _axes(ctx.in_avals[1].shape, **params))
+    return is_nhwc and ops.get(kernel) in ctx.target.normalized_convolutions
 
 
 def _axes(
@@ -211,8 +210,9 @@ def _kernel(ctx, axes):
         return None
     if any(0 in aval.shape for aval in (lhs, rhs, out)):
         return None
-    if ctx.target == TFLITE and not avals.is_static([rhs.shape[i] for i in numbers.rhs_spec[:2]]):
-        # LiteRT has to know how many features there are, but in a gradient they are the batch.
+    has_known_features = avals.is_static([rhs.shape[i] for i in numbers.rhs_spec[:2]])
+    if not has_known_features and ctx.target.has(tflite.unknown_features_of_convolutions):
+        # `tflite.quirks.unknown_features_of_convolutions`; in a gradient they are the batch.
         return None
     is_grouped = params["feature_group_count"] != 1
     if any(window.base_dilation > 1 for window in axes):
@@ -220,13 +220,14 @@ def _kernel(ctx, axes):
         known = avals.is_static((*amounts, *(window.size for window in axes)))
         fits = not is_grouped and known and _is_gradient_of_input(axes, lhs_sizes)
         return _conv2d_backprop_input if fits else None
-    if not (is_grouped or ctx.target.holds) and _is_gradient_of_filter(lhs, out, axes, numbers):
+    has_gradients = not (is_grouped or ctx.target.is_consumer)
+    if has_gradients and _is_gradient_of_filter(lhs, out, axes, numbers):
         return _conv2d_backprop_filter
     if any(isinstance(amount, int) and amount < 0 for amount in amounts):
         return None
     if len(axes) == 3:
         has_dilation = any(window.dilation > 1 for window in axes)
-        is_slow = ctx.target.name == XLA.name and avals.is_static([w.size for w in axes])
+        is_slow = ctx.target.has_xla_ops and avals.is_static([w.size for w in axes])
         return None if is_grouped or has_dilation or is_slow else _conv3d
     is_depthwise = is_grouped and rhs.shape[numbers.rhs_spec[1]] == 1
     is_plain = all((w.stride, w.dilation) == (axes[0].stride, 1) for w in axes)
@@ -287,12 +288,13 @@ def _attributes(ctx, axes, sizes):
 def _padding(ctx, axes, sizes):
     """What TensorFlow calls the padding of images of these sizes.
 
-    onnxruntime computes no padding of dilated windows.
+    It is explicit with `onnx.quirks.padding_of_dilated_windows`.
     """
     amounts = [(window.low, window.high) for window in axes]
     if not any(amount for pair in amounts for amount in pair):
         return "VALID"
-    if ctx.target == ONNX and any(w.dilation > 1 for w in axes) and not avals.is_static(sizes):
+    is_computed = any(w.dilation > 1 for w in axes) and not avals.is_static(sizes)
+    if is_computed and ctx.target.has(onnx.padding_of_dilated_windows):
         return "EXPLICIT"
     extents, strides = [w.extent for w in axes], [w.stride for w in axes]
     is_same = amounts == lax.padtype_to_pads(sizes, extents, strides, "SAME")
@@ -330,12 +332,9 @@ def _conv3d(ctx, x, weights, axes, shape, out_shape):
 
 
 def _without_rest(ctx, x, axes, shape):
-    """Images and shape for TF.js, without what is behind the last window.
-
-    Where one axis has padding and another such a rest, WebAssembly computes zeros.
-    """
+    """Images and shape, without the rest of `tfjs.quirks.convolutions_with_a_rest`."""
     sizes = shape[1:-1]
-    if ctx.target is not TFJS or not avals.is_static(sizes):
+    if not ctx.target.has(tfjs.convolutions_with_a_rest) or not avals.is_static(sizes):
         return x, shape
     if _padding(ctx, axes, sizes) != "SAME":
         return x, shape
@@ -350,8 +349,8 @@ def _without_rest(ctx, x, axes, shape):
 def _without_explicit_padding(ctx, x, axes, shape):
     """Images, windows and shape, padded before the op where its padding would be EXPLICIT.
 
-    TensorFlow's optimizer joins a depthwise convolution with what comes after it, loses its
-    explicit padding and ends the process. Conv3D knows no such padding, and no op a symbolic one.
+    See `grappler.quirks.explicit_padding_of_depthwise_convolutions`. Conv3D knows no such padding,
+    and no op a symbolic one.
     """
     if _padding(ctx, axes, shape[1:-1]) != "EXPLICIT":
         return x, axes, shape

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, targets
 from lowering.arrays import complex_math
 from lowering.formats import halves, narrow, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
@@ -53,7 +53,7 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
         if target == dtypes.WORD:
             return _saturate_word(x)
         return _saturate(x, to, ml_dtypes.iinfo(target))
-    if x.dtype == tf.bool and target == dtypes.WORD and halves.are_held():
+    if x.dtype == tf.bool and target == dtypes.WORD and targets.current().splits(dtypes.WORD):
         return halves.joined(arithmetic.ZERO, cast(x, to))
     result = cast(x, to)
     return rounding.narrow_to(result, target) if dtypes.is_narrow(target) else result
@@ -68,7 +68,7 @@ def _from_words(x, target):
     """Words as int32 or float32 numbers, which are to be converted."""
     if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
         return arithmetic.to_float32(halves.of(x))
-    if not halves.are_held():
+    if not targets.current().splits(dtypes.WORD):
         return x
     high, low = halves.of(x)
     if target == np.bool_:
@@ -78,7 +78,7 @@ def _from_words(x, target):
 
 def _saturate_word(x):
     """Floats as uint32: what int32 does not hold is converted without the highest bit."""
-    if halves.are_held():
+    if targets.current().splits(dtypes.WORD):
         return halves.joined(*arithmetic.of_float32(x))
     bit = 1 << 31
     is_high = emit("GreaterEqual", x, constant(float(bit), np.float32))

@@ -21,7 +21,7 @@ from lowering.tensors import halves as arithmetic
 def cumsum(ctx, x, *, axis, reverse, **_):
     """Integers wrap around. Low precision is accumulated in float32 and rounded once each."""
     op = "Cumsum" if ctx.eqn.primitive.name == "cumsum" else "Cumprod"
-    if ctx.target.holds and not kernels.supports(op, x.dtype):
+    if ctx.target.is_consumer and not kernels.supports(op, x.dtype):
         return ctx.lower(_by_steps, x, avals=ctx.in_avals, op=op, axis=axis, reverse=reverse)
     scan = functools.partial(emit, op, modular=True, reverse=reverse)
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:

@@ -16,10 +16,13 @@ from jax import lax
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.avals import real_dtype
 from lowering.formats import words
-from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, ranks, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
+from lowering.targets import CONSUMER
+from lowering.targets.onnx import quirks as onnx
+from lowering.targets.tfjs import quirks as tfjs
+from lowering.targets.tflite import quirks as tflite
 from lowering.tensors import limbs, movement
 from lowering.tensors.contractions import compute_dtypes, consumer_dtypes
 
@@ -32,7 +35,7 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     of the result are in the order `permutation`; see `passes.fusion`.
     """
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
-    choose = consumer_dtypes if ctx.target.holds else compute_dtypes
+    choose = consumer_dtypes if ctx.target.is_consumer else compute_dtypes
     lhs_dtype, rhs_dtype, dtype = choose(lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision)
     if contractions.is_of_elements(lhs_aval.shape, rhs_aval.shape, dimension_numbers):
         return ctx.lower(
@@ -206,9 +209,10 @@ class _Product:
 
 
 def _most_axes(ctx):
-    """The highest rank of an operand; for TF.js its odd axes are padded."""
-    highest = ranks.highest("BatchMatMulV2")
-    return min(highest, ranks.highest("PadV2")) if ctx.target == TFJS else highest
+    """The highest rank of an operand, whose odd axes may be padded."""
+    highest = ctx.target.max_rank("BatchMatMulV2")
+    is_padded = ctx.target.has(tfjs.products_of_odd_sizes)
+    return min(highest, ctx.target.max_rank("PadV2")) if is_padded else highest
 
 
 def _convert(ctx, x, shape, dtype):
@@ -247,21 +251,22 @@ def _multiply(x, y, matmul, dtype):
 
 def _matmul(ctx, x, y, adj_x, adj_y, is_long=False):
     """The product of matrices; `is_long` if `x` was reshaped from more axes than the op takes."""
-    if ctx.target == TFJS and x.dtype == tf.int32:
-        # TF.js multiplies matrices in float32.
+    if x.dtype == tf.int32 and ctx.target.exact_integer_bits < 32:
+        # Matrices are multiplied in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
         return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
-    is_joined = ctx.target == TFLITE and x.shape.rank == 2 and (is_long or 1 in x.shape)
-    if is_joined and not is_weight(y):
-        # TF Lite's converter joins this with reshapes before and after it, and then fails.
+    may_join = x.shape.rank == 2 and (is_long or 1 in x.shape) and not is_weight(y)
+    if may_join and ctx.target.has(tflite.products_joined_with_reshapes):
+        # `tflite.quirks.products_joined_with_reshapes`.
         x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
         product = emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
         return move("Squeeze", product, axis=[0])
     x, y = even.contracted(x, y, -2 if adj_x else -1, -1 if adj_y else -2)
     if x.shape.rank == y.shape.rank == 2:
         return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
-    if x.dtype.is_complex or (ctx.target == ONNX and x.dtype.is_integer):
-        # Its flags would take the conjugate, and tf2onnx takes them for floats only.
+    loses_flags = x.dtype.is_integer and ctx.target.has(onnx.flags_of_integer_products)
+    if x.dtype.is_complex or loses_flags:
+        # Its flags would take the conjugate; and `onnx.quirks.flags_of_integer_products`.
         x, y = _swapped(ctx, x) if adj_x else x, _swapped(ctx, y) if adj_y else y
         adj_x = adj_y = False
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):

@@ -331,7 +331,7 @@ def rng_uniform_words(ctx, low, high, **_):
 @rule("rng_uniform")
 def rng_uniform(ctx, low, high, *, shape):
     """The numbers are not XLA's, because the state of its generator is not specified."""
-    if ctx.target.holds:
+    if ctx.target.is_consumer:
         return _uniform_for_consumer(ctx, low, high, shape)
     wide = tf.float64 if low.dtype.is_floating else tf.int64
     bounds = cast(low, wide), cast(high, wide)

@@ -26,7 +26,7 @@ def reduce_sum(ctx, x, *, axes, **_):
     op = "Sum" if ctx.eqn.primitive.name == "reduce_sum" else "Prod"
     if x.dtype.as_numpy_dtype in dtypes.LOW_PRECISION:
         return cast(emit(op, cast(x, tf.float32), integers(axes)), x.dtype)
-    if ctx.target.holds and not kernels.supports(op, x.dtype):
+    if ctx.target.is_consumer and not kernels.supports(op, x.dtype):
         return ctx.lower(_reduced_by_steps, x, avals=ctx.in_avals, op=op, axes=tuple(axes))
     return emit(op, x, integers(axes), modular=True)
 

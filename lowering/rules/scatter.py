@@ -215,7 +215,7 @@ def _scatter(
         return rows.update_as_integers(scatter, operand, updates, strategy is rows.minimum)
     if unique_indices and combine is not None:
         strategy = rows.combine_at_once
-    elif ctx.target.holds and not unique_indices:
+    elif ctx.target.is_consumer and not unique_indices:
         # Windows overlap, and may be moved to one place.
         are_rows = all(plan.spans(axis) or plan.sizes[axis] == 1 for axis in plan.indexed)
         is_distinct = are_rows and not plan.clips and _are_distinct(index)

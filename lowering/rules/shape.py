@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lowering.ops import integers, move, ranks
+from lowering.ops import integers, move
 from lowering.registry import Trait, rule
 from lowering.tensors import movement
 
@@ -65,9 +65,9 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 @rule("rev", traits=Trait.SELECTS)
 def rev(ctx, x, *, dimensions):
     shape = ctx.out_aval.shape
-    # TF Lite reverses only neighbouring axes together.
-    is_apart = ctx.target.holds and len(dimensions) > 1
-    if len(shape) <= ranks.highest("ReverseV2") and not is_apart:
+    # `tflite.quirks.reverse_of_axes_apart`.
+    is_apart = ctx.target.is_consumer and len(dimensions) > 1
+    if len(shape) <= ctx.target.max_rank("ReverseV2") and not is_apart:
         return move("ReverseV2", x, integers(dimensions)) if dimensions else x
 
     def reverse_axis(y, *_):
@@ -79,7 +79,7 @@ def rev(ctx, x, *, dimensions):
 @rule("tile", traits=Trait.SELECTS)
 def tile(ctx, x, *, reps):
     axes = [i for i, rep in enumerate(reps) if not isinstance(rep, int) or rep != 1]
-    if len(reps) <= ranks.highest("Tile"):
+    if len(reps) <= ctx.target.max_rank("Tile"):
         return move("Tile", x, ctx.shape(reps)) if axes else x
 
     def tile_axis(y, axis, *_):

@@ -1,6 +1,6 @@
 """Slices whose bounds are parameters."""
 
-from lowering.ops import move, ranks
+from lowering.ops import move
 from lowering.registry import Trait, rule
 from lowering.tensors import movement
 
@@ -11,7 +11,7 @@ def slice_(ctx, x, *, start_indices, limit_indices, strides):
     if strides is None or all(stride == 1 for stride in strides):
         return movement.slice_(ctx, x, shape, start_indices, sizes)
     bounds = list(zip(start_indices, limit_indices, strides, strict=True))
-    if len(shape) <= ranks.highest("StridedSlice"):
+    if len(shape) <= ctx.target.max_rank("StridedSlice"):
         return _strided(ctx, x, shape, bounds)
 
     def slice_axis(y, axis, dims, _):

@@ -7,7 +7,8 @@ from lowering.ops import constant, emit, integers
 from lowering.registry import rule
 from lowering.targets import PORTABLE, TFJS
 
-# By WebGL, TF.js begins a maximum at -1e20. No finite number that is multiplied by this is smaller.
+# No finite number that is multiplied by this is below -1e20, where maxima begin
+# (`tfjs.quirks.maxima_of_large_negative_numbers`).
 _SCALE = 2.0**-64
 
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from lowering import targets
 from lowering.arrays import complex_math
 from lowering.formats import halves, narrow, words
 from lowering.ops import cast, constant, dtypes, emit, integers
@@ -84,7 +85,7 @@ def sort_parts(*operands, num_keys, **params):
 
 def _in_order(x, aval):
     """The numbers that an operand is held in, in its order."""
-    if aval.dtype == dtypes.WORD and halves.are_held():
+    if aval.dtype == dtypes.WORD and targets.current().splits(dtypes.WORD):
         return list(map(tensor, halves.whole(x)))
     return [words.flipped(x) if aval.dtype == dtypes.WORD else x]
 

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering import jax_compat
+from lowering import jax_compat, targets
 from lowering.arrays import bessel, floats, gamma, precise, zeta
-from lowering.ops import cast, constant, emit, extrema, kernels
+from lowering.ops import cast, constant, emit, extrema
 from lowering.registry import Trait, decomposition, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, Mode
@@ -24,7 +24,7 @@ register_ops(
 
 def _has_doubles(ctx):
     """Whether float64 costs little: not where XLA or another consumer runs the ops."""
-    return ctx.mode is not Mode.COMPILED and kernels.are_of_tensorflow()
+    return ctx.mode is not Mode.COMPILED and targets.current().has_tensorflow_kernels
 
 
 def _precisely(ctx, *operands, fun):

@@ -43,7 +43,7 @@ register_ops({"neg": "Neg"}, modular=True, traits=Trait.LINEAR)
 
 @rule("square", target=TFLITE, dtypes=dtypes.WIDE_FLOAT, traits=Trait.ELEMENTWISE)
 def square_tflite(ctx, x):
-    """A product, which TF Lite's converter quantizes; it leaves a square in floats."""
+    """A product, which is quantized; see `tflite.quirks.squares_in_floats`."""
     return emit("Mul", x, x)
 
 
@@ -114,7 +114,7 @@ def exp2(x, **_):
 
 @rule("exp2", target=TFLITE, dtypes=(np.float32,))
 def exp2_tflite(ctx, x, **_):
-    """XNNPACK's exponential loses digits of large results."""
+    """See `tflite.quirks.digits_of_large_exponentials`."""
     return exponential(emit("Mul", x, constant(np.log(2), x.dtype)))
 
 
@@ -129,7 +129,7 @@ def log2(x, **_):
 
 @rule("log2", target=TFLITE, dtypes=(np.float32,))
 def log2_tflite(ctx, x, **_):
-    """XNNPACK's logarithm loses digits near one, and is infinite for the largest numbers."""
+    """See `tflite.quirks.digits_of_logarithms_near_one`."""
     return emit("Mul", logarithm(x), constant(1 / np.log(2), x.dtype))
 
 

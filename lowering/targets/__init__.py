@@ -1,7 +1,7 @@
 """Targets and modes: who runs the TensorFlow ops, and how."""
 
-from lowering.targets.mode import Mode
-from lowering.targets.target import (
+from lowering.targets.current import current, lowering_for
+from lowering.targets.folders import (
     CONSUMER,
     CONSUMERS,
     ONNX,
@@ -11,10 +11,13 @@ from lowering.targets.target import (
     TFJS,
     TFLITE,
     XLA,
-    Target,
-    chain,
+    add,
+    all_targets,
     resolve,
 )
+from lowering.targets.mode import Mode
+from lowering.targets.quirk import Quirk
+from lowering.targets.target import Target
 
 __all__ = [
     "CONSUMER",
@@ -27,7 +30,11 @@ __all__ = [
     "TFLITE",
     "XLA",
     "Mode",
+    "Quirk",
     "Target",
-    "chain",
+    "add",
+    "all_targets",
+    "current",
+    "lowering_for",
     "resolve",
 ]

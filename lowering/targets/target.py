@@ -1,4 +1,4 @@
-"""Targets: who will run the TensorFlow ops.
+"""Targets: who will run the TensorFlow ops, and what is known about that.
 
 A target inherits the rules of its parent and overrides only those that its consumer needs or
 rewards. `tf` is the base: plain TensorFlow ops that any TensorFlow runtime executes.
@@ -6,87 +6,168 @@ rewards. `tf` is the base: plain TensorFlow ops that any TensorFlow runtime exec
 The numerics of a target are exact or natural. Exact graphs compute what `jax.jit` computes, NaN and
 the signs of zeros included, whatever ops that takes. Natural graphs have the op that a person would
 have written; their results are the same where no NaN is involved, but for the signs of zeros.
+
+A target is a folder of data. `target.json` names its parent and its capabilities, which are
+attributes of `Target`; those that it does not name are its parent's. `ops.json` says which ops it
+runs, and `known.json` which it has by name; `quirks.py` says what it gets wrong. A parent's hold
+here, too.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+import json
+import math
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lowering.targets.quirk import Quirk
+
+Table = Mapping[str, frozenset[str]]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Target:
-    """A consumer of lowered graphs.
+    """A consumer of lowered graphs, and its capabilities.
 
     Attributes:
       name: what `convert(target=...)` takes.
-      parent: the name of the target whose rules this one inherits, or None for the base.
+      folder: where its data stands.
+      parent: the target whose rules and data this one inherits, or None for the base.
+      is_abstract: whether it is no target of programs, but what several have in common.
+      is_natural: whether its numerics are natural.
       has_tensorflow_kernels: whether TensorFlow's own kernels run what is not compiled; see
         `lowering.ops.tuning`.
-      is_natural: whether its numerics are natural.
-      holds: for dtypes that the consumer has no arithmetic for, those in which programs hold their
-        values: the integers that fit, the same bits of words, or floats that are rounded. Complex
-        numbers are split into their parts.
+      has_xla_ops: whether the ops may be XLA's where it is sure to compile them.
       has_64_bits: whether it has arithmetic of 64 bits. Without, exports are of 32 bits.
+      types: for dtypes that it has no arithmetic for, what programs do instead ("promote",
+        "bitcast" or "split"), and in which storage dtype.
+      exact_integer_bits: up to how many bits its integers are exact in all of its runtimes.
+      rounds_by_casts: whether floats are rounded to a promoted dtype by a cast to it and back.
+      broadcast_groups: how many groups of neighbouring axes ops broadcast.
+      has_grouped_convolutions: whether convolutions have groups of several features.
+      has_dilated_strides: whether convolutions have both strides and dilations.
+      normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
     """
 
     name: str
-    parent: str | None = None
-    has_tensorflow_kernels: bool = True
+    folder: pathlib.Path
+    parent: "Target | None" = None
+    is_abstract: bool = False
     is_natural: bool = False
-    holds: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    has_tensorflow_kernels: bool = True
+    has_xla_ops: bool = False
     has_64_bits: bool = True
+    types: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    exact_integer_bits: int = 64
+    rounds_by_casts: bool = False
+    broadcast_groups: int = 5
+    has_grouped_convolutions: bool = True
+    has_dilated_strides: bool = True
+    normalized_convolutions: Sequence[str] = ("Conv2D",)
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether something other than TensorFlow runs its graphs."""
+        return not self.has_tensorflow_kernels
+
+    def emulates(self, dtype: Any) -> bool:
+        """Whether programs have another dtype in place of one of JAX's."""
+        return _name(dtype) in self.types
+
+    def splits(self, dtype: Any) -> bool:
+        """Whether programs have several values in place of one of a dtype of JAX's."""
+        return "split" in self.types.get(_name(dtype), ())
+
+    @functools.cached_property
+    def storage(self) -> Mapping[str, str]:
+        """The dtypes in place of those that it emulates."""
+        return {dtype: storage for dtype, of in self.types.items() for storage in of.values()}
+
+    @functools.cached_property
+    def chain(self) -> tuple["Target", ...]:
+        """The target and those that it inherits from, the nearest first."""
+        return (self, *(self.parent.chain if self.parent else ()))
+
+    @functools.cached_property
+    def ops(self) -> Table:
+        """The dtypes that it runs for each op; nothing where TensorFlow's own kernels do.
+
+        The dtype of a `Cast` is a pair, such as "int32->float32".
+        """
+        return _sets(self._nearest("ops"))
+
+    @functools.cached_property
+    def refused(self) -> Table:
+        """The dtypes of each op that its converter or its runtime does not take."""
+        return _sets(self._nearest("refused"))
+
+    @functools.cached_property
+    def failing_kernels(self) -> Table:
+        """The dtypes for which a kernel of TensorFlow is there, but fails in some mode."""
+        return _sets(self._nearest("failing_kernels"))
+
+    @functools.cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """The highest ranks of the operands of ops; those that are not there take any rank."""
+        found: dict[str, int] = {}
+        for data in self._tables():
+            for op, rank in data.get("ranks", {}).items():
+                found[op] = min(rank, found.get(op, rank))
+        return found
+
+    @functools.cached_property
+    def known_ops(self) -> frozenset[str]:
+        """The names of all ops that it has, whatever the dtypes; only TF.js lists them."""
+        paths = (target.folder / "known.json" for target in self.chain)
+        found = next((path for path in paths if path.exists()), None)
+        return frozenset(json.loads(found.read_text()) if found else ())
+
+    def max_rank(self, op: str) -> float:
+        """The highest rank that it takes of the operands of an op; infinite if all are taken."""
+        return self.ranks.get(op, math.inf)
+
+    def lacks(self, op: str, dtype: str) -> bool:
+        """Whether it is known to lack an op for a dtype of its first operand."""
+        return dtype in self.refused.get(op, ())
+
+    def has(self, quirk: Quirk) -> bool:
+        """Whether a quirk is one of its own, or of those that it inherits from."""
+        return any(target.name == quirk.target for target in self.chain)
+
+    def _tables(self) -> Iterator[Mapping[str, Any]]:
+        for target in self.chain:
+            path = target.folder / "ops.json"
+            if path.exists():
+                yield json.loads(path.read_text())
+
+    def _nearest(self, part: str) -> Mapping[str, Sequence[str]]:
+        return next((data[part] for data in self._tables() if part in data), {})
 
 
-def _consumer(name: str, parent: str, *, has_64_bits: bool) -> Target:
-    return Target(
-        name,
-        parent,
-        has_tensorflow_kernels=False,
-        is_natural=True,
-        holds=_HELD,
-        has_64_bits=has_64_bits,
-    )
+def _name(dtype: Any) -> Any:
+    return getattr(dtype, "name", dtype)
 
 
-TF = Target("tf")
-XLA = Target("xla", parent="tf")
-PORTABLE = Target("portable", parent="tf", is_natural=True)
-
-# What the consumers of graphs have in common: all arithmetic is of int32 and float32.
-_HELD = {
-    **dict.fromkeys(("int8", "int16", "uint8", "uint16", "uint32"), "int32"),
-    **dict.fromkeys(("float16", "bfloat16"), "float32"),
-}
-CONSUMER = _consumer("consumer", "portable", has_64_bits=False)
-TFLITE = _consumer("tflite", "consumer", has_64_bits=False)
-ONNX = _consumer("onnx", "consumer", has_64_bits=True)
-TFJS = _consumer("tfjs", "consumer", has_64_bits=False)
-
-# The targets whose graphs something other than TensorFlow runs.
-CONSUMERS = (TFLITE.name, ONNX.name, TFJS.name)
-
-TARGETS = {target.name: target for target in (TF, XLA, PORTABLE, TFLITE, ONNX, TFJS)}
+def _sets(table: Mapping[str, Sequence[str]]) -> Table:
+    return {op: frozenset(dtypes) for op, dtypes in table.items()}
 
 
-def chain(target: Target) -> tuple[Target, ...]:
-    """A target and those that it inherits rules from, the nearest first."""
-    parents = {**TARGETS, CONSUMER.name: CONSUMER}
-    found = [target]
-    while found[-1].parent is not None:
-        found.append(parents[found[-1].parent])
-    return tuple(found)
+def parent_of(folder: pathlib.Path) -> str | None:
+    """The name of the parent of the target in a folder."""
+    return json.loads((folder / "target.json").read_text())["parent"]
 
 
-def resolve(enable_xla: bool, target: str | Target | None) -> Target:
-    """The target that `convert(enable_xla=..., target=...)` asks for.
+def read(folder: pathlib.Path, parent: Target | None) -> Target:
+    """The target in a folder, which has the folder's name.
 
     Raises:
-      ValueError: for an unknown target name, or for `target="xla"` with `enable_xla=False`.
+      TypeError: for a capability that there is not.
     """
-    if target is None:
-        return XLA if enable_xla else TF
-    name = target.name if isinstance(target, Target) else target
-    if name not in TARGETS:
-        raise ValueError(f"unknown target {target!r}; choose one of {sorted(TARGETS)}")
-    if name == XLA.name and not enable_xla:
-        raise ValueError("target='xla' needs enable_xla=True")
-    return TARGETS[name]
+    own = json.loads((folder / "target.json").read_text())
+    del own["parent"]
+    if parent is None:
+        return Target(folder.name, folder, **own)
+    types = {**parent.types, **own.pop("types", {})}
+    own = {"is_abstract": False, **own, "types": types}
+    return dataclasses.replace(parent, name=folder.name, folder=folder, parent=parent, **own)

@@ -12,8 +12,8 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, move, ranks
-from lowering.targets import Mode, target
+from lowering.ops import cast, constant, emit, move
+from lowering.targets import Mode
 from lowering.tensors import indexing, movement
 from lowering.tensors.movement import Dim, Shape, Starts
 
@@ -63,10 +63,10 @@ def write(
         return block
     if 0 in sizes:
         return x
-    if ctx.target.holds and len(shape) > ranks.highest("LogicalAnd") and avals.is_static(shape):
-        return _select_flat(ctx, x, shape, block, sizes, starts, cut)
-    if ctx.target.holds:
-        return _select(ctx, x, shape, block, sizes, starts, cut)
+    if ctx.target.is_consumer:
+        is_flat = len(shape) > ctx.target.max_rank("LogicalAnd") and avals.is_static(shape)
+        select = _select_flat if is_flat else _select
+        return select(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
     begin = movement.vector(starts[:rank])
@@ -75,7 +75,7 @@ def write(
         return _assign(x, block, begin)
     if ctx.takes_xla_ops:
         return _dynamic_update_slice(x, block, begin)
-    if rank > _MAX_RANK or ctx.target != target.XLA:
+    if rank > _MAX_RANK or not ctx.target.has_xla_ops:
         return _scatter(ctx, x, shape, block, sizes, starts, rank)
     return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
 

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.context import Context
-from lowering.ops import bitcast, emit, functions, modes, ranks
+from lowering.ops import bitcast, emit, functions, modes
 from lowering.targets import Mode
 from lowering.tensors import movement
 
@@ -23,7 +23,7 @@ def divide(ctx: Context, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     # A natural graph has one form, however it is run.
     divide = _corrected_if_nan if ctx.target.is_natural else _divide
     shape = ctx.out_aval.shape
-    if len(shape) <= ranks.highest("SelectV2"):
+    if len(shape) <= ctx.target.max_rank("SelectV2"):
         return _call(divide, x, y)
     # The function knows no shapes, which selections among so many axes need.
     size = [math.prod(shape)]

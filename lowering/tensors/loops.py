@@ -14,7 +14,8 @@ from lowering import avals
 from lowering.context import Context
 from lowering.ops import constant, dtypes, emit, integers, memo, move
 from lowering.ops.values import Value, tensor
-from lowering.targets import TFLITE, Target
+from lowering.targets import Target
+from lowering.targets.tflite import quirks
 from lowering.tensors import movement
 
 
@@ -128,7 +129,7 @@ class Scan:
     def loop(self, unroll: int) -> list[tf.Tensor]:
         """By a loop, a step of which takes `unroll` elements, if the length is known."""
         # Consumers have no lists, or lose them in loops inside of loops.
-        elements_of = _ElementArray if self.ctx.target.holds else _ElementList
+        elements_of = _ElementArray if self.ctx.target.is_consumer else _ElementList
         sources = [
             elements_of(self.ctx, aval, x) for x, aval in zip(self.xs, self.xs_avals, strict=True)
         ]
@@ -279,10 +280,10 @@ def _copied(
 ) -> tuple[tf.Tensor, ...]:
     """What the values of a loop become.
 
-    TF Lite overwrites a value with its successor while that of another may still be this value. So
-    each successor that was a value is made by an op, which no converter removes.
+    With `quirks.overwritten_values_of_loops`, each successor that was a value is made by an op,
+    which no converter removes.
     """
-    if target != TFLITE:
+    if not target.has(quirks.overwritten_values_of_loops):
         return tuple(successors)
     before = {id(x) for x in values}
     return tuple(copy(x) if id(x) in before else x for x in successors)

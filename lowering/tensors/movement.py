@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, integers, memo, modes, move, ranks, tuning
-from lowering.targets import TFLITE
+from lowering.ops import cast, constant, integers, memo, modes, move, tuning
+from lowering.targets.tflite import quirks
 
 # A dimension: an int, or an expression over dimension variables.
 Dim = Any
@@ -25,10 +25,6 @@ Shape = Sequence[Dim]
 Starts = Sequence[Dim | tf.Tensor]
 # How many elements to add before and after, for each axis.
 Paddings = Sequence[tuple[Dim, Dim]]
-
-# Kernels that broadcast merge adjacent axes that are all broadcast, or all not, into a group. They
-# take at most so many groups.
-MAX_GROUPS = 5
 
 
 def scalar(value: int | tf.Tensor, dtype: Any) -> tf.Tensor:
@@ -47,12 +43,13 @@ def reshape(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
 
 
 def _may_be_reordered(ctx, x, shape):
-    """Whether TF Lite's converter may reshape before it transposes a matrix, not after it.
+    """Whether a converter may reshape before it transposes a matrix, not after it.
 
-    It does so if another transpose follows, and takes the -1 in a constant shape for a size. Then
-    it fails, or LiteRT does. The matrix may be transposed by the converter itself.
+    See `quirks.reshapes_before_transposes`.
     """
-    if ctx.target != TFLITE or x.shape.rank != 2 or len(shape) == 2:
+    if x.shape.rank != 2 or len(shape) == 2:
+        return False
+    if not ctx.target.has(quirks.reshapes_before_transposes):
         return False
     known = itertools.takewhile(lambda dim: isinstance(dim, int), shape)
     return x.shape[0] in itertools.accumulate(known, operator.mul)
@@ -71,14 +68,14 @@ def inferable(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
     features, they take no convolution.
     """
     is_partly_known = any(isinstance(d, int) for d in shape) and not avals.is_static(shape)
-    return reshape(ctx, x, shape) if ctx.target.holds and is_partly_known else x
+    return reshape(ctx, x, shape) if ctx.target.is_consumer and is_partly_known else x
 
 
 def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tensor:
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
         return x
-    if len(permutation) > ranks.highest("Transpose") and None not in x.shape:
+    if len(permutation) > ctx.target.max_rank("Transpose") and None not in x.shape:
         return _transpose_by_steps(ctx, x, permutation)
     if not tuning.transposes_by_einsum(ctx.target, x, permutation):
         return move("Transpose", x, integers(permutation))
@@ -106,9 +103,9 @@ def broadcast(ctx: Context, x: tf.Tensor, shape: Shape) -> tf.Tensor:
     added = len(shape) - x.shape.rank
     if x.shape.as_list() == list(shape[added:]) and set(shape[:added]) <= {1}:
         return reshape(ctx, x, shape)
-    if len(shape) > ranks.highest("BroadcastTo"):
+    if len(shape) > ctx.target.max_rank("BroadcastTo"):
         return _broadcast_by_axes(ctx, x, shape)
-    if len(shape) > MAX_GROUPS:
+    if len(shape) > ctx.target.broadcast_groups:
         x = _broadcast_trailing(ctx, x, shape)
     return move("BroadcastTo", x, ctx.shape(shape))
 
@@ -133,10 +130,11 @@ def _broadcast_trailing(ctx, x, shape):
     have = [1] * (len(shape) - x.shape.rank) + x.shape.as_list()
     wide = [i for i in range(len(shape)) if have[i] == 1 and shape[i] != 1]
     starts = [i for i in range(1, len(shape)) if (i in wide) != (i - 1 in wide)]
-    if len(starts) < MAX_GROUPS:
+    most = ctx.target.broadcast_groups
+    if len(starts) < most:
         return x
     # The axes before the last groups stay of size one for now.
-    first = starts[1 - MAX_GROUPS]
+    first = starts[1 - most]
     partial = [1 if have[i] == 1 and i < first else size for i, size in enumerate(shape)]
     x = move("BroadcastTo", x, ctx.shape(partial))
     return _broadcast_trailing(ctx, x, shape)
@@ -156,7 +154,7 @@ def slice_(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shap
     cut = [i for i in range(len(shape)) if not (sizes[i] is shape[i] or sizes[i] == shape[i])]
     if not cut:
         return x
-    if len(shape) > ranks.highest("Slice"):
+    if len(shape) > ctx.target.max_rank("Slice"):
 
         def slice_axis(y, i, dims, new):
             return slice_(ctx, y, dims, (0, starts[i], 0), new)
@@ -182,7 +180,7 @@ def pad(
     axes = [i for i, pair in enumerate(paddings) if any(not isinstance(d, int) or d for d in pair)]
     if not axes:
         return x
-    if len(shape) > ranks.highest("PadV2"):
+    if len(shape) > ctx.target.max_rank("PadV2"):
 
         def pad_axis(y, i, dims, new):
             return pad(ctx, y, dims, value, [(0, 0), paddings[i], (0, 0)], new)

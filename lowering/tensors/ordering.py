@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from lowering import targets
 from lowering.ops import bitcast, cast, constant, dtypes, emit, integers, kernels, move
 
 
@@ -48,7 +49,7 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
         return [*natural_keys(tf.math.real(x)), *natural_keys(tf.math.imag(x))]
     if x.dtype.is_floating:
         return [cast(emit("IsNan", x), tf.float32), without_nan(x, 0.0)]
-    if not x.dtype.is_floating and x.dtype != tf.uint64 and kernels.are_of_tensorflow():
+    if x.dtype != tf.uint64 and targets.current().has_tensorflow_kernels:
         return [cast(x, tf.uint8) if x.dtype == tf.bool else x]
     if x.dtype == tf.bool:
         return [cast(x, tf.int32)]

@@ -20,7 +20,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, integers, move, ranks
+from lowering.ops import cast, constant, emit, integers, move
 from lowering.tensors import indexing, movement, ordering
 
 Update = Callable[[jax.Array, jax.Array], jax.Array]
@@ -49,7 +49,7 @@ class Rows:
 
 
 def _by_kernel(op, ctx, rows, combine=None):
-    if not ctx.target.holds:
+    if ctx.target.has_tensorflow_kernels:
         policy = "" if rows.all_inside else "IGNORE"
         return emit(op, rows.operand, rows.index, rows.updates, bad_indices_policy=policy)
     if rows.all_inside:
@@ -64,7 +64,7 @@ def _with_room(op, ctx, rows):
     """
     rank, indexed = rows.operand.shape.rank, rows.index.shape[-1]
     known = rows.operand.shape.as_list()
-    if rank > ranks.highest("Slice") and None not in known:
+    if rank > ctx.target.max_rank("Slice") and None not in known:
         merged = [*known[:indexed], math.prod(known[indexed:])]
         operand = movement.reshape(ctx, rows.operand, merged)
         parts = [*rows.updates_shape[: rows.index.shape.rank - 1], merged[-1]]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lowering.__main__ import main
-from lowering.targets import tables
+from lowering.targets import Target
 from tests.export import functions
 
 PREDICT = ["tests.export.functions:predict", "--arg", "x=f32[b, 3]"]
@@ -67,8 +67,11 @@ def test_show_without_a_pass(capsys):
 
 def test_show_lists_what_each_consumer_refuses(capsys, monkeypatch):
     """All ops that its table refuses, and the first primitive that a rule refuses."""
-    refused = {"onnx": {"Softmax": frozenset({"float32"}), "Relu": frozenset({"float32"})}}
-    monkeypatch.setattr(tables, "refused", lambda consumer: refused.get(consumer, {}))
+
+    def lacks(target, op, dtype):
+        return target.name == "onnx" and op in ("Relu", "Softmax") and dtype == "float32"
+
+    monkeypatch.setattr(Target, "lacks", lacks)
     assert main(["show", *PREDICT]) == 0
     of_onnx = capsys.readouterr().out.partition("onnx: would refuse\n")[2].partition("tfjs:")[0]
     first, second = of_onnx.splitlines()

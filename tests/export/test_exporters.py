@@ -16,7 +16,7 @@ from lowering import export
 from lowering.export import onnx, packages, tflite
 from lowering.export.entry import _OF_EACH, entry
 from lowering.export.tfjs import graph_model
-from lowering.targets import ONNX, tables
+from lowering.targets import ONNX, Target
 
 
 class Classifier(nn.Module):
@@ -213,7 +213,7 @@ def test_what_a_consumer_lacks_is_found_before_its_converter_is_called(to, tmp_p
     for module in (tflite, onnx):
         monkeypatch.setattr(module, "converted", never)
     monkeypatch.setattr(graph_model, "write_files", never)
-    monkeypatch.setattr(tables, "refused", lambda consumer: {"Sin": frozenset({"float32"})})
+    monkeypatch.setattr(Target, "lacks", lambda _, op, dtype: (op, dtype) == ("Sin", "float32"))
 
     def program(x):
         return jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y) * i, x)

@@ -10,8 +10,8 @@ from jax import lax
 
 import lowering
 from lowering.formats import rounding
-from lowering.ops import dtypes, kernels
-from lowering.targets import ONNX, TF, TFJS, TFLITE
+from lowering.ops import dtypes
+from lowering.targets import ONNX, TF, TFJS, TFLITE, lowering_for
 
 FLOATS = [dtype.type for dtype in dtypes.NARROW_FLOAT]
 
@@ -22,7 +22,7 @@ def test_every_float16_is_rounded_as_by_ml_dtypes(dtype, target):
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     x = x[~np.isnan(x)].astype(np.float32)
     expected = x.astype(dtype).astype(np.float32)
-    with kernels.lowering_for(target):
+    with lowering_for(target):
         actual = rounding.narrow_to(tf.constant(x), np.dtype(dtype))
     np.testing.assert_array_equal(actual, expected)
 
@@ -112,10 +112,10 @@ def test_rounding_by_arithmetic_keeps_signs(dtype, target):
     """
     sizes = np.float32([0, 1e-40, 1e-10, 0.1, 1, 65519, 65520, 3.4e38, np.inf])
     x = np.concatenate([sizes, -sizes])
-    with kernels.lowering_for(target):
+    with lowering_for(target):
         actual = rounding.stored(tf.constant(x), np.dtype(dtype)).numpy()
     is_zero = np.abs(x) < np.finfo(np.float32).smallest_normal
     expected = np.where(is_zero, np.copysign(0, x), x.astype(dtype)).astype(np.float32)
     np.testing.assert_array_equal(actual.view(np.uint32), expected.view(np.uint32))
-    with kernels.lowering_for(target):
+    with lowering_for(target):
         assert np.isnan(rounding.stored(tf.constant(np.float32(np.nan)), np.dtype(dtype)))

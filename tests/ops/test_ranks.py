@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lowering.ops import emit, integers, kernels, move, ranks
-from lowering.targets import CONSUMERS, TARGETS, tables
+from lowering.ops import emit, integers, move, ranks
+from lowering.targets import CONSUMERS, TARGETS, lowering_for
 
 MANY = (2, 1, 3, 2, 1, 1, 2, 1, 2, 3)
 
@@ -84,7 +84,7 @@ def test_results_are_those_of_numpy(consumer, sizes_are_known):
     expected = []
 
     def compute(*tensors):
-        with kernels.lowering_for(TARGETS[consumer]):
+        with lowering_for(TARGETS[consumer]):
             found = list(_results(*tensors, x, x > 0))
         expected.extend(numbers for _, numbers in found)
         return [result for result, _ in found]
@@ -102,4 +102,4 @@ OTHERS = "BatchMatMulV2 BroadcastTo PadV2 ReverseV2 Slice StridedSlice Tile Tran
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_all_ops_with_a_highest_rank_are_made_to_fit(consumer):
-    assert tables.ranks(consumer).keys() <= ranks.FITTED.union(OTHERS)
+    assert TARGETS[consumer].ranks.keys() <= ranks.FITTED.union(OTHERS)

@@ -10,21 +10,22 @@ import tensorflow as tf
 
 import lowering
 from lowering.errors import UnsupportedError
-from lowering.targets import CONSUMERS, tables
+from lowering.targets import CONSUMERS, TARGETS, Target
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_tables(consumer):
-    table, refused = tables.table(consumer), tables.refused(consumer)
+    target = TARGETS[consumer]
+    table, refused = target.ops, target.refused
     for op in ("AddV2", "Mul", "SelectV2", "GatherV2"):
         assert {"float32", "int32"} <= table[op]
         assert not {"float32", "int32"} & refused.get(op, frozenset())
     assert all(not dtypes & table.get(op, frozenset()) for op, dtypes in refused.items())
-    assert json.loads((tables.FOLDER / f"{consumer}.json").read_text())["versions"]
+    assert json.loads((target.folder / "ops.json").read_text())["versions"]
 
 
 def test_an_op_that_a_consumer_lacks(monkeypatch):
-    monkeypatch.setattr(tables, "refused", lambda consumer: {"Sin": frozenset({"float32"})})
+    monkeypatch.setattr(Target, "lacks", lambda _, op, dtype: (op, dtype) == ("Sin", "float32"))
 
     def inner(x):
         return jax.jit(lambda x: jnp.sin(x) + 1)(x)

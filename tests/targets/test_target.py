@@ -1,7 +1,6 @@
 """The arguments of `convert` that choose a target."""
 
-from lowering.targets import TF, XLA
-from lowering.targets.target import resolve
+from lowering.targets import TF, XLA, resolve
 
 
 def test_resolving_a_target():

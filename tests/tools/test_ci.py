@@ -51,8 +51,8 @@ def test_what_a_change_reaches(changed, tests, primitives):
 
 
 def test_a_table_of_a_package_reaches_what_reads_it():
-    known = Reach({"tests/test_a.py::test": frozenset(["lowering/targets/tables.py"])}, {})
-    assert known.tests_of(frozenset(["lowering/targets/tables/onnx.json"]))
+    known = Reach({"tests/test_a.py::test": frozenset(["lowering/targets/folders.py"])}, {})
+    assert known.tests_of(frozenset(["lowering/targets/onnx/ops.json"]))
 
 
 def test_a_reach_is_read_as_it_was_written(tmp_path):

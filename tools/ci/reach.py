@@ -148,12 +148,12 @@ def _users_of(name: str) -> frozenset[str]:
     if not _is_source(name):
         return frozenset([name])
     if not name.endswith(".py"):
-        # Read once by a process, whichever test comes first: a table of targets, a program of Node.
-        folder = pathlib.PurePath(name).parent
-        while not (ROOT / folder / "__init__.py").exists() and folder.name:
-            folder = folder.parent
-        modules = (str(path.relative_to(ROOT)) for path in (ROOT / folder).glob("*.py"))
-        return frozenset([name, *modules])
+        # Read once by a process, whichever test comes first: a table of a target, a program of
+        # Node. What reads it stands beside it, or in the package around.
+        folders = pathlib.PurePath(name).parents
+        packages = [f for f in folders if (ROOT / f / "__init__.py").exists()][:2]
+        modules = (path for package in packages for path in (ROOT / package).glob("*.py"))
+        return frozenset([name, *(str(path.relative_to(ROOT)) for path in modules)])
     return frozenset([name, *_importers(name)])
 
 

@@ -67,13 +67,23 @@ function tensorOfTFJS({data, shape, dtype}) {
   return tf.tensor(ARRAYS[held].from(data), shape, held);
 }
 
-async function loadTFJS(backend, url) {
+async function startTFJS(backend) {
   await script('tfjs/tf-core.min.js');
   await script('tfjs/tf-converter.min.js');
   // The backends use functions of the one for the CPU, which has to be there first.
   await script('tfjs/tf-backend-cpu.min.js');
   await script(`tfjs/tf-backend-${backend}.min.js`);
   if (backend === 'wasm') tf.wasm.setWasmPaths(`${LIB}tfjs/`);
+}
+
+// What a function of `tf` gives, by a backend of TF.js.
+export async function evaluate(backend, compute) {
+  await startTFJS(backend);
+  return inTurn(backend, () => compute(tf));
+}
+
+async function loadTFJS(backend, url) {
+  await startTFJS(backend);
   const model = await inTurn(backend, () => tf.loadGraphModel(`${url}/model.json`));
   const {inputs, outputs} = model.modelSignature;
   const names = Object.keys(outputs);

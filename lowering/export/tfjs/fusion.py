@@ -22,7 +22,7 @@ _ADDITIONS = ("AddV2", "Add", "BiasAdd")
 _ACTIVATIONS = {
     "MatMul": ("Relu", "Relu6", "Elu", "Sigmoid", "LeakyRelu"),
     "Conv2D": ("Relu", "Relu6", "Elu", "Sigmoid", "LeakyRelu"),
-    # TF.js does not pass the slope of a leaky ReLU to it.
+    # `quirks.slope_of_depthwise_convolutions`.
     "DepthwiseConv2dNative": ("Relu", "Relu6", "Elu", "Sigmoid"),
 }
 
@@ -94,7 +94,7 @@ class _Graph:
     def _weights(self, product: Any) -> np.ndarray | None:
         """The constant weights of a product, whose last dimension is made that of the features.
 
-        By WebAssembly, TF.js gets fused products of transposed weights wrong.
+        See `quirks.bias_of_transposed_products`.
         """
         weights = self._constant(product.input[1])
         if weights is None:

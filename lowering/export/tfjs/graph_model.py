@@ -31,7 +31,7 @@ from lowering.export.frozen import (
 from lowering.export.paths import new_path
 from lowering.export.tfjs import fusion
 from lowering.export.weights import dtypes_of, in_fewer_bits
-from lowering.targets import TFJS, tables
+from lowering.targets import TFJS
 
 # What `quantize` may be, and how many steps there are between the least and the largest weight.
 QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
@@ -199,7 +199,7 @@ def _optimized(graph: Frozen) -> Any:
 
 def _check(graph_def: Any) -> None:
     """Raises an UnsupportedError if a graph has an op that TF.js does not know."""
-    known = tables.known(TFJS.name)
+    known = TFJS.known_ops
     for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
         for node in nodes:
             if node.op not in known:

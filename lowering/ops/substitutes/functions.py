@@ -28,7 +28,7 @@ _SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(5, -1, -1))
 
 @substitute("Sin")
 def _sin(x):
-    """By a series, as graphics cards have three digits of sines, and of cosines."""
+    """By a series; see `tfjs.quirks.digits_of_sines`."""
     return _unless_large("Sin", x, _sine(x))
 
 
@@ -84,7 +84,7 @@ def _expm1(x):
 
 
 def exponential(x):
-    """By a power of a number near e, as some kernels of Exp lose digits of large results."""
+    """By a power of a number near e; see `tflite.quirks.digits_of_large_exponentials`."""
     base = np.float32(np.e)
     # Beyond this, results are infinite or zero.
     rest = emit("Mul", _within(x, 128), constant(1 - math.log(base), x.dtype))
@@ -102,16 +102,17 @@ def _softplus(x):
 
 @substitute("Log1p")
 def _log1p(x):
+    """With all digits; see `tfjs.quirks.log1p_of_small_numbers`."""
     return _with_digits_near_one(x, _finite_log(emit("AddV2", constant(1, x.dtype), x)))
 
 
 def logarithm(x):
-    """The logarithm with all digits, as some kernels of Log lose those of numbers near one."""
+    """With all digits; see `tflite.quirks.digits_of_logarithms_near_one`."""
     return _with_digits_near_one(emit("Sub", x, constant(1, x.dtype)), _finite_log(x))
 
 
 def _finite_log(x):
-    """The logarithm, as some kernels of Log give infinity for the largest numbers."""
+    """The logarithm; see `tflite.quirks.logarithms_of_the_largest_numbers`."""
     is_large = emit("Greater", x, constant(1e9, x.dtype))
     large = _log_of_double(emit("Mul", x, constant(0.5, x.dtype)))
     return emit("SelectV2", is_large, large, emit("Log", x))

@@ -54,7 +54,7 @@ _HALF = 1 << 16
 
 
 def _floor_div_by_floats(x, y):
-    """The quotient where the op computes it in float32, as WebAssembly does in TF.js.
+    """The quotient where the op computes it in float32 (`tfjs.quirks.quotients_in_float32`).
 
     It is exact for integers below 2^24, and for multiples of 2^8 by powers of two from there on.
     """

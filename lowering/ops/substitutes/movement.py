@@ -5,9 +5,11 @@ import functools
 import numpy as np
 import tensorflow as tf
 
+from lowering import targets
 from lowering.ops import even, kernels, memo
 from lowering.ops.constants import constant, integers
 from lowering.ops.emission import cast, emit, substitute
+from lowering.targets.tfjs import quirks
 
 
 @substitute("SelectV2")
@@ -109,7 +111,7 @@ def _tensor_scatter_sub(tensor, index, updates, **_):
 
 def _scattered(index, updates, shape):
     """The sum of the updates of each element, and zero without any."""
-    if even.is_asked_for():
+    if targets.current().has(quirks.scatters_of_odd_sizes):
         depth = index.shape[-1]
         count = functools.reduce(_product, _dims(index)[:-1], 1)
         row = _dims(updates)[index.shape.rank - 1 :]

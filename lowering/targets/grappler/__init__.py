@@ -1,0 +1,1 @@
+"""TensorFlow's optimizer of graphs, which rewrites what all targets make."""

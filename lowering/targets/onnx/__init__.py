@@ -1,0 +1,1 @@
+"""ONNX, by tf2onnx and onnxruntime."""

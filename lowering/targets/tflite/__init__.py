@@ -1,0 +1,1 @@
+"""TF Lite, which LiteRT runs."""

@@ -1,0 +1,346 @@
+"""What TensorFlow's converter to TF Lite and LiteRT get wrong, or refuse though documented."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lowering.targets.quirk import quirks_of
+
+_quirk = quirks_of("tflite", {"tensorflow": "2.21.0", "ai-edge-litert": "2.3.0"})
+_SOURCES = "https://github.com/tensorflow/tensorflow/blob"
+_PASSES = "tensorflow/compiler/mlir/lite/transforms"
+_PATTERNS = f"{_SOURCES}/01275c645e5b03621d995359797421aac6e84c76/{_PASSES}/optimize_patterns.td"
+_OPTIMIZE = f"{_SOURCES}/b4daa7600fcc197d65f628317f2f303c8f54753d/{_PASSES}/optimize_pass.cc"
+_TRANSPOSES = (
+    f"{_SOURCES}/354a956897c5fe6174ccec2fc93ba9fa5c629f47/{_PASSES}"
+    "/push_transpose_through_ewise_pass.cc"
+)
+_XNNPACK = "https://github.com/google/XNNPACK/blob"
+
+
+def _converter(fun: Callable[..., Any], specs: Sequence[Any]) -> Any:
+    import tensorflow as tf
+
+    function = tf.function(fun, input_signature=specs, autograph=False)
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [function.get_concrete_function()], tf.Module()
+    )
+    converter.canonicalizing_inf_as_min_max_float = False
+    return converter
+
+
+def _run(fun: Callable[..., Any], *arrays: np.ndarray, specs: Sequence[Any] = ()) -> np.ndarray:
+    """The result of a function of TensorFlow in LiteRT."""
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    model = _converter(fun, specs or [tf.TensorSpec(x.shape, x.dtype) for x in arrays]).convert()
+    runner = Interpreter(model_content=model).get_signature_runner()
+    names = sorted(runner.get_input_details())
+    (result,) = runner(**dict(zip(names, arrays, strict=True))).values()
+    return result
+
+
+def _fails(what: str, fun: Callable[..., Any], *arrays: np.ndarray, **options: Any) -> bool:
+    """Whether a function cannot be converted or run, with an error that says `what`."""
+    try:
+        _run(fun, *arrays, **options)
+    except Exception as error:
+        return what in str(error)
+    return False
+
+
+_MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@_quirk(_TRANSPOSES, "lowering.ops.swapped.may_swap")
+def swapped_operands() -> bool:
+    """A constant less a transpose becomes the transpose of the operand less the constant.
+
+    The converter moves a transpose past an op whose other operand is constant, and makes the
+    constant the second operand of the new op, though it was the first one. It does so only with a
+    scalar, or with as many axes as the transposed operand has. The transpose may stand before
+    other ops, past which it is moved, or come from the converter itself.
+    """
+    import tensorflow as tf
+
+    return not np.array_equal(_run(lambda x: 10.0 - tf.transpose(x), _MATRIX), 10 - _MATRIX.T)
+
+
+@_quirk(_OPTIMIZE, "lowering.ops.casts.widened")
+def casts_behind_gathers() -> bool:
+    """A cast before a gather is moved behind it, which has no kernel for the narrower dtype."""
+    import tensorflow as tf
+
+    def fun(x: Any) -> Any:
+        return tf.gather(tf.cast(x, tf.int32), [1, 0])
+
+    return _fails("'tfl.gather' op operand #0 must be", fun, np.arange(4, dtype=np.uint16))
+
+
+@_quirk(_OPTIMIZE, "lowering.ops.casts.narrowed")
+def broadcasts_behind_casts() -> bool:
+    """A broadcast before a cast is moved behind it, and has no kernel for the narrower dtype.
+
+    It is moved behind any ops whose operands are all broadcast.
+    """
+    import tensorflow as tf
+
+    def fun(x: Any) -> Any:
+        return tf.cast(tf.broadcast_to(x, [3, 4]), tf.uint16)
+
+    return _fails("'tfl.broadcast_to' op operand #0 must be", fun, np.arange(4, dtype=np.int32))
+
+
+@_quirk(_PATTERNS, "lowering.ops.casts.beside_constant")
+def zeros_like_bools() -> bool:
+    """A comparison that is decided, as bools are cast to 0 or 1, becomes ZerosLike of the bools.
+
+    It has a kernel for numbers only.
+    """
+    import tensorflow as tf
+
+    return _fails("'tfl.zeros_like' op operand #0", lambda x: tf.cast(x, tf.int32) < 0, _MATRIX > 0)
+
+
+@_quirk(_PATTERNS, "lowering.ops.optimizer.emitted")
+def negated_comparisons() -> bool:
+    """The negation of a comparison becomes the opposite comparison, which differs at NaN."""
+    import tensorflow as tf
+
+    nan = np.array([np.nan], np.float32)
+    return not _run(lambda x: tf.logical_not(x > 0), nan)[0]
+
+
+@_quirk(
+    f"{_SOURCES}/00dc34ee5554514ccd8512bd7cbbc8bd1fe5f105/tensorflow/lite/kernels/while.cc",
+    "lowering.tensors.loops._copied",
+)
+def overwritten_values_of_loops() -> bool:
+    """A value of a loop is overwritten by its successor before that of another is read from it."""
+    import tensorflow as tf
+
+    def fun(x: Any, y: Any) -> Any:
+        swapped = tf.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b, a), (0, x, y))
+        return tf.stack(swapped[1:])
+
+    return not np.array_equal(_run(fun, np.array(1, np.float32), np.array(2, np.float32)), [2, 1])
+
+
+@_quirk(_OPTIMIZE, "lowering.tensors.movement._may_be_reordered")
+def reshapes_before_transposes() -> bool:
+    """A reshape of a transposed matrix is done before the transpose, with -1 taken for a size.
+
+    It happens if another transpose follows. The matrix may be transposed by the converter itself.
+    """
+    import tensorflow as tf
+
+    def fun(x: Any) -> Any:
+        return tf.transpose(tf.reshape(tf.transpose(x), [3, 2, -1]), [1, 2, 0])
+
+    spec = tf.TensorSpec([None, 3], tf.float32)
+    what = "doesn't match function result type"
+    return _fails(what, fun, np.ones((4, 3), np.float32), specs=[spec])
+
+
+@_quirk(_OPTIMIZE, "lowering.rules.dot_general._matmul")
+def products_joined_with_reshapes() -> bool:
+    """A product is joined with reshapes before and after it, to one of ranks that it lacks."""
+    import tensorflow as tf
+
+    def fun(x: Any, y: Any) -> Any:
+        return tf.reshape(tf.matmul(tf.reshape(x, [1, 4]), y), [5])
+
+    x, y = np.ones(4, np.float32), np.ones((4, 5), np.float32)
+    return _fails("'tfl.batch_matmul' op failed to verify", fun, x, y)
+
+
+@_quirk(
+    f"{_SOURCES}/c3bd2f4bcdcf440cb6bbc3d88cef3f3bc56dbb70/{_PASSES}/prepare_tf.cc",
+    "lowering.rules.conv_general_dilated._kernel",
+)
+def unknown_features_of_convolutions() -> bool:
+    """A convolution of a number of features that is not known is not converted."""
+    import tensorflow as tf
+
+    specs = [tf.TensorSpec([1, 4, 4, 2]), tf.TensorSpec([2, 2, 2, None])]
+    x, weights = np.ones((1, 4, 4, 2), np.float32), np.ones((2, 2, 2, 3), np.float32)
+    return _fails(
+        "'tf.Conv2D' op is neither",
+        lambda x, w: tf.nn.conv2d(x, w, 1, "VALID"),
+        x,
+        weights,
+        specs=specs,
+    )
+
+
+@_quirk(
+    f"{_SOURCES}/1d7abe5b9ab6c716dab4faab10041a9ac97ea300/tensorflow/compiler/mlir/lite/ir/tfl_ops.td",
+    "lowering.rules.binary.atan2_tflite",
+)
+def atan2_without_broadcast() -> bool:
+    """Atan2 does not broadcast its operands."""
+    import tensorflow as tf
+
+    return _fails("'tfl.atan2' op requires the same type", tf.atan2, _MATRIX, _MATRIX[0])
+
+
+@_quirk(
+    f"{_SOURCES}/2a96849f478627ad03b8f20f8c71e85d6d7480e3/tensorflow/lite/kernels/pow.cc",
+    "lowering.rules.binary.pow_tflite",
+)
+def powers_that_overflow() -> bool:
+    """Third powers that overflow are the largest finite number, not infinity."""
+    return bool(np.isfinite(_run(lambda x: x**3, np.array([1e20], np.float32))[0]))
+
+
+@_quirk(
+    f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/src/f32-vsqrt/simd-rsqrt.c.in",
+    "lowering.rules.binary._root_by_quarters",
+)
+def roots_of_the_largest_numbers() -> bool:
+    """XNNPACK's square roots of numbers above 2^126 are by half too large."""
+    import tensorflow as tf
+
+    largest = np.array([3e38], np.float32)
+    return not np.allclose(_run(tf.sqrt, largest), np.sqrt(largest), rtol=0.1)
+
+
+@_quirk(
+    f"{_XNNPACK}/e207898be9693d8b477f562594d2e2473ca6bc14/src/f32-vexp/rational-3-2.c.in",
+    ("lowering.rules.unary.exp2_tflite", "lowering.ops.substitutes.functions.exponential"),
+)
+def digits_of_large_exponentials() -> bool:
+    """XNNPACK's exponentials of large numbers have an error of 2^-18."""
+    import tensorflow as tf
+
+    x = np.linspace(80, 88, 1001, dtype=np.float32)
+    return not np.allclose(_run(tf.exp, x), np.exp(x.astype(np.float64)), rtol=2e-6)
+
+
+_LOGARITHM = f"{_XNNPACK}/690a6b8f119c86873c929d75d59b5b0586de43a9/src/f32-vlog/rational-3-3.c.in"
+
+
+@_quirk(
+    _LOGARITHM,
+    ("lowering.rules.unary.log2_tflite", "lowering.ops.substitutes.functions.logarithm"),
+)
+def digits_of_logarithms_near_one() -> bool:
+    """XNNPACK's logarithms of numbers near one have three digits."""
+    import tensorflow as tf
+
+    x = np.linspace(0.999, 1.001, 1001, dtype=np.float32)
+    return not np.allclose(_run(tf.math.log, x), np.log(x.astype(np.float64)), rtol=1e-4, atol=0)
+
+
+@_quirk(_LOGARITHM, "lowering.ops.substitutes.functions._finite_log")
+def logarithms_of_the_largest_numbers() -> bool:
+    """XNNPACK's logarithms of the largest numbers are infinite."""
+    import tensorflow as tf
+
+    return bool(np.isinf(_run(tf.math.log, np.array([3.4e38], np.float32))[0]))
+
+
+@_quirk(
+    f"{_SOURCES}/31c1b6f794568a15a1861dbe646eaa9d3064d7ca/{_PASSES}/prepare_quantize.cc",
+    "lowering.rules.unary.square_tflite",
+)
+def squares_in_floats() -> bool:
+    """A square is not quantized, but computed in floats between integers."""
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    x = np.linspace(-1, 1, 8, dtype=np.float32)
+    converter = _converter(lambda x: tf.exp(x) * tf.square(x), [tf.TensorSpec(x.shape)])
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: [[x]]
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    interpreter = Interpreter(model_content=converter.convert())
+    (square,) = [op for op in interpreter._get_ops_details() if op["op_name"] == "SQUARE"]
+    return interpreter._get_tensor_details(square["outputs"][0], 0)["dtype"] == np.float32
+
+
+@_quirk(
+    f"{_SOURCES}/0854f7c6661b6f268c1731ba955f9ee52fd95667/tensorflow/lite/kernels/reverse.cc",
+    "lowering.rules.shape.rev",
+)
+def reverse_of_axes_apart() -> bool:
+    """Only neighbouring axes are reversed together."""
+    import tensorflow as tf
+
+    x = np.ones((2, 2, 2), np.float32)
+    return _fails("Non-contiguous `axes` not supported", lambda x: tf.reverse(x, [0, 2]), x)
+
+
+@_quirk(
+    f"{_SOURCES}/9edafd57ae289533e12f51117a82c8d869262637/{_PASSES}"
+    "/push_transpose_through_ewise_pass.cc",
+    "lowering.export.transposes.keep_transposes",
+)
+def transposes_around_loops() -> bool:
+    """A constant of a transpose that is moved into a loop is out of reach for the others.
+
+    The converter moves transposes past elementwise ops, and the constant of the permutation with
+    them. It inlines the body of a loop, whose ops then share constants with those around it.
+    """
+    import tensorflow as tf
+
+    def turn(x: Any) -> Any:
+        return tf.cumsum(tf.transpose(tf.tanh(x)))
+
+    def fun(x: Any, y: Any) -> Any:
+        z = tf.while_loop(lambda i, _: i < 3, lambda i, x: (i + 1, turn(x)), (0, x))[1]
+        return z + tf.transpose(tf.cumsum(y))
+
+    x = np.ones((4, 4), np.float32)
+    return _fails("operand #1 does not dominate this use", fun, x, x)
+
+
+@_quirk(
+    f"{_SOURCES}/b1fb6997953ff50b59faf79af9183f94475cf762/{_PASSES}"
+    "/canonicalize_boundary_value_pass.cc",
+    "lowering.export.tflite.keep_infinities",
+)
+def finite_infinities() -> bool:
+    """By default an infinite constant becomes the largest finite number."""
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    converter = _converter(lambda x: tf.where(x > 0, x, np.inf), [tf.TensorSpec([1])])
+    converter.canonicalizing_inf_as_min_max_float = True
+    runner = Interpreter(model_content=converter.convert()).get_signature_runner()
+    (result,) = runner(x=np.zeros(1, np.float32)).values()
+    return bool(np.isfinite(result[0]))
+
+
+@_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.entry.Entry.without_empty")
+def empty_inputs() -> bool:
+    """An input without elements is refused."""
+    import tensorflow as tf
+
+    empty = np.zeros((0, 3), np.float32)
+    return _fails("", lambda x: tf.concat([x, x], 0), empty)
+
+
+@_quirk(
+    "https://github.com/google-ai-edge/LiteRT",
+    "lowering.export.separate_outputs.separated",
+)
+def outputs_that_are_inputs() -> bool:
+    """With CompiledModel, an output that is an input has the wrong buffer.
+
+    LiteRT gives each input and output of a model a buffer. What is computed of the input is wrong,
+    too, and so is one of two outputs that are one tensor.
+    """
+    import tensorflow as tf
+    from ai_edge_litert.compiled_model import CompiledModel
+    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+
+    model = _converter(lambda x: {"a": x, "b": x + 1}, [tf.TensorSpec([2])]).convert()
+    compiled = CompiledModel.from_buffer(model, HardwareAccelerator.CPU)
+    inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+    inputs[0].write(np.array([5, 7], np.float32))
+    compiled.run_by_index(0, inputs, outputs)
+    results = sorted(tuple(output.read(2, np.float32).tolist()) for output in outputs)
+    return results != [(5, 7), (6, 8)]
