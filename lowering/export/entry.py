@@ -16,7 +16,7 @@ from lowering.convert import convert
 from lowering.errors import UnsupportedError
 from lowering.export import held, samples, signatures
 from lowering.formats import boundary
-from lowering.frontend import closures, naming, refused
+from lowering.frontend import closures, exchange, naming, refused
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -61,13 +61,30 @@ def parameters(params: Any, target: Target) -> Parameters:
             _check_leaf("params", leaf)
         if isinstance(leaf, jax.ShapeDtypeStruct):
             raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
-    arrays = [np.asarray(held.words(jax.numpy.asarray(leaf))) for leaf in leaves]
+    given = [_as_jax_has_it(leaf) for leaf in leaves]
+    arrays = list(map(np.asarray, given))
     dtypes = [
         leaf.dtype if not np.isscalar(leaf) and is_key(leaf.dtype) else x.dtype
         for leaf, x in zip(leaves, arrays, strict=True)
     ]
     kept = [x.astype(held.of_parameter(x.dtype, target), copy=False) for x in arrays]
-    return Parameters(tree, dtypes, kept, [tf.Variable(x, trainable=False) for x in kept])
+    variables = []
+    for x, array, leaf in zip(kept, arrays, given, strict=True):
+        is_shared = x is array and isinstance(leaf, jax.Array) and _is_on_cpu(leaf)
+        value = exchange.to_tensor(leaf) if is_shared else x
+        variables.append(tf.Variable(value, trainable=False))
+    return Parameters(tree, dtypes, kept, variables)
+
+
+def _as_jax_has_it(leaf: Any) -> Any:
+    """A leaf in the dtype that JAX gives it, without a copy if it is that already."""
+    if isinstance(leaf, np.ndarray) and jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype:
+        return leaf
+    return held.words(jax.numpy.asarray(leaf))
+
+
+def _is_on_cpu(array: jax.Array) -> bool:
+    return {device.platform for device in array.devices()} == {"cpu"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +122,8 @@ class Entry:
       dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
         Complex outputs have a last dimension for their two parts there, and bfloat16 is float32.
       leaves_nan: whether the numerics of the target leave open what ops make of NaN.
+      sizes: the shapes of inputs and outputs by name, with expressions such as "2*b" for symbolic
+        sizes.
       outputs: the names of the results in their order, once the function has been traced.
     """
 
@@ -118,6 +137,7 @@ class Entry:
     draw: Callable[[int], Any] | None = None
     dtypes: dict[str, np.dtype] = dataclasses.field(default_factory=dict)
     leaves_nan: bool = False
+    sizes: Callable[[], dict[str, list[int | str]]] = dict
 
     @functools.cached_property
     def concrete(self) -> Any:
@@ -357,7 +377,24 @@ def _entry(
         is_given=is_given,
         inputs=inputs,
     )
-    return dataclasses.replace(made, draw=None if is_given else draw, leaves_nan=target.is_natural)
+
+    def sizes() -> dict[str, list[int | str]]:
+        given = list(map(jax.ShapeDtypeStruct, symbolic, dtypes))
+        results = jax.eval_shape(fun_held, *first, *jax.tree_util.tree_unflatten(tree, given))
+        arrays = [*given, *jax.tree_util.tree_leaves(results)]
+        of_arrays = [_sizes(x, target.is_consumer) for x in arrays]
+        return dict(zip([*names, *made.outputs], of_arrays, strict=True))
+
+    return dataclasses.replace(
+        made, draw=None if is_given else draw, leaves_nan=target.is_natural, sizes=sizes
+    )
+
+
+def _sizes(x: Any, for_consumer: bool) -> list[int | str]:
+    """The shape of an input or output, with expressions for symbolic sizes."""
+    sizes = [size if isinstance(size, int) else str(size) for size in x.shape]
+    is_pair = for_consumer and jax.dtypes.issubdtype(x.dtype, jax.numpy.complexfloating)
+    return [*sizes, 2] if is_pair else sizes
 
 
 def _check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:

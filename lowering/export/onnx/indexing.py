@@ -1,0 +1,112 @@
+"""Gathers, scatters and the greatest elements."""
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.reduction import constant
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of
+
+_REDUCTIONS = {
+    "TensorScatterUpdate": "none",
+    "TensorScatterAdd": "add",
+    "TensorScatterSub": "add",
+    "TensorScatterMax": "max",
+    "TensorScatterMin": "min",
+}
+_SEGMENTS = {
+    "UnsortedSegmentSum": ("add", lambda dtype: 0),
+    "UnsortedSegmentProd": ("mul", lambda dtype: 1),
+    "UnsortedSegmentMax": ("max", lambda dtype: _extremes(dtype)[0]),
+    "UnsortedSegmentMin": ("min", lambda dtype: _extremes(dtype)[1]),
+}
+
+
+@op("GatherV2")
+def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value) -> ir.Value:
+    """Elements along an axis; with axes of batches, of each batch its own."""
+    ranks = [t.shape.rank for t in node.inputs[:2]]
+    number = int(constant(node, axis, "axes").reshape(())) % ranks[0]
+    batches = node.get_attr("batch_dims")
+    if not batches:
+        return b.op("Gather", x, _index(b, indices), axis=number)
+    between = list(range(batches, number))
+    rest = list(range(number + 1, ranks[0]))
+    x = b.transpose(x, [*range(batches), number, *between, *rest])
+    index = b.unsqueeze(b.int64(indices), ranks[1])
+    found = b.op("GatherND", x, index, batch_dims=batches)
+    first = ranks[1]
+    moved = [first + i for i in range(len(between))]
+    after = [first + len(between) + i for i in range(len(rest))]
+    return b.transpose(found, [*range(batches), *moved, *range(batches, first), *after])
+
+
+def _index(b: Builder, indices: ir.Value) -> ir.Value:
+    """Indices in a dtype that gathers take."""
+    return indices if dtype_of(indices) in (dtypes.INT32, dtypes.INT64) else b.int64(indices)
+
+
+@op("GatherNd")
+def gather_nd(b: Builder, node: Any, x: ir.Value, indices: ir.Value) -> ir.Value:
+    """Elements, or slices, at indices."""
+    return b.op("GatherND", x, b.int64(indices))
+
+
+@op(*_REDUCTIONS)
+def scatter(b: Builder, node: Any, x: ir.Value, indices: ir.Value, updates: ir.Value) -> ir.Value:
+    """An array with other elements at indices, or with something added to them."""
+    if node.type == "TensorScatterSub":
+        updates = b.op("Neg", updates)
+    reduction = _REDUCTIONS[node.type]
+    attributes = {} if reduction == "none" else {"reduction": reduction}
+    return b.op("ScatterND", x, b.int64(indices), updates, **attributes)
+
+
+@op("ScatterNd")
+def scatter_nd(
+    b: Builder, node: Any, indices: ir.Value, updates: ir.Value, shape: ir.Value
+) -> ir.Value:
+    """Zeros with something added at indices."""
+    zeros = ir.Tensor(np.zeros(1, dtype_of(updates).numpy()))
+    x = b.op("ConstantOfShape", b.int64(shape), value=zeros, dtype=dtype_of(updates))
+    return b.op("ScatterND", x, b.int64(indices), updates, reduction="add")
+
+
+@op(*_SEGMENTS)
+def segments(b: Builder, node: Any, x: ir.Value, ids: ir.Value, count: ir.Value) -> ir.Value:
+    """A reduction of the rows with the same number; those with negative ones are left out.
+
+    One more row takes these, and is left out in the end.
+    """
+    reduction, initial = _SEGMENTS[node.type]
+    rank, row = node.inputs[1].shape.rank, node.inputs[0].shape[node.inputs[1].shape.rank :]
+    rows = b.reshape(b.int64(count), [1])
+    index = b.int64(ids)
+    index = b.op("Where", b.op("Less", index, b.ints(0)), rows, index)
+    sizes = b.ints(*row) if row.is_fully_defined() else b.op("Shape", x, start=rank)
+    shape = b.concat([b.op("Add", rows, b.ints(1)), *([sizes] if row.rank else [])])
+    number = np.array([initial(dtype_of(x).numpy())], dtype_of(x).numpy())
+    empty = b.op("ConstantOfShape", shape, value=ir.Tensor(number), dtype=dtype_of(x))
+    found = b.op("ScatterND", empty, b.unsqueeze(index, rank), x, reduction=reduction)
+    return b.slice(found, b.ints(0), rows, [0])
+
+
+def _extremes(dtype: np.dtype) -> tuple[Any, Any]:
+    """The least and the largest number of a dtype."""
+    info = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    return info.min, info.max
+
+
+@op("TopKV2")
+def top_k(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> list[ir.Value]:
+    """The greatest elements along the last axis, and their indices."""
+    known = array_of(count)
+    k = b.reshape(b.int64(count), [1]) if known is None else b.ints(known.item())
+    dtype = dtype_of(x)
+    found, indices = b.ops("TopK", b.cast(x, dtypes.computed_in("TopK", dtype)), k, outputs=2)
+    indices.type = ir.TensorType(dtypes.INT64)
+    return [b.cast(found, dtype), b.cast(indices, dtypes.of(node.outputs[1].dtype))]

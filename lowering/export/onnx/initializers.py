@@ -1,0 +1,83 @@
+"""The constants of a model, as they are stored."""
+
+import collections
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import FOLDED
+from lowering.export.onnx.values import dtype_of, is_known
+from lowering.export.weights import in_fewer_bits
+
+
+def add(main: ir.Graph, of_program: Iterable[np.dtype]) -> None:
+    """Enters the constants that nodes read, in graphs within it, too, into a graph.
+
+    Args:
+      main: the graph.
+      of_program: dtypes of 8 and 16 bits in which constants are stored if these hold them.
+    """
+    for x in _used(main):
+        main.initializers[str(x.name)] = x
+    _share(main)
+    if of_program:
+        for x in list(main.initializers.values()):
+            assert x.const_value is not None
+            stored = in_fewer_bits(x.const_value.numpy(), of_program, has_bfloat16=True)
+            if stored is not None:
+                _widen(main, x, stored)
+
+
+def _used(main: ir.Graph) -> list[ir.Value]:
+    """The constants that nodes read, each of them once."""
+    used: dict[int, ir.Value] = {}
+    for node in ir.traversal.RecursiveGraphIterator(main):
+        for x in node.inputs:
+            if x is not None and is_known(x) and x.producer() is None:
+                used[id(x)] = x
+    return list(used.values())
+
+
+def _share(main: ir.Graph) -> None:
+    """Stores large constants once that are read in several orders of their axes."""
+    by_source = collections.defaultdict(list)
+    for x in main.initializers.values():
+        source, how = x.meta.get(FOLDED, (x, None))
+        by_source[id(source)].append((source, how, x))
+    for group in by_source.values():
+        if len(group) == 1:
+            continue
+        for source, how, x in group:
+            if how is None or how[0] != "transpose":
+                continue
+            del main.initializers[str(x.name)]
+            main.initializers[str(source.name)] = source
+            _make(main, x, "Transpose", source, perm=list(how[1:]))
+
+
+def _widen(main: ir.Graph, x: ir.Value, stored: np.ndarray) -> None:
+    """Puts an array of fewer bits, and the op that widens it, in the place of an initializer."""
+    del main.initializers[str(x.name)]
+    narrow = ir.Value(
+        name=f"{x.name}__stored",
+        shape=x.shape,
+        type=ir.TensorType(dtypes.of(stored.dtype)),
+        const_value=ir.Tensor(stored),
+    )
+    main.initializers[str(narrow.name)] = narrow
+    _make(main, x, "Cast", narrow, to=int(dtype_of(x)))
+
+
+def _make(main: ir.Graph, x: ir.Value, kind: str, source: ir.Value, **attributes: Any) -> None:
+    """Lets a node make what has been an initializer, before all others."""
+    given: Sequence[ir.Attr] = ir.convenience.convert_attributes(attributes)
+    node = ir.Node("", kind, [source], given, name=f"{x.name}__{kind}")
+    (result,) = node.outputs
+    result.type, result.shape, name = x.type, x.shape, x.name
+    ir.convenience.replace_all_uses_with(x, result)
+    x.name = f"{name}__replaced"
+    result.name = name
+    main.insert_before(main[0], node)

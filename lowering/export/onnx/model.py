@@ -1,0 +1,126 @@
+"""Models of ONNX: a graph with its inputs, outputs and initializers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import tensorflow as tf
+from onnx_ir.passes import common
+
+from lowering.export import signatures
+from lowering.export.onnx import (
+    contraction,
+    control_flow,
+    dtypes,
+    elementwise,
+    graph,
+    indexing,
+    initializers,
+    integers,
+    opsets,
+    parts,
+    randomness,
+    reduction,
+    structure,
+    windows,
+)
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.values import is_known
+
+# The modules whose rules the table has.
+RULES = (
+    contraction,
+    control_flow,
+    elementwise,
+    indexing,
+    integers,
+    parts,
+    randomness,
+    reduction,
+    structure,
+    windows,
+)
+
+
+def model(
+    concrete: Any,
+    opset: int,
+    dims: Mapping[str, Sequence[int | str | None]] | None = None,
+    of_program: Iterable[np.dtype] = (),
+    name: str = "program",
+) -> ir.Model:
+    """The model of a concrete function of TensorFlow.
+
+    Args:
+      concrete: the function.
+      opset: the version of ONNX's set of operators.
+      dims: the shapes of inputs and outputs, by name, with names for symbolic sizes; by default the
+        sizes that TensorFlow knows.
+      of_program: dtypes of 8 and 16 bits in which weights are stored if these hold them.
+      name: the name of its graph.
+
+    Raises:
+      UnsupportedError: for an op that ONNX lacks.
+    """
+    dims = dims or {}
+    tensors = signatures.inputs(concrete)
+    outputs = signatures.named(concrete, concrete.outputs)
+    b = Builder(opset)
+    inputs = [_input(b, x, dims) for x in tensors]
+    for name in outputs:
+        b.names.unique(name)
+    captured = [_captured(b, x, concrete) for x in concrete.captured_inputs]
+    found = graph.call(b, concrete.graph, [*inputs, *captured])
+    results = signatures.named(concrete, found)
+    named = _named(b, results, inputs)
+    for name, x in zip(results, named, strict=True):
+        if name in dims:
+            x.shape = ir.Shape(dims[name])
+    made = ir.Model(
+        ir.Graph(
+            inputs,
+            named,
+            nodes=b.nodes,
+            name=name,
+            opset_imports={"": opset},
+        ),
+        ir_version=opsets.ir_version(opset),
+        producer_name="lowering",
+    )
+    common.RemoveUnusedNodesPass()(made)
+    initializers.add(made.graph, of_program)
+    return made
+
+
+def _input(b: Builder, x: tf.Tensor, dims: Mapping[str, Any]) -> ir.Value:
+    """The input for a placeholder."""
+    name = b.names.unique(x.op.name)
+    shape = dims.get(name, x.shape.as_list() if x.shape.rank is not None else None)
+    return ir.Value(
+        name=name,
+        shape=None if shape is None else ir.Shape(shape),
+        type=ir.TensorType(dtypes.of(x.dtype)),
+    )
+
+
+def _captured(b: Builder, tensor: tf.Tensor, concrete: Any) -> Any:
+    """What stands for a tensor that a function captures: its variable, or the tensor's value."""
+    if tensor.dtype == tf.resource:
+        return next(v for v in concrete.graph.variables if v.handle is tensor)
+    return b.constants.value(np.asarray(tensor), "captured")
+
+
+def _named(
+    b: Builder, results: Mapping[str, ir.Value], inputs: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Outputs of a graph, which are values of their own."""
+    taken = set(map(id, inputs))
+    found = []
+    for name, x in results.items():
+        if id(x) in taken or is_known(x):
+            x = b.copy(x)
+        x.name = name
+        taken.add(id(x))
+        found.append(x)
+    return found

@@ -1,0 +1,175 @@
+"""Convolutions and pooling. TensorFlow's images have their features last, those of ONNX first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from lowering.errors import UnsupportedError
+from lowering.export.onnx import fusion, layout
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
+
+Pads = tuple[list[int], list[int]]
+
+
+@op("Conv2D", "Conv3D")
+def conv(b: Builder, node: Any, x: ir.Value, filters: ir.Value) -> ir.Value:
+    """A convolution; the number of groups follows from the features."""
+    rank = node.inputs[0].shape.rank
+    groups = _groups(_features(node, node.inputs[0].shape), node.inputs[1].shape[-2])
+    weights = b.transpose(filters, [rank - 1, rank - 2, *range(rank - 2)])
+    return _conv(b, node, x, weights, groups)
+
+
+@op("DepthwiseConv2dNative")
+def depthwise(b: Builder, node: Any, x: ir.Value, filters: ir.Value) -> ir.Value:
+    """A convolution of each feature by itself."""
+    height, width, features, multiplier = node.inputs[1].shape
+    weights = b.transpose(filters, [2, 3, 0, 1])
+    weights = b.reshape(weights, (features * multiplier, 1, height, width))
+    return _conv(b, node, x, weights, features)
+
+
+def _conv(b: Builder, node: Any, x: ir.Value, weights: ir.Value, groups: int) -> ir.Value:
+    sizes = list(node.inputs[1].shape)[: node.inputs[0].shape.rank - 2]
+    strides, dilations = _spatial(node, "strides"), _spatial(node, "dilations")
+    attributes = _padding(node, sizes, strides, dilations)
+    if groups != 1:
+        attributes["group"] = groups
+    if set(dilations) != {1}:
+        attributes["dilations"] = dilations
+    if set(strides) != {1}:
+        attributes["strides"] = strides
+    return _from_first(b, node, b.op("Conv", _to_first(b, node, x), weights, **attributes))
+
+
+@op("Conv2DBackpropInput", "Conv3DBackpropInputV2")
+def conv_transpose(
+    b: Builder, node: Any, sizes: ir.Value, filters: ir.Value, x: ir.Value
+) -> ir.Value:
+    """A transposed convolution, whose padding follows from the sizes of both images."""
+    rank = node.inputs[2].shape.rank
+    window = list(node.inputs[1].shape)[: rank - 2]
+    strides, dilations = _spatial(node, "strides"), _spatial(node, "dilations")
+    large = _sizes_of(node, node.outputs[0].shape)
+    small = _sizes_of(node, node.inputs[2].shape)
+    if None in large or None in small:
+        raise UnsupportedError(f"{node.name!r} is {node.type} of unknown sizes, which ONNX lacks")
+    begins, ends = _pads(node, large, window, strides, dilations)
+    # What the sizes lack, beyond the padding, is at the end.
+    missing = [
+        n - (s * (m - 1) + (k - 1) * d + 1 - before - after)
+        for n, m, s, k, d, before, after in zip(
+            large, small, strides, window, dilations, begins, ends, strict=True
+        )
+    ]
+    groups = _groups(_features(node, node.outputs[0].shape), node.inputs[1].shape[-2])
+    weights = b.transpose(filters, [rank - 1, rank - 2, *range(rank - 2)])
+    attributes: dict[str, Any] = {"pads": [*begins, *ends], "strides": strides}
+    if any(missing):
+        attributes["output_padding"] = missing
+    if groups != 1:
+        attributes["group"] = groups
+    if set(dilations) != {1}:
+        attributes["dilations"] = dilations
+    return _from_first(b, node, b.op("ConvTranspose", _to_first(b, node, x), weights, **attributes))
+
+
+@op("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D")
+def pool(b: Builder, node: Any, x: ir.Value) -> ir.Value:
+    """The maximum, or the average of what is no padding, of each window."""
+    window, strides = _spatial(node, "ksize"), _spatial(node, "strides")
+    attributes = _padding(node, window, strides, [1] * len(window))
+    kind = "MaxPool" if node.type.startswith("Max") else "AveragePool"
+    attributes |= {"kernel_shape": window, "strides": strides}
+    return _from_first(b, node, b.op(kind, _to_first(b, node, x), **attributes))
+
+
+def _padding(
+    node: Any, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> dict[str, Any]:
+    """The attributes for the padding of an op."""
+    sizes = _sizes_of(node, node.inputs[0].shape)
+    if node.get_attr("padding") == b"SAME" and None in sizes:
+        return {"auto_pad": "SAME_UPPER"}
+    begins, ends = _pads(node, sizes, window, strides, dilations)
+    return {"pads": [*begins, *ends]} if any(begins) or any(ends) else {}
+
+
+def _pads(
+    node: Any,
+    sizes: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Pads:
+    """The padding before and behind each axis of an image of some sizes."""
+    padding = node.get_attr("padding")
+    if padding == b"EXPLICIT":
+        pads = node.get_attr("explicit_paddings")
+        axes = range(2, len(pads) // 2) if _is_first(node) else range(1, len(pads) // 2 - 1)
+        return [pads[2 * axis] for axis in axes], [pads[2 * axis + 1] for axis in axes]
+    if padding == b"VALID":
+        return [0] * len(window), [0] * len(window)
+    totals = [
+        max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        for n, k, s, d in zip(sizes, window, strides, dilations, strict=True)
+    ]
+    return [total // 2 for total in totals], [total - total // 2 for total in totals]
+
+
+def _is_first(node: Any) -> bool:
+    """Whether features come first."""
+    return node.get_attr("data_format") in (b"NCHW", b"NCDHW")
+
+
+def _spatial(node: Any, attribute: str) -> list[int]:
+    """The numbers of an attribute for the axes of an image."""
+    numbers = node.get_attr(attribute)
+    return list(numbers[2:] if _is_first(node) else numbers[1:-1])
+
+
+def _sizes_of(node: Any, shape: Any) -> list[Any]:
+    """The sizes of an image."""
+    sizes = shape.as_list()
+    return sizes[2:] if _is_first(node) else sizes[1:-1]
+
+
+def _features(node: Any, shape: Any) -> int | None:
+    return shape[1 if _is_first(node) else -1]
+
+
+def _groups(features: int | None, of_group: int | None) -> int:
+    """The number of groups; there is one where sizes are not known, such as those of batches."""
+    return 1 if features is None or of_group is None else features // of_group
+
+
+def _to_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:
+    """An image with its features first."""
+    rank = node.outputs[0].shape.rank
+    return x if _is_first(node) else b.transpose(x, [0, rank - 1, *range(1, rank - 1)])
+
+
+def _from_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:
+    """An image in the layout of an op, of one with its features first."""
+    rank = node.outputs[0].shape.rank
+    if _is_first(node):
+        return x
+    x.shape = ir.Shape(
+        [node.outputs[0].shape.as_list()[i] for i in (0, rank - 1, *range(1, rank - 1))]
+    )
+    return layout.transposed(b, x, [0, *range(2, rank), 1])
+
+
+@op("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def batch_norm(b: Builder, node: Any, x: ir.Value, *parameters: ir.Value) -> list[Any]:
+    """A normalization with known means and variances; the other results are for training."""
+    if node.get_attr("is_training"):
+        raise UnsupportedError(f"{node.name!r} is {node.type} in training, which ONNX lacks")
+    epsilon = node.get_attr("epsilon")
+    result = fusion.with_batch_norm(b, node, x, parameters, epsilon)
+    if result is None:
+        made = b.op("BatchNormalization", _to_first(b, node, x), *parameters, epsilon=epsilon)
+        result = _from_first(b, node, made)
+    return [result, *[None] * (len(node.outputs) - 1)]
