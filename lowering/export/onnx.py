@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import onnx_passes, reach, signatures
+from lowering.export import onnx_passes, reach, reports, signatures
 from lowering.export.branches import give_shapes
 from lowering.export.entry import Entry, entry
 from lowering.export.frozen import (
@@ -17,11 +17,14 @@ from lowering.export.frozen import (
     make_names_unique,
     unshare_functions,
 )
+from lowering.export.metadata import Metadata, in_onnx
+from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import advising_32_bits
 from lowering.export.onnx_weights import store_weights
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
+from lowering.export.reports import Model
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
@@ -52,6 +55,7 @@ _COMPARISONS = {
 def to_onnx(
     fun: Any,
     args: Any,
+    path: str | os.PathLike[str] | None = None,
     *,
     params: Any = None,
     polymorphic_shapes: Any = None,
@@ -61,8 +65,10 @@ def to_onnx(
     opset: int = OPSET,
     verify: bool = True,
     tolerance: float | None = None,
-) -> bytes:
-    """An ONNX model, made by tf2onnx.
+    overwrite: bool = False,
+    metadata: Metadata | None = None,
+) -> Model:
+    """An ONNX model, made by tf2onnx: its bytes, with a report on it.
 
     It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
     bits as JAX does, as far as onnxruntime has the ops.
@@ -70,6 +76,7 @@ def to_onnx(
     Args:
       fun: a JAX function.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+      path: the file to write, if any.
       params: a pytree of arrays that the model keeps; it is the first argument of the function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
@@ -79,19 +86,23 @@ def to_onnx(
       opset: the version of ONNX's set of operators, from 13 to 18.
       verify: whether to run the model in onnxruntime and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
+      overwrite: whether a file at `path` is replaced.
+      metadata: what the model says of itself.
 
     Raises:
       ValueError: for several functions, another opset, or an output that is called as an input.
+      FileExistsError: if there is something at `path`.
       ImportError: if tf2onnx is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
     signatures.single(fun, "an ONNX model")
     _check_opset(opset)
+    check_metadata(metadata)
     import_package("tf2onnx", "onnx")
     if verify:
         import_package("onnxruntime", "onnx")
-    with advising_32_bits("onnxruntime"):
+    with reports.making(path, overwrite) as making, advising_32_bits("onnxruntime"):
         _log.info("lowering for ONNX")
         made = entry(
             fun,
@@ -112,8 +123,8 @@ def to_onnx(
             for sampled in reach.sampled("the ONNX model", made):
                 with located([made]):
                     results = run(model, sampled)
-                compare("the ONNX model", sampled, results, tolerance)
-        return model
+                making.note(compare("the ONNX model", sampled, results, tolerance))
+        return making.model(in_onnx(metadata, model))
 
 
 def write(function: Any, path: str | os.PathLike[str], *, opset: int = OPSET) -> None:
