@@ -21,7 +21,7 @@ import numpy as np
 
 from harnesses.cell import MODES, Cell, Outcome
 from harnesses.variants import Trial, is_array, on_arrays
-from lowering import jax_compat, registry
+from lowering import jax_compat, registry, rules  # noqa: F401  Registers the rules.
 
 _SCRIPT = '''"""{about}"""
 

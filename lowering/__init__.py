@@ -1,17 +1,22 @@
-"""Turns JAX functions into TensorFlow ops, one JAX primitive at a time."""
+"""Turns JAX functions into TensorFlow ops, one JAX primitive at a time.
+
+JAX and TensorFlow take seconds to import, so that happens at the first use of a name.
+"""
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
-from lowering import versions  # noqa: F401  Comes first: it checks what the others import.
-from lowering.context import Context
-from lowering.convert import convert
-from lowering.errors import LoweringError, ShapeError, TransformationError, UnsupportedError
-from lowering.frontend.call_tf import call_tf
-from lowering.registry import Trait, decomposition, rule
+from lowering import versions
 
 if TYPE_CHECKING:
     from lowering import export, jax2tf
+    from lowering.context import Context
+    from lowering.convert import convert
+    from lowering.errors import LoweringError, ShapeError, TransformationError, UnsupportedError
+    from lowering.frontend.call_tf import call_tf
+    from lowering.registry import Trait, decomposition, rule
 
 __all__ = [
     "Context",
@@ -29,9 +34,49 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+# Where each public name is defined; those that are modules themselves have None.
+_MODULES = {
+    "Context": "lowering.context",
+    "LoweringError": "lowering.errors",
+    "ShapeError": "lowering.errors",
+    "Trait": "lowering.registry",
+    "TransformationError": "lowering.errors",
+    "UnsupportedError": "lowering.errors",
+    "call_tf": "lowering.frontend.call_tf",
+    "decomposition": "lowering.registry",
+    "export": None,
+    "jax2tf": None,
+    "rule": "lowering.registry",
+}
+
+versions.check()
+
 
 def __getattr__(name: str) -> Any:
-    """The modules `export` and `jax2tf`, which are imported when they are used."""
-    if name in ("export", "jax2tf"):
+    """A public name, once the rules are registered."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module("lowering.convert")
+    module = _MODULES[name]
+    if module is None:
         return importlib.import_module(f"lowering.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """The package, in which `convert` is the function and not the module of the same name."""
+
+    @property
+    def convert(self) -> Any:
+        return importlib.import_module("lowering.convert").convert
+
+    @convert.setter
+    def convert(self, module: types.ModuleType) -> None:
+        """Does nothing: Python sets the attribute to the module when that is imported."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,4 +1,6 @@
-"""The versions of JAX and TensorFlow that this package supports, checked before it imports them.
+"""The versions of JAX and TensorFlow that this package supports, checked when it is imported.
+
+The check reads what pip has recorded, and imports neither unless that is not enough.
 
 `setup.cfg` asks pip for the same versions; a test compares the two, and the versions that the
 evidence of the documents is of.
@@ -9,6 +11,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import re
+import sys
 import warnings
 from collections.abc import Sequence
 
@@ -95,8 +98,15 @@ def check(packages: Sequence[Supported] = (JAX, TENSORFLOW)) -> None:
 def _installed(package: Supported) -> tuple[str | None, Exception | None]:
     """The version that is installed, None if there is none, and why it cannot be imported.
 
-    An old version may fail with new versions of what it imports.
+    An old version may fail with new versions of what it imports. A supported version that is
+    recorded is not imported.
     """
+    if package.module not in sys.modules:
+        for distribution in package.distributions:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                version = importlib.metadata.version(distribution)
+                if not package.is_too_old(version) and not package.is_untested(version):
+                    return version, None
     try:
         return importlib.import_module(package.module).__version__, None
     except Exception as error:  # Whatever the module raises.
@@ -112,6 +122,3 @@ def _release(version: str) -> tuple[int, ...]:
     """The numbers of a version, without what follows them, such as "rc1" or ".dev20260101"."""
     numbers = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
-
-
-check()

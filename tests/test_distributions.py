@@ -57,7 +57,14 @@ def test_the_distributions_hold_the_package_and_nothing_else(sources, distributi
 
     with zipfile.ZipFile(distributions / f"{NAME}-py3-none-any.whl") as wheel:
         names = {info.filename for info in wheel.infolist() if not info.is_dir()}
-    metadata = {"METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "top_level.txt"}
+    metadata = {
+        "METADATA",
+        "RECORD",
+        "WHEEL",
+        "entry_points.txt",
+        "licenses/LICENSE",
+        "top_level.txt",
+    }
     assert names == package | {f"{NAME}.dist-info/{name}" for name in metadata}
 
     with tarfile.open(distributions / f"{NAME}.tar.gz") as sdist:

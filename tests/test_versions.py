@@ -94,7 +94,8 @@ def test_what_is_not_supported_is_an_error(installed, message, tmp_path):
 
 
 def test_a_supported_version_that_is_broken_raises_its_own_error(tmp_path):
-    result = _import("import lowering", {JAX: (JAX.newest, FAILS)}, tmp_path, "-S")
+    installed = {JAX: (JAX.newest, FAILS), TENSORFLOW: (TENSORFLOW.newest, "")}
+    result = _import("from lowering import convert", installed, tmp_path, "-S")
     assert "No module named 'json.missing'" in result.stderr.splitlines()[-1]
 
 

@@ -1,6 +1,6 @@
 """Families of primitives: those whose rules stand in one module."""
 
-from lowering import registry
+from lowering import registry, rules  # noqa: F401  Registers the rules.
 from lowering.targets import TF
 
 

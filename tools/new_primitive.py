@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 import jax
 
-import lowering  # noqa: F401  Registers the rules.
-from lowering import jax_compat, registry
+from lowering import jax_compat, registry, rules  # noqa: F401  Registers the rules.
 from lowering.targets import TF
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -41,7 +41,7 @@ from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Sele
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
-from lowering import jax_compat, registry
+from lowering import jax_compat, registry, rules  # noqa: F401  Registers the rules.
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 from tools import explorer, history, pictures
 

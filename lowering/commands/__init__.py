@@ -1,1 +1,4 @@
-"""What the commands of `python -m lowering` have in common, and those that are long."""
+"""The commands of the command line, and what they have in common.
+
+They import JAX and TensorFlow when they run, so that help and wrong options take no time.
+"""

@@ -1,151 +1,274 @@
-"""What a command line names: functions and values, and arguments by their shapes and dtypes."""
+"""What a command line names: functions, values, and files of arrays."""
 
 import argparse
 import importlib
+import importlib.util
 import pathlib
 import re
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-_DTYPES = {
-    "bf16": "bfloat16",
-    "c64": "complex64",
-    "c128": "complex128",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-}
-_ARGUMENT = re.compile(r"(?:(?P<name>\w+)=)?(?P<dtype>\w+(?:<\w+>)?)\[(?P<dims>[^\]]*)\]")
-# The implementations of PRNG keys, as the dtypes of JAX name them: `key<fry>`.
-_KEYS = {"key": None, "key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+from lowering.commands import specifications
+from lowering.commands.mistakes import CommandError, FaultError, did_you_mean
+from lowering.commands.specifications import KEYS, Argument, Array
+
+_NAMED = re.compile(r"(?:(?P<name>\w+)=)?(?P<path>[\w.]+:[\w.]+)")
 
 
-class CommandError(Exception):
-    """The command makes no sense."""
+def _split(text: str) -> tuple[str, str]:
+    """The name in front of a `module:name`, by default its last part, and the `module:name`."""
+    match = _NAMED.fullmatch(text)
+    if match is None:
+        raise CommandError(f"{text!r} names nothing; write it as module:name")
+    return match["name"] or re.split(r"[.:]", match["path"])[-1], match["path"]
 
 
-def _named(name: str) -> Any:
-    """What a `module:name` names."""
-    module_name, _, path = name.partition(":")
-    if not module_name or not path:
-        raise CommandError(f"{name!r} names nothing; write it as module:name")
+def check_module(text: str) -> None:
+    """Raises a CommandError if a `module:name` is none, or its module is in no known place."""
+    module, _, _ = _split(text)[1].partition(":")
+    top = module.split(".")[0]
+    if not top or importlib.util.find_spec(top) is None:
+        near = [path.stem for path in pathlib.Path().glob("*.py")]
+        raise CommandError(f"there is no module {module!r}{did_you_mean(top, near)}")
+
+
+def value_of(text: str) -> Any:
+    """What a `module:name` names.
+
+    Raises:
+      CommandError: if there is no such module or name.
+      FaultError: if the module cannot be imported.
+    """
+    check_module(text)
+    module_name, _, path = _split(text)[1].partition(":")
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise CommandError(f"there is no module {module_name!r}: {error}") from error
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            raise CommandError(f"there is no module {module_name!r}: {error}") from error
+        raise FaultError(f"{module_name} cannot be imported: {error}") from error
     except Exception as error:
-        raise CommandError(
+        raise FaultError(
             f"{module_name} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     for part in path.split("."):
         if not hasattr(found, part):
-            raise CommandError(f"{module_name} has no {path!r}")
+            known = [name for name in dir(found) if not name.startswith("_")]
+            raise CommandError(f"{module_name} has no {path!r}{did_you_mean(part, known)}")
         found = getattr(found, part)
     return found
 
 
-def function(name: str) -> Callable[..., Any]:
-    """The function that a `module:name` names."""
-    found = _named(name)
+def value(text: str) -> Any:
+    """The value that a `module:name` names, or that the function of this name returns."""
+    found = value_of(text)
     if not callable(found):
-        raise CommandError(f"{name} is no function but {type(found).__name__}")
+        return found
+    try:
+        return found()
+    except Exception as error:
+        raise FaultError(f"{text} fails: {type(error).__name__}: {error}") from error
+
+
+def functions(texts: Sequence[str]) -> dict[str, Any]:
+    """The functions that `module:name` or `name=module:name` name, by name."""
+    found = {}
+    for text in texts:
+        name, path = _split(text)
+        if name in found:
+            raise CommandError(f"two functions are called {name!r}; write one as other={path}")
+        found[name] = value_of(path)
+        if not callable(found[name]):
+            raise CommandError(f"{path} is no function but {type(found[name]).__name__}")
     return found
 
 
-def value(name: str) -> Any:
-    """The value that a `module:name` names, or that the function of this name returns."""
-    found = _named(name)
-    return found() if callable(found) else found
-
-
-def arguments(specs: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of an export, and its options that follow from them."""
-    import jax
-
-    args, shapes, names = [], [], []
-    for spec in specs:
-        match = _ARGUMENT.fullmatch(spec.replace(" ", ""))
-        if match is None:
+def check(args: argparse.Namespace) -> None:
+    """Raises a CommandError for what is wrong without a look into any module."""
+    names = [_split(text)[0] for text in args.functions]
+    for text in (*args.functions, *filter(None, (args.params, args.args))):
+        check_module(text)
+    for argument in map(specifications.parsed, args.arg):
+        if argument.function is not None and argument.function not in names:
+            hint = did_you_mean(argument.function, names)
             raise CommandError(
-                f"{spec!r} is no argument; write it as dtype[dimensions], such as x=f32[b,28,28]"
+                f"no function is called {argument.function!r}{hint}; there is {', '.join(names)}"
             )
-        dims = match["dims"].split(",") if match["dims"] else []
-        if not all(dims):
-            raise CommandError(f"{spec!r} lacks a dimension between two commas")
-        try:
-            sizes = [int(dim) if dim.isdigit() else 1 for dim in dims]
-            args.append(jax.ShapeDtypeStruct(sizes, _dtype(match["dtype"])))
-        except TypeError as error:
-            known = ", ".join([*_DTYPES, "bool", *_KEYS])
-            raise CommandError(f"{match['dtype']!r} is no dtype; known are {known}") from error
-        shapes.append(None if all(map(str.isdigit, dims)) else ", ".join(dims))
-        names.append(match["name"])
+    if args.arg and args.args is not None:
+        raise CommandError("--arg and --args both give the arguments; use one of them")
+
+
+def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
+    """The function, its arguments, and the options of exporters that follow from them.
+
+    Of several functions, each is a dictionary by their names.
+    """
+    check(args)
+    found = functions(args.functions)
     options: dict[str, Any] = {}
-    if any(shapes):
-        options["polymorphic_shapes"] = shapes
-    if any(names):
-        if not all(names):
+    if args.params is not None:
+        options["params"] = value(args.params)
+    of_each: dict[str, dict[str, Any]] = {}
+    given = {}
+    specified = list(map(specifications.parsed, args.arg))
+    returned = None if args.args is None else value(args.args)
+    for name in found:
+        if returned is None:
+            own = [x for x in specified if x.function in (None, name)]
+            given[name], of_each[name] = _of_specifications(own)
+        else:
+            several = len(found) > 1 and isinstance(returned, Mapping)
+            given[name], of_each[name] = _of_value(
+                args.args, returned[name] if several else returned
+            )
+    for option in ("polymorphic_shapes", "input_names"):
+        values = {name: own[option] for name, own in of_each.items() if option in own}
+        if values:
+            options[option] = values if len(found) > 1 else values.popitem()[1]
+    if args.constraint:
+        if "polymorphic_shapes" not in options:
+            raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
+        options["polymorphic_constraints"] = args.constraint
+    if len(found) > 1:
+        return found, given, options
+    return next(iter(found.values())), next(iter(given.values())), options
+
+
+def _of_specifications(specified: Sequence[Argument]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a function, and the options that follow from them."""
+    import jax
+
+    trees = [x.value for x in specified]
+    options: dict[str, Any] = {}
+    leaves = jax.tree.leaves(trees)
+    if not all(dim.isdigit() for leaf in leaves for dim in leaf.dims):
+        options["polymorphic_shapes"] = [jax.tree.map(_shape, tree) for tree in trees]
+    named = [x.name is not None for x in specified]
+    if any(named):
+        if not all(named):
             raise CommandError("some arguments have names; give names to all or to none")
-        options["input_names"] = names
-    return tuple(args), options
+        options["input_names"] = [name for x in specified for name in _leaf_names(x)]
+    return tuple(jax.tree.map(_struct, tree) for tree in trees), options
 
 
-def _dtype(name: str) -> Any:
-    """The dtype of a name, which may be short."""
+def _of_value(text: str, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same for arguments that a module has; their shapes may be symbolic as those of JAX."""
     import jax
 
-    if name in _KEYS:
-        return jax.eval_shape(lambda: jax.random.key(0, impl=_KEYS[name])).dtype
-    return jax.numpy.dtype(_DTYPES.get(name, name))
+    if not isinstance(value, tuple | list):
+        raise CommandError(f"{text} is no tuple of arguments but {type(value).__name__}")
+
+    def is_symbolic(leaf: Any) -> bool:
+        return not all(isinstance(dim, int) for dim in getattr(leaf, "shape", ()))
+
+    if not any(map(is_symbolic, jax.tree.leaves(value))):
+        return tuple(value), {}
+    shapes = jax.tree.map(
+        lambda leaf: f"({', '.join(map(str, leaf.shape))},)" if is_symbolic(leaf) else None, value
+    )
+
+    def plain(leaf: Any) -> Any:
+        if not is_symbolic(leaf):
+            return leaf
+        dims = [dim if isinstance(dim, int) else 1 for dim in leaf.shape]
+        return jax.ShapeDtypeStruct(dims, leaf.dtype)
+
+    return tuple(jax.tree.map(plain, value)), {"polymorphic_shapes": list(shapes)}
 
 
-def inputs(path: pathlib.Path, args: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """The arrays of a file, in the order of the arguments; PRNG keys are made of their words."""
+def _shape(array: Array) -> str | None:
+    """The specification of a shape that has symbolic dimensions."""
+    return None if all(map(str.isdigit, array.dims)) else f"({', '.join(array.dims)},)"
+
+
+def _struct(array: Array) -> Any:
     import jax
+
+    sizes = [int(dim) if dim.isdigit() else 1 for dim in array.dims]
+    if array.dtype in KEYS:
+        made = jax.eval_shape(lambda: jax.random.key(0, impl=KEYS[array.dtype]))
+        return jax.ShapeDtypeStruct(sizes, made.dtype)
+    return jax.ShapeDtypeStruct(sizes, jax.numpy.dtype(array.dtype))
+
+
+def _leaf_names(argument: Argument) -> list[str]:
+    """The names of the arrays of an argument: its own, and the keys to them."""
+    import jax
+
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(argument.value)[0]]
+    return [
+        re.sub(
+            r"\W+",
+            "_",
+            "_".join(
+                [str(argument.name), *(jax.tree_util.keystr((k,), simple=True) for k in path)]
+            ),
+            flags=re.ASCII,
+        ).strip("_")
+        for path in paths
+    ]
+
+
+def arrays(path: pathlib.Path) -> Any:
+    """The array of a file of `np.save`, or those of one of `np.savez` by name.
+
+    Raises:
+      CommandError: if the file is neither.
+    """
     import numpy as np
+
+    try:
+        found = np.load(path)
+        return found if isinstance(found, np.ndarray) else dict(found)
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise CommandError(f"{path} is no file of arrays (np.save, np.savez): {error}") from error
+
+
+def inputs(path: pathlib.Path, args: Any, names: Any) -> Any:
+    """The arrays of a file in the place of arguments; PRNG keys are made of their words.
+
+    Args:
+      path: the file.
+      args: the arguments of the function, or of each of several by name.
+      names: the names of their leaves; with several functions those of each, which have the name
+        of the function and a slash in front in the file.
+    """
+    found = arrays(path)
+    if not names:
+        raise CommandError('--inputs needs names of the arguments, as in --arg "x=f32[3]"')
+    if not isinstance(args, Mapping):
+        by_name = found if isinstance(found, dict) else dict.fromkeys(names[:1], found)
+        return _replaced(path, by_name, args, names)
+    made = {}
+    for function, own in args.items():
+        prefix = f"{function}/"
+        of_function = {
+            name.removeprefix(prefix): x for name, x in found.items() if name.startswith(prefix)
+        }
+        made[function] = _replaced(path, of_function, own, names.get(function, ()))
+    return made
+
+
+def _replaced(path: pathlib.Path, found: dict[str, Any], args: Any, names: Sequence[str]) -> Any:
+    import jax
 
     from lowering import jax_compat
     from lowering.avals import is_key
     from lowering.export import held
 
-    if not names:
-        raise CommandError('--inputs needs names of the arguments, as in --arg "x=f32[3]"')
-    try:
-        arrays = dict(np.load(path))
-    except (OSError, ValueError, TypeError) as error:
-        raise CommandError(f"{path} is no file of arrays (np.savez): {error}") from error
-    if set(arrays) != set(names):
+    if set(found) != set(names):
         raise CommandError(
-            f"{path} has the arrays {', '.join(sorted(arrays))}, not {', '.join(names)}"
+            f"{path} has the arrays {', '.join(sorted(found))}, not {', '.join(names)}"
         )
-    for arg, name in zip(args, names, strict=True):
-        x, expected = arrays[name], held.words(arg)
+    leaves, tree = jax.tree.flatten(args)
+    for arg, name in zip(leaves, names, strict=True):
+        x, expected = found[name], held.words(arg)
         if x.dtype != expected.dtype or x.ndim != len(expected.shape):
             raise CommandError(
                 f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "
                 f"{expected.dtype.name} with {len(expected.shape)}"
             )
         if is_key(arg.dtype):
-            arrays[name] = jax.random.wrap_key_data(x, impl=jax_compat.key_impl(arg.dtype))
-    return tuple(arrays[name] for name in names)
-
-
-def call(args: argparse.Namespace) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The function, its arguments and the options that all commands have."""
-    fun = function(args.function)
-    given, options = arguments(args.arg)
-    if args.params is not None:
-        options["params"] = value(args.params)
-    if args.constraint:
-        if "polymorphic_shapes" not in options:
-            raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
-        options["polymorphic_constraints"] = args.constraint
-    return fun, given, options
+            found[name] = jax.random.wrap_key_data(x, impl=jax_compat.key_impl(arg.dtype))
+    return jax.tree.unflatten(tree, [found[name] for name in names])

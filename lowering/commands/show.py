@@ -6,17 +6,18 @@ import functools
 from typing import Any
 
 from lowering.commands import named
-from lowering.commands.named import CommandError
+from lowering.commands.mistakes import CommandError
+from lowering.commands.parser import check_target
 
 
 def run_show(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    check_target(args.target)
+    named.check(args)
     from lowering.export.narrow import in_bits_of
     from lowering.passes import pipeline
     from lowering.targets import TARGETS
 
-    if args.target not in TARGETS:
-        raise CommandError(f"unknown target {args.target!r}; known are {', '.join(TARGETS)}")
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(pipeline.without(*args.without))

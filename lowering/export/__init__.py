@@ -3,7 +3,8 @@
     from lowering import export
 
     images = jax.ShapeDtypeStruct((1, 28, 28), "float32")
-    model = export.to_tflite(predict, (images,), params=params)
+    export.to_tflite(predict, (images,), "model.tflite", params=params)
+    predict_again = export.load("model.tflite")
 
 Each export is a chain of stages: `entry` makes a TensorFlow function of flat, named tensors;
 the module of the format converts it; `verification` runs the result in its real runtime and
@@ -11,10 +12,27 @@ compares it with JAX.
 """
 
 from lowering.export.entry import Entry
+from lowering.export.inspection import inspect
+from lowering.export.loading import LoadedModel, load
+from lowering.export.metadata import Metadata
 from lowering.export.onnx import to_onnx
+from lowering.export.reports import Model, Report
 from lowering.export.saved_model import to_saved_model
 from lowering.export.tfjs import to_tfjs
 from lowering.export.tflite import to_tflite
 from lowering.export.verification import VerificationError
 
-__all__ = ["Entry", "VerificationError", "to_onnx", "to_saved_model", "to_tfjs", "to_tflite"]
+__all__ = [
+    "Entry",
+    "LoadedModel",
+    "Metadata",
+    "Model",
+    "Report",
+    "VerificationError",
+    "inspect",
+    "load",
+    "to_onnx",
+    "to_saved_model",
+    "to_tfjs",
+    "to_tflite",
+]

@@ -212,7 +212,8 @@ def entries(
       args: its arguments as for `entry`, or those of each function by name.
       target: who will run the model.
       **options: as for `entry`. All functions have the same `params`, which the model keeps once.
-        Each of the other options may be a mapping, with that of each function by name.
+        Each of the other options may be a mapping, with that of each function by name. In addition
+        `with_gradient` says whether TensorFlow can differentiate the functions.
 
     Raises:
       TypeError: if there are several functions, but not the arguments of each.
@@ -228,7 +229,7 @@ def entries(
         )
     made = {}
     for name, f in fun.items():
-        own = {
+        own: dict[str, Any] = {
             key: value.get(name) if key in _OF_EACH and isinstance(value, Mapping) else value
             for key, value in options.items()
         }
@@ -287,8 +288,9 @@ def _entry(
     polymorphic_constraints: Sequence[str] | None = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    with_gradient: bool = False,
 ) -> Entry:
-    """As `entry`, for parameters that other entries may share."""
+    """As `entry`, for parameters that other entries may share, and with gradients on demand."""
     if not callable(fun):
         raise TypeError(f"expected a function, or several by name; found {type(fun).__name__}")
     if not isinstance(args, tuple | list):
@@ -330,7 +332,7 @@ def _entry(
     converted = convert(
         fun_held,
         target=target,
-        with_gradient=False,
+        with_gradient=with_gradient,
         check_shapes=False,
         polymorphic_shapes=specs if polymorphic_shapes is not None else None,
         polymorphic_constraints=constraints,

@@ -8,18 +8,23 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[pathlib.Path]:
     """A context with a path to write a file or directory to, which becomes `path` at its end.
 
     What is written beside it, under its name with something behind it, comes to be beside `path`.
     If the context ends with an error, nothing is left behind: neither what was written, nor
     directories above it that did not exist.
 
+    Args:
+      path: where the file or directory will be.
+      overwrite: whether a file or a model at `path` is replaced, once the new one is complete.
+
     Raises:
-      FileExistsError: if there is something at `path`; an empty directory is nothing.
+      FileExistsError: if there is something at `path`; an empty directory is nothing. A directory
+        that is no model is never replaced.
     """
     path = pathlib.Path(path)
-    _check_free(path)
+    _check_free(path, overwrite)
     missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -31,11 +36,9 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
             beside = [x for x in written.parent.iterdir() if x != written]
             # Something may have come there in the meantime.
             for new in (written, *beside):
-                _check_free(path.parent / new.name)
-            if path.exists():
-                path.rmdir()
+                _check_free(path.parent / new.name, overwrite)
             for new in (*beside, written):
-                new.rename(path.parent / new.name)
+                _replace(path.parent / new.name, new)
     except BaseException:
         for parent in missing:
             with contextlib.suppress(OSError):  # Someone else has put something there.
@@ -43,9 +46,21 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
         raise
 
 
-def _check_free(path: pathlib.Path) -> None:
+def _replace(path: pathlib.Path, new: pathlib.Path) -> None:
+    """Moves a file or directory to a path; what was there goes with the directory it comes from."""
+    if os.path.lexists(path):
+        path.rename(new.with_name(f"old-{new.name[:32]}"))
+    new.rename(path)
+
+
+def _check_free(path: pathlib.Path, overwrite: bool) -> None:
     if path.is_dir() and not path.is_symlink():
-        if any(path.iterdir()):
-            raise FileExistsError(f"{path} exists, and is no empty directory")
-    elif os.path.lexists(path):
+        if any(path.iterdir()) and not (overwrite and _is_model(path)):
+            of_what = "no model" if overwrite else "no empty directory"
+            raise FileExistsError(f"{path} exists, and is {of_what}")
+    elif os.path.lexists(path) and not overwrite:
         raise FileExistsError(f"{path} exists")
+
+
+def _is_model(directory: pathlib.Path) -> bool:
+    return any((directory / name).is_file() for name in ("saved_model.pb", "model.json"))

@@ -7,9 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.export import reach, signatures
+from lowering.export import reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
+from lowering.export.reports import Report
 from lowering.export.verification import verify as compare
 from lowering.targets import Target, resolve
 
@@ -27,10 +28,14 @@ def to_saved_model(
     input_names: Any = None,
     output_names: Any = None,
     target: str | Target = "xla",
+    gradients: bool = False,
     verify: bool = True,
     tolerance: float | None = None,
-) -> None:
+    overwrite: bool = False,
+) -> Report:
     """Writes a SavedModel that TensorFlow and TensorFlow Serving load without JAX.
+
+    Returns a report on it, which prints as a table.
 
     Args:
       fun: a JAX function, or several by the names of their signatures.
@@ -45,15 +50,18 @@ def to_saved_model(
       output_names: the names of the leaves of the result.
         Of several functions, these four may be mappings, with those of each by name.
       target: who will run the model, as for `convert`.
+      gradients: whether the functions of the loaded model can be differentiated. Their derivatives
+        are those of JAX, custom ones included.
       verify: whether to load the model and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
+      overwrite: whether a model at `path` is replaced, once the new one is verified.
 
     Raises:
       FileExistsError: if there is something at `path`.
       UnsupportedError: for a primitive that the target cannot express.
       VerificationError: if the model does not compute what JAX computes.
     """
-    with new_path(path) as written:
+    with reports.making(path, overwrite) as making:
         _log.info("lowering")
         made = entries(
             fun,
@@ -64,14 +72,19 @@ def to_saved_model(
             polymorphic_constraints=polymorphic_constraints,
             input_names=input_names,
             output_names=output_names,
+            with_gradient=gradients,
         )
-        save({name: entry.concrete for name, entry in made.items()}, str(written))
+        written = str(making.path)
+        save({name: entry.concrete for name, entry in made.items()}, written, gradients)
         if verify:
             _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
                 described = signatures.described("the SavedModel", name)
+                function = "" if name == signatures.DEFAULT else name
                 for sampled in reach.sampled(described, entry):
-                    compare(described, sampled, run(str(written), name, sampled), tolerance)
+                    results = run(written, name, sampled)
+                    making.note(compare(described, sampled, results, tolerance), function)
+        return making.report()
 
 
 def write(functions: Any, path: str | os.PathLike[str]) -> None:
@@ -93,12 +106,12 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
         save(made, str(written))
 
 
-def save(made: Mapping[str, Any], path: str) -> None:
-    """Writes concrete functions as the signatures of a SavedModel."""
+def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
+    """Writes concrete functions as the signatures of a SavedModel, with gradients or without."""
     module = tf.Module()
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
-    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     tf.saved_model.save(module, path, flat, options)
 
 

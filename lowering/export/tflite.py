@@ -13,12 +13,15 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, reach, saved_model, separate_outputs, signatures
+from lowering.export import quantization, reach, reports, saved_model, separate_outputs, signatures
 from lowering.export.entry import Entry, entries
+from lowering.export.metadata import Metadata, in_tflite
+from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
+from lowering.export.reports import Making, Model
 from lowering.export.tflite_weights import with_stored_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
@@ -41,6 +44,7 @@ _Sample = Mapping[str, np.ndarray] | tuple[str, Mapping[str, np.ndarray]]
 def to_tflite(
     fun: Any,
     args: Any,
+    path: str | os.PathLike[str] | None = None,
     *,
     params: Any = None,
     polymorphic_shapes: Any = None,
@@ -53,8 +57,10 @@ def to_tflite(
     allow_flex: bool = False,
     verify: bool = True,
     tolerance: float | None = None,
-) -> bytes:
-    """A TF Lite model.
+    overwrite: bool = False,
+    metadata: Metadata | None = None,
+) -> Model:
+    """A TF Lite model: its bytes, with a report on it.
 
     LiteRT has no empty arrays, so the model lacks inputs and outputs without elements.
 
@@ -62,6 +68,7 @@ def to_tflite(
       fun: a JAX function, or several by the names of their signatures.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
+      path: the file to write, if any.
       params: a pytree of arrays that the model keeps; it is the first argument of each function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
@@ -83,20 +90,26 @@ def to_tflite(
         by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
         it is computed in, and for quantized models what the steps of the quantized numbers do to
         the output (`lowering.export.quantization`).
+      overwrite: whether a file at `path` is replaced.
+      metadata: what the model says of itself, in the format that Android and MediaPipe read.
 
     Raises:
       ValueError: for an unknown quantization, or a full one without representative data.
+      FileExistsError: if there is something at `path`.
       ImportError: if the runtime that verifies the model is missing.
       UnsupportedError: if the model needs an op that LiteRT lacks, or is to be verified and has ops
         that TensorFlow's kernels run.
       VerificationError: if the model does not compute what JAX computes.
     """
     _check_options(quantize, representative_data, io_dtype)
+    check_metadata(metadata)
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
-    with contextlib.nullcontext() if allow_flex else in_bits_of(TFLITE):
-        return _exported(
+    bits = contextlib.nullcontext() if allow_flex else in_bits_of(TFLITE)
+    with reports.making(path, overwrite) as making, bits:
+        model = _exported(
+            making,
             fun,
             args,
             {
@@ -113,9 +126,11 @@ def to_tflite(
             verify=verify,
             tolerance=tolerance,
         )
+        return making.model(in_tflite(metadata, model))
 
 
 def _exported(
+    making: Making,
     fun: Any,
     args: Any,
     options: Mapping[str, Any],
@@ -159,7 +174,8 @@ def _exported(
             with located([entry]):
                 results = run(model, name, sampled)
             spreads = None if quantize is None else _spreads(sampled, quantize, data.get(name, ()))
-            compare(described, sampled, results, tolerance, spreads)
+            errors = compare(described, sampled, results, tolerance, spreads)
+            making.note(errors, "" if name == signatures.DEFAULT else name)
     return model
 
 

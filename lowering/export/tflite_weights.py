@@ -51,9 +51,14 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
         changed = True
     if not changed:
         return model
+    align_buffers(root)
+    return flatbuffer_utils.convert_object_to_bytearray(root)
+
+
+def align_buffers(root: Any) -> None:
+    """Makes the buffers of a model begin where LiteRT asks for it, once the model is written."""
     for buffer in root.buffers:
         buffer.__class__ = _AlignedBuffer
-    return flatbuffer_utils.convert_object_to_bytearray(root)
 
 
 class _AlignedBuffer(schema.BufferT):

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import ml_dtypes
@@ -47,6 +47,16 @@ class VerificationError(LoweringError):
     __init__ = Exception.__init__
 
 
+class Error(NamedTuple):
+    """How far an output is from JAX's, relative to its largest element, and how far it may be."""
+
+    found: float
+    accepted: float
+
+    def __str__(self) -> str:
+        return f"{self.found:.2g} ({self.accepted:.2g} is accepted)"
+
+
 @contextlib.contextmanager
 def refusals(consumer: str, doing: str) -> Iterator[None]:
     """A context in which errors of a converter or runtime become an UnsupportedError.
@@ -85,8 +95,8 @@ def verify(
     results: Mapping[str, np.ndarray],
     tolerance: float | None,
     spreads: Callable[[], Sequence[np.ndarray]] | None = None,
-) -> dict[str, float]:
-    """The worst error of each output, relative to its largest element.
+) -> dict[str, Error]:
+    """The worst error of each output, and the one that is accepted.
 
     Args:
       name: what was exported, and where it was run.
@@ -115,7 +125,6 @@ def verify(
             )
         actual = _without_overflows(e, actual, epsilons[i])
         found, beyond = difference(e, actual), difference(e, actual, spread)
-        errors[output] = found.error
         if found.nan_of_model:
             bad.append(f"{output!r}, of which {found.nan_of_model}")
         if found.nan_of_jax:
@@ -124,12 +133,14 @@ def verify(
             else:
                 bad.append(f"{output!r}, of which {found.nan_of_jax}")
         accepted = _tolerance(e.dtype, epsilons[i]) if tolerance is None else tolerance
-        _log.info("%s: the worst error of %s is %.2g", name, output, errors[output])
+        beside = relative(float(np.max(spread)), e) if np.any(spread) else 0.0
+        errors[output] = Error(found.error, accepted + beside)
+        _log.info("%s: the worst error of %s is %.2g", name, output, found.error)
         if not beyond.error <= accepted:
             limit = f"{accepted:.2g} is accepted"
-            if np.any(spread):
-                limit += f" beside {relative(float(np.max(spread)), e):.2g} for the quantization"
-            bad.append(f"{output!r} by {errors[output]:.2g}, where {limit} ({beyond.where})")
+            if beside:
+                limit += f" beside {beside:.2g} for the quantization"
+            bad.append(f"{output!r} by {found.error:.2g}, where {limit} ({beyond.where})")
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "

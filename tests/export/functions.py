@@ -55,3 +55,30 @@ def recurrent(x):
         return carry, carry
 
     return jax.lax.scan(step, jnp.zeros(x.shape[1:]), x)
+
+
+def arguments():
+    """The arguments of `of_batch`: containers with a symbolic size."""
+    (b,) = jax.export.symbolic_shape("b")
+    x, y = jax.ShapeDtypeStruct((b, 3), "float32"), jax.ShapeDtypeStruct((b,), "int32")
+    return ({"x": x, "y": y}, np.float32(2))
+
+
+def of_batch(batch, scale=1.0):
+    """A function of a container."""
+    return {"loss": scale * jnp.sum(batch["x"] @ WEIGHTS) + jnp.sum(batch["y"])}
+
+
+def encode(x):
+    """The first of two functions."""
+    return x @ WEIGHTS
+
+
+def decode(z):
+    """The second of two functions."""
+    return jnp.tanh(z) @ WEIGHTS.T
+
+
+def of_wrong_shapes(x):
+    """A function that JAX refuses with a TypeError."""
+    return x @ jnp.ones((7, 7))

@@ -1,12 +1,23 @@
 """`python -m lowering`: its commands, what they print, and their exit codes."""
 
+import os
+import signal
+import subprocess
+import sys
+import types
+
 import jax
 import numpy as np
 import pytest
 
+from lowering import export
 from lowering.__main__ import main
-from lowering.targets import Target
+from lowering.commands import files, parser, specifications
+from lowering.export import tflite
+from lowering.export.tfjs import graph_model
+from lowering.targets import TARGETS, Target
 from tests.export import functions
+from tests.helpers import ROOT
 
 PREDICT = ["tests.export.functions:predict", "--arg", "x=f32[b, 3]"]
 
@@ -148,7 +159,10 @@ def test_progress(tmp_path, capsys):
         "running the model in onnxruntime",
     ]
     assert error.startswith("the ONNX model: the worst error of result is ")
-    assert captured.out.splitlines() == [f"{argv[-1]} is written, and computes what JAX does"]
+    first, *summary = captured.out.splitlines()
+    assert first == f"{argv[-1]} is written, and computes what JAX does"
+    assert [line.split()[0] for line in summary].count("error") == 1
+    assert "is accepted" in captured.out and summary[-1].startswith("seconds")
 
 
 def test_mistakes_of_the_function_have_tracebacks_on_demand(tmp_path, capsys):
@@ -161,6 +175,167 @@ def test_mistakes_of_the_function_have_tracebacks_on_demand(tmp_path, capsys):
     assert main([*argv, "--traceback"]) == 1
     error = capsys.readouterr().err
     assert "Traceback" in error and "functions.py" in error
+
+
+@pytest.mark.parametrize("function", ["tests.export.functions:of_wrong_shapes", "jax.nn:softmax"])
+def test_errors_of_the_function_are_no_wrong_options(function, capsys):
+    """They are of the types that wrong options raise."""
+    assert main(["check", function, "--arg", "x=bool[3]", "--to", "onnx", "saved_model"]) == 1
+    assert "error: TypeError" in capsys.readouterr().err
+
+
+def test_errors_of_modules(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken_model.py").write_text("raise ValueError('of the module')")
+    (tmp_path / "needy_model.py").write_text("import no_such_package")
+    (tmp_path / "whole_model.py").write_text("def predict(x): return x\ndef p(): return {}['a']")
+    assert main(["show", "broken_model:f", "--arg", "f32[3]"]) == 1
+    assert "broken_model cannot be imported: ValueError: of the module" in capsys.readouterr().err
+    assert main(["show", "needy_model:f", "--arg", "f32[3]"]) == 1
+    assert "No module named 'no_such_package'" in capsys.readouterr().err
+    assert main(["show", "whole_model:predict", "--params", "whole_model:p"]) == 1
+    assert "whole_model:p fails: KeyError: 'a'" in capsys.readouterr().err
+    assert main(["show", "whole_modal:predict"]) == 2
+    assert "did you mean 'whole_model'?" in capsys.readouterr().err
+    assert main(["show", "whole_model:predct"]) == 2
+    assert "did you mean 'predict'?" in capsys.readouterr().err
+
+
+def test_containers(tmp_path, capsys):
+    of_batch = "tests.export.functions:of_batch"
+    spec = "batch={'x': f32[b, 3], 'y': i32[b]}"
+    output = tmp_path / "model"
+    argv = ["export", of_batch, "--to", "onnx", "--output", str(output)]
+    arrays = {"batch_x": np.ones((4, 3), np.float32), "batch_y": np.arange(4, dtype=np.int32)}
+    np.savez(tmp_path / "inputs.npz", **arrays)
+    inputs = ["--inputs", str(tmp_path / "inputs.npz")]
+    assert main([*argv, "--arg", spec, *inputs]) == 0
+    assert {x.name for x in export.inspect(output).signatures["main"].inputs} == set(arrays)
+    assert main([*argv, "--args", "tests.export.functions:arguments", "--force"]) == 0
+    assert "batch_x: float32[" in capsys.readouterr().out
+    assert main(["run", str(output), *inputs]) == 2
+    assert "the inputs are batch_x, batch_y, scale" in capsys.readouterr().err
+
+
+def test_several_functions(tmp_path, capsys):
+    argv = ["first=tests.export.functions:encode", "tests.export.functions:decode"]
+    argv += ["--arg", "first/x=f32[b,3]", "--arg", "decode/z=f32[2,4]"]
+    output = str(tmp_path / "model")
+    assert main(["export", *argv, "--to", "saved_model", "--output", output]) == 0
+    assert "first/result: " in capsys.readouterr().out
+    assert main(["inspect", output]) == 0
+    shown = capsys.readouterr().out
+    assert "first" in shown and "z: float32[2, 4]" in shown
+    np.save(tmp_path / "x.npy", np.ones((1, 3), np.float32))
+    given = ["--inputs", str(tmp_path / "x.npy"), "--signature", "first"]
+    assert main(["run", output, *given]) == 0
+    assert "result: float32[1, 4]" in capsys.readouterr().out
+    assert main(["run", output, *given, "--output", str(tmp_path / "y")]) == 0
+    expected = functions.encode(np.ones((1, 3)))
+    np.testing.assert_allclose(np.load(tmp_path / "y")["result"], expected, rtol=1e-6)
+    assert main(["check", *argv, "--to", "onnx"]) == 2
+    assert main(["check", *argv, "--arg", "frist/x=f32[3]", "--to", "tfjs"]) == 2
+    assert "did you mean 'first'?" in capsys.readouterr().err
+
+
+def test_force(tmp_path, capsys):
+    """It replaces files and models, and no other directory."""
+    for to in ("onnx", "saved_model"):
+        argv = ["export", *PREDICT, "--to", to, "--output", str(tmp_path / to), "--no-verify"]
+        assert main(argv) == 0 and main(argv) == 1 and main([*argv, "--force"]) == 0
+        assert "--force replaces it" in capsys.readouterr().err
+    argv = ["export", *PREDICT, "--to", "onnx", "--output", str(tmp_path), "--force"]
+    assert main(argv) == 1
+    assert "exists, and is no model" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["onnx", "saved_model"]
+
+
+def test_metadata(tmp_path, capsys):
+    (tmp_path / "labels.txt").write_text("a\nb\nc\nd\n")
+    argv = ["export", *PREDICT, "--name", "four", "--labels", str(tmp_path / "labels.txt")]
+    argv += ["--description", "of four classes", "--to", "tflite", "--output"]
+    assert main([*argv, str(tmp_path / "model")]) == 0
+    assert main(["inspect", str(tmp_path / "model")]) == 0
+    shown = capsys.readouterr().out
+    assert "of four classes" in shown and "result_labels.txt" in shown
+
+
+def test_viewers(tmp_path, monkeypatch, capsys):
+    """They are packages of others, of which a message says how to install them."""
+    output = tmp_path / "model.onnx"
+    argv = ["export", *PREDICT, "--to", "onnx", "--output", str(output), "--no-verify", "--quiet"]
+    assert main(argv) == 0
+    monkeypatch.setattr(files, "is_installed", lambda module: False)
+    assert main(["visualize", str(output)]) == 1
+    assert "pip install netron" in capsys.readouterr().err
+    shown = []
+    viewer = types.SimpleNamespace(start=shown.append, wait=lambda: shown.append("waited"))
+    monkeypatch.setitem(sys.modules, "netron", viewer)
+    monkeypatch.setattr(files, "is_installed", lambda module: module == "netron")
+    assert main(["visualize", str(output)]) == 0
+    assert shown == [str(output), "waited"]
+    assert main(["visualize", str(output), "--with", "model-explorer"]) == 2
+
+
+def test_help_imports_neither_jax_nor_tensorflow():
+    """Nor do wrong options, which are found before any module is looked at."""
+    code = """
+import sys
+from lowering.__main__ import main
+for argv in (["--help"], ["--version"], ["exprot"], ["export", "--opsett"]):
+    try:
+        main(argv)
+    except SystemExit:
+        pass
+assert main(["check", "json:loads", "--arg", "x=f33[3]"]) == 2
+assert main(["check", "json:loads", "--arg", "x=f32[3]", "--quantize", "int3"]) == 2
+print(sorted({"jax", "numpy", "tensorflow"} & set(sys.modules)))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.splitlines()[-1] == "[]"
+    assert "did you mean 'export'?" in ended.stderr and "did you mean '--opset'?" in ended.stderr
+
+
+def test_options_are_those_of_the_exporters():
+    assert set(parser.TARGETS) == set(TARGETS)
+    assert set(parser.QUANTIZATIONS["tflite"]) == set(tflite.QUANTIZATIONS)
+    assert set(parser.QUANTIZATIONS["tfjs"]) == set(graph_model.QUANTIZATIONS)
+    assert set(parser.IO_DTYPES) == set(tflite.IO_DTYPES)
+    for name in specifications.DTYPES.values():
+        assert name in specifications.KEYS or jax.numpy.dtype(name).name == name
+
+
+def test_logs_of_others_are_not_shown(tmp_path):
+    """In a process of its own, as they write past Python."""
+    argv = ["export", *PREDICT, "--to", "tflite", "--output", str(tmp_path / "model"), "--quiet"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "lowering", *argv],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"},
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{tmp_path / 'model'} is written, and computes what JAX does\n"
+
+
+def test_an_interrupt_has_no_traceback():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lowering", "check", *PREDICT],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    process.stderr.readline()  # The first stage.
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.splitlines()[-1] == "interrupted" and "Traceback" not in error
 
 
 def test_an_interruption(monkeypatch, capsys):

@@ -6,23 +6,25 @@ initializers, whose values stay where they are until they are written. Functions
 inlined.
 """
 
-import contextlib
 import logging
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from lowering import callables
-from lowering.export import reach, signatures
+from lowering.export import reach, reports, signatures
 from lowering.export.entry import Entry, entry
+from lowering.export.metadata import Metadata
+from lowering.export.metadata import add_to_onnx as add_metadata
+from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import advising_32_bits
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
+from lowering.export.reports import Model
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
@@ -37,8 +39,8 @@ _log = logging.getLogger("lowering.export")
 def to_onnx(
     fun: Any,
     args: Any,
-    *,
     path: str | os.PathLike[str] | None = None,
+    *,
     external_data: bool = False,
     params: Any = None,
     polymorphic_shapes: Any = None,
@@ -48,8 +50,10 @@ def to_onnx(
     opset: int | None = None,
     verify: bool = True,
     tolerance: float | None = None,
-) -> bytes | Any:
-    """An ONNX model, as bytes or, if a path is given, in a file; then nothing is returned.
+    overwrite: bool = False,
+    metadata: Metadata | None = None,
+) -> Model | Any:
+    """An ONNX model: its bytes with a report on it, or in a file and a `Report` on that.
 
     It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
     bits as JAX does, as far as onnxruntime has the ops.
@@ -57,7 +61,7 @@ def to_onnx(
     Args:
       fun: a JAX function.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
-      path: the file; it must not exist. Weights of more than 2 GB are then written to a file beside
+      path: the file to write, if any. Weights of more than 2 GB are then written to a file beside
         it, with ".data" behind its name.
       external_data: whether all but small weights are written to that file, however many they are.
       params: a pytree of arrays that the model keeps; it is the first argument of the function.
@@ -70,10 +74,12 @@ def to_onnx(
         knows; by default the newest that the installed onnxruntime runs.
       verify: whether to run the model in onnxruntime and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
+      overwrite: whether files at `path` are replaced.
+      metadata: what the model says of itself.
 
     Raises:
-      ValueError: for several functions, another opset, an output that is called as an input, or
-        weights that need a path.
+      ValueError: for several functions, another opset, an output that is called as an input,
+        weights that need a path, or labels that belong to no output.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.
@@ -83,9 +89,10 @@ def to_onnx(
     chosen = chosen_opset(opset)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
+    check_metadata(metadata)
     if verify:
         import_package("onnxruntime", "onnx")
-    with advising_32_bits("onnxruntime"):
+    with reports.making(path, overwrite) as making, advising_32_bits("onnxruntime"):
         _log.info("lowering for ONNX")
         made = entry(
             fun,
@@ -101,37 +108,32 @@ def to_onnx(
         _log.info("writing the model of ONNX")
         with located([made]):
             model = converted(concrete, chosen, _sizes(made), callables.name(fun))
-        if path is None and not verify:
-            return serialized(model)
-        with _new_file(path) as written:
-            if path is None:
-                written.write_bytes(serialized(model))
-            else:
-                save(model, written, external_data)
+        add_metadata(metadata, model)
+        if making.path is not None:
+            save(model, making.path, external_data)
             del model
             if verify:
-                _verify(written, made, tolerance)
-            return written.read_bytes() if path is None else None
+                _verify(making, making.path, made, tolerance)
+            return making.report()
+        content = serialized(model)
+        del model
+        if verify:
+            with tempfile.TemporaryDirectory() as folder:
+                written = pathlib.Path(folder) / "model.onnx"
+                written.write_bytes(content)
+                _verify(making, written, made, tolerance)
+        return making.model(content)
 
 
-@contextlib.contextmanager
-def _new_file(path: str | os.PathLike[str] | None) -> Iterator[pathlib.Path]:
-    """A context with a file to write, which becomes `path` at its end, or else is left."""
-    if path is not None:
-        with new_path(path) as written:
-            yield written
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield pathlib.Path(folder) / "model.onnx"
-
-
-def _verify(model: pathlib.Path, made: Entry, tolerance: float | None) -> None:
+def _verify(
+    making: reports.Making, model: pathlib.Path, made: Entry, tolerance: float | None
+) -> None:
     """Compares the model in a file with JAX."""
     _log.info("running the model in onnxruntime")
     for sampled in reach.sampled("the ONNX model", made):
         with located([made]):
             results = run(model, sampled)
-        compare("the ONNX model", sampled, results, tolerance)
+        making.note(compare("the ONNX model", sampled, results, tolerance))
 
 
 def write(

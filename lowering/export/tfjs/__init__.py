@@ -4,19 +4,19 @@ import functools
 import logging
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from lowering.export import quantization, reach, signatures
+from lowering.export import quantization, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
-from lowering.export.paths import new_path
+from lowering.export.reports import Report
 from lowering.export.tfjs import graph_model, node
 from lowering.export.tfjs.graph_model import SHARD_BYTES, write
-from lowering.export.verification import refusals
+from lowering.export.verification import Error, refusals
 from lowering.export.verification import verify as compare
 from lowering.targets import TFJS
 
@@ -40,8 +40,11 @@ def to_tfjs(
     shard_bytes: int = SHARD_BYTES,
     verify: bool = True,
     tolerance: float | None = None,
-) -> None:
+    overwrite: bool = False,
+) -> Report:
     """Writes a graph model that `tf.loadGraphModel` of `@tensorflow/tfjs` loads.
+
+    Returns a report on it, which prints as a table.
 
     TF.js has one signature a model. That of several functions has the inputs and outputs of all,
     with the name of the function in front; the weights are stored once. `execute` computes what it
@@ -70,6 +73,7 @@ def to_tfjs(
         by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
         it is computed in, and for quantized models what the steps of the weights do to
         the output (`lowering.export.quantization`).
+      overwrite: whether a model in `directory` is replaced, once the new one is verified.
 
     Raises:
       ValueError: for an unknown quantization, or a size that is not positive.
@@ -79,7 +83,9 @@ def to_tfjs(
       VerificationError: if the model does not compute what JAX computes.
     """
     graph_model.check_options(quantize, shard_bytes)
-    with new_path(directory) as written, in_bits_of(TFJS):
+    with reports.making(directory, overwrite) as making, in_bits_of(TFJS):
+        written = making.path
+        assert written is not None
         if verify:
             node.check_installed()
         _log.info("lowering for TF.js")
@@ -100,31 +106,38 @@ def to_tfjs(
         with located(made.values()):
             graph_model.write_files(concrete, written, quantize=quantize, shard_bytes=shard_bytes)
         if not verify:
-            return
+            return making.report()
         _log.info("running the model in Node")
         for name, entry in made.items():
             described = signatures.described("the TF.js model", name)
+            function = name if several else ""
             for sampled in reach.sampled(described, entry):
-                _verify(written, sampled, f"{name}/" if several else "", quantize, tolerance)
+                for errors in _verify(written, sampled, function, quantize, tolerance):
+                    making.note(errors, function)
+        return making.report()
 
 
 def _verify(
-    model: pathlib.Path, entry: Entry, prefix: str, quantize: str | None, tolerance: float | None
-) -> None:
-    """Compares one function of a model, whose inputs and outputs have a prefix, with JAX."""
+    model: pathlib.Path, entry: Entry, function: str, quantize: str | None, tolerance: float | None
+) -> Iterator[dict[str, Error]]:
+    """Compares a function of a model, which has a name among several, with JAX.
+
+    Yields the worst error of each output, for each backend that runs the model.
+    """
+    prefix = f"{function}/" if function else ""
     inputs = {prefix + spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}
     with located([entry]), refusals("TF.js", "run the model"):
         found = node.run(model, inputs, [prefix + name for name in entry.outputs])
     spreads = None
     if quantize is not None:
         spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
-    name = prefix[:-1] if prefix else signatures.DEFAULT
+    name = function or signatures.DEFAULT
     for backend, results in found.items():
         in_order = {
             name: _restored(results[prefix + name], entry.dtypes[name]) for name in entry.outputs
         }
         where = signatures.described(f"the TF.js model on {backend}", name)
-        compare(where, entry, in_order, tolerance, spreads)
+        yield compare(where, entry, in_order, tolerance, spreads)
 
 
 def _restored(result: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,135 @@
+"""`export` and `check`: models of functions, written or only verified."""
+
+import argparse
+import pathlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lowering.commands import named
+from lowering.commands.mistakes import CommandError, did_you_mean
+from lowering.commands.parser import FORMATS, IO_DTYPES, QUANTIZATIONS, check_target
+
+# The options of exporters, by the name of the argument, and the formats that have them.
+_OPTIONS: Mapping[str, Sequence[str]] = {
+    "allow_flex": ("tflite",),
+    "external_data": ("onnx",),
+    "gradients": ("saved_model",),
+    "io_dtype": ("tflite",),
+    "opset": ("onnx",),
+    "quantize": ("tflite", "tfjs"),
+    "representative_data": ("tflite",),
+    "shard_bytes": ("tfjs",),
+    "target": ("saved_model",),
+    "tolerance": FORMATS,
+    "output_names": FORMATS,
+}
+# What becomes the metadata of a model.
+_METADATA = ("name", "description", "labels")
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Runs `export`; returns the exit code."""
+    _check_options(args, [args.to])
+    if not args.force and args.output.exists() and not _is_empty(args.output):
+        raise FileExistsError(f"{args.output} exists; --force replaces it")
+    call = named.call(args)
+    report = _write(
+        args, call, args.to, args.output, verify=not args.no_verify, overwrite=args.force
+    )
+    print(f"{args.output} is written" + ("" if args.no_verify else ", and computes what JAX does"))
+    if not args.quiet:
+        print(report)
+    return 0
+
+
+def run_check(args: argparse.Namespace) -> int:
+    """Runs `check`; returns the exit code."""
+    _check_options(args, args.to)
+    call = named.call(args)  # Mistakes in the command are of no format.
+    from lowering.errors import LoweringError
+
+    failed = False
+    for to in args.to:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                report = _write(args, call, to, pathlib.Path(folder) / "model")
+                worst = max(report.errors.values(), default=None)
+                print(
+                    f"{to}: computes what JAX does"
+                    + (
+                        f", to {worst.found:.2g} where {worst.accepted:.2g} is accepted"
+                        if worst
+                        else ""
+                    )
+                )
+            except (LoweringError, ImportError) as error:
+                failed = True
+                print(f"{to}: {error}")
+    return 1 if failed else 0
+
+
+def _is_empty(path: pathlib.Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _write(args: argparse.Namespace, call: Any, to: str, output: pathlib.Path, **more: Any) -> Any:
+    """Writes a model; returns the report on it."""
+    from lowering import export
+
+    fun, inputs, common = call
+    options = {**common, **more}
+    if args.inputs is not None:
+        inputs = named.inputs(args.inputs, inputs, options.get("input_names", ()))
+    for name, formats in _OPTIONS.items():
+        value = getattr(args, name)
+        if value is not None and to in formats:
+            options[name] = named.value(value) if name == "representative_data" else value
+    metadata = _metadata(args)
+    if metadata and to in ("tflite", "onnx"):
+        options["metadata"] = metadata
+    exporter: Any = getattr(export, f"to_{to}")
+    return exporter(fun, inputs, output, **options)
+
+
+def _metadata(args: argparse.Namespace) -> dict[str, Any]:
+    found = {name: getattr(args, name) for name in _METADATA if getattr(args, name) is not None}
+    if "labels" in found:
+        found["labels"] = found["labels"].read_text().splitlines()
+    return found
+
+
+def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:
+    """Refuses what is wrong without a look at the function: options that fit no format."""
+    named.check(args)
+    known = {**_OPTIONS, **dict.fromkeys(_METADATA, ("tflite", "onnx"))}
+    for name, of_option in known.items():
+        if getattr(args, name) is not None and not set(of_option) & set(formats):
+            option = name.replace("_", "-")
+            raise CommandError(f"--{option} is for {' and '.join(of_option)}, not {formats[0]}")
+    quantizations = [x for to in formats for x in QUANTIZATIONS.get(to, ())]
+    if args.quantize is not None and args.quantize not in quantizations:
+        hint = did_you_mean(args.quantize, quantizations)
+        raise CommandError(
+            f"--quantize is one of {', '.join(quantizations)} for {' and '.join(formats)}, not "
+            f"{args.quantize!r}{hint}"
+        )
+    if args.target is not None:
+        check_target(args.target)
+    if args.io_dtype not in (None, *IO_DTYPES):
+        raise CommandError(f"--io-dtype is one of {', '.join(IO_DTYPES)}, not {args.io_dtype!r}")
+    if args.quantize == "full" and args.representative_data is None:
+        raise CommandError("--quantize full needs --representative-data")
+    for option in ("representative_data", "io_dtype"):
+        if getattr(args, option) is not None and args.quantize != "full":
+            raise CommandError(f"--{option.replace('_', '-')} is for --quantize full")
+    if args.shard_bytes is not None and args.shard_bytes < 1:
+        raise CommandError(f"--shard-bytes is a positive number of bytes, not {args.shard_bytes}")
+    if args.tolerance is not None and not args.tolerance >= 0:
+        raise CommandError(f"--tolerance is a number of at least 0, not {args.tolerance}")
+    if len(args.functions) > 1 and list(formats) == ["onnx"]:
+        raise CommandError("an ONNX model has one function; export each to a file of its own")
+    if args.inputs is not None and not args.inputs.is_file():
+        raise CommandError(f"{args.inputs} is no file of arrays (np.save, np.savez)")
+    if args.labels is not None and not args.labels.is_file():
+        raise CommandError(f"there is no file {args.labels} of labels")

@@ -1,0 +1,133 @@
+"""`inspect`, `run` and `visualize`: what is done with exported files."""
+
+import argparse
+import importlib.util
+import pathlib
+import re
+from typing import Any
+
+from lowering.commands import named
+from lowering.commands.mistakes import CommandError
+
+# The viewers: the module of each, and the package that has it.
+_VIEWERS = {
+    "model-explorer": ("model_explorer", "ai-edge-model-explorer"),
+    "netron": ("netron", "netron"),
+}
+# The file that a viewer opens, of formats that are directories.
+_MAIN = {"saved_model": "saved_model.pb", "tfjs": "model.json"}
+
+_NAMED = re.compile(r"(?:(?P<name>\w+)=)?(?P<path>.+)")
+
+
+def run_inspect(args: argparse.Namespace) -> int:
+    """Runs `inspect`; returns the exit code."""
+    _check_exists(args.file)
+    from lowering.export.inspection import inspect
+
+    try:
+        print(inspect(args.file))
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    return 0
+
+
+def run_run(args: argparse.Namespace) -> int:
+    """Runs `run`; returns the exit code."""
+    _check_exists(args.file)
+    for text in args.inputs:
+        _check_exists(_path(text)[1])
+    import numpy as np
+
+    from lowering.export.loading import load
+
+    try:
+        model = load(args.file, args.signature)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    given, by_name = _arrays(args.inputs)
+    try:
+        arrays = model.check(*given, **by_name)
+    except (TypeError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    results = model.run(arrays)
+    if args.output is not None:
+        with args.output.open("wb") as file:
+            np.savez(file, **dict[str, Any](results))
+        print(f"{args.output} is written")
+        return 0
+    for array in model.outputs:
+        x = results[array.name]
+        print(f"{array.name}: {x.dtype}[{', '.join(map(str, x.shape))}]")
+        print(x)
+    return 0
+
+
+def run_visualize(args: argparse.Namespace) -> int:
+    """Runs `visualize`; returns the exit code. It ends when it is interrupted."""
+    _check_exists(args.file)
+    from lowering.export.inspection import format_of
+
+    try:
+        made = format_of(args.file)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    viewer = args.viewer or _installed_viewer(made)
+    if viewer == "model-explorer" and made == "onnx":
+        raise CommandError("Model Explorer reads no ONNX; --with netron shows it")
+    module, package = _VIEWERS[viewer]
+    if not is_installed(module):
+        raise ImportError(f"{viewer} is not installed: pip install {package}")
+    imported: Any = importlib.import_module(module)
+    path = args.file / _MAIN[made] if args.file.is_dir() and made in _MAIN else args.file
+    if viewer == "netron":
+        imported.start(str(path))
+        imported.wait()
+    else:
+        imported.visualize(str(args.file if made == "saved_model" else path))
+    return 0
+
+
+def is_installed(module: str) -> bool:
+    """Whether a package has a module."""
+    return importlib.util.find_spec(module) is not None
+
+
+def _installed_viewer(made: str) -> str:
+    """The viewer that is installed and reads a format; Netron reads all."""
+    for viewer, (module, _) in _VIEWERS.items():
+        if is_installed(module) and (viewer == "netron" or made != "onnx"):
+            return viewer
+    packages = " or ".join(package for _, package in _VIEWERS.values())
+    if made == "onnx":
+        packages = "netron"
+    raise ImportError(f"to look at a graph, install a viewer: pip install {packages}")
+
+
+def _check_exists(path: pathlib.Path) -> None:
+    if not path.exists():
+        raise CommandError(f"there is no file {path}")
+
+
+def _path(text: str) -> tuple[str | None, pathlib.Path]:
+    """The name in front of a file, or None, and the file."""
+    match = _NAMED.fullmatch(text)
+    if match is None or pathlib.Path(text).exists():
+        return None, pathlib.Path(text)
+    return match["name"], pathlib.Path(match["path"])
+
+
+def _arrays(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """The arrays of files: those in the order of the inputs, and those by name."""
+    in_order: list[Any] = []
+    by_name: dict[str, Any] = {}
+    for text in texts:
+        name, path = _path(text)
+        found = named.arrays(path)
+        if isinstance(found, dict):
+            by_name.update(found)
+        elif name is None:
+            in_order.append(found)
+        else:
+            by_name[name] = found
+    return in_order, by_name

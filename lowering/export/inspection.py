@@ -1,0 +1,61 @@
+"""What an exported file holds, in any format."""
+
+import os
+import pathlib
+
+from lowering.export import readers
+from lowering.export.descriptions import FORMATS, Description
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The format of a file or directory, one of `FORMATS`.
+
+    Raises:
+      FileNotFoundError: if there is nothing at `path`.
+      ValueError: if it is in none of the formats.
+    """
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        for name, found in (("saved_model.pb", "saved_model"), ("model.json", "tfjs")):
+            if (path / name).is_file():
+                return found
+        raise ValueError(f"{path} is no SavedModel and no TF.js model")
+    if path.suffix == ".json":
+        return "tfjs"
+    with path.open("rb") as file:
+        start = file.read(8)
+    if start[4:] == readers.TFLITE:
+        return "tflite"
+    # A ModelProto begins with its version, or with another of its few fields.
+    if path.suffix == ".onnx" or start[:1] == b"\x08":
+        return "onnx"
+    raise ValueError(f"{path} is no model of {', '.join(FORMATS.values())}")
+
+
+def inspect(path: str | os.PathLike[str]) -> Description:
+    """What a SavedModel, TF Lite, ONNX or TF.js model holds; nothing of it is run.
+
+    Args:
+      path: the file or directory; for TF.js the directory or its `model.json`.
+
+    Raises:
+      FileNotFoundError: if there is nothing at `path`.
+      ValueError: if it is in none of the formats, or is damaged.
+      ImportError: for an ONNX model, if `onnx` is not installed.
+    """
+    path = pathlib.Path(path)
+    made = format_of(path)
+    try:
+        if made == "tflite":
+            return readers.of_tflite(path.read_bytes())
+        if made == "onnx":
+            return readers.of_onnx(path.read_bytes(), readers.size_of_files(path))
+        return readers.of_tfjs(path) if made == "tfjs" else readers.of_saved_model(path)
+    except (ImportError, OSError):
+        raise
+    except Exception as error:  # Whatever the readers raise of damaged files.
+        raise ValueError(
+            f"{path} is no {FORMATS[made]} model that can be read: {type(error).__name__}: {error}"
+        ) from error

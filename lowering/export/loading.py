@@ -1,0 +1,209 @@
+"""Exported models as functions of NumPy arrays."""
+
+import functools
+import json
+import os
+import pathlib
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lowering.export.descriptions import Array, Signature
+from lowering.export.inspection import format_of, inspect
+from lowering.export.packages import import_package
+from lowering.export.readers import ONLY
+
+# What runs a model: its results by name, for inputs by name.
+Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
+
+class LoadedModel:
+    """A function of an exported model, which its runtime computes.
+
+    It is called with arrays in the order of `inputs`, or by name:
+
+        model = export.load("model.tflite")
+        y = model(x)
+        y = model(x=x)
+
+    A model with one output returns an array, others a dictionary with the names of the outputs.
+    Complex inputs and outputs are as the file has them, with a last dimension for their two parts
+    where its format has no complex numbers.
+
+    Attributes:
+      inputs: name, dtype and shape of each input.
+      outputs: those of each output.
+      signatures: all functions of the model by name, each of which can be called.
+    """
+
+    def __init__(self, name: str, signature: Signature, run: Run) -> None:
+        self._name = name
+        self._run = run
+        self.inputs: Sequence[Array] = signature.inputs
+        self.outputs: Sequence[Array] = signature.outputs
+        self.signatures: Mapping[str, LoadedModel] = {name: self}
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The outputs for the given inputs.
+
+        Raises:
+          TypeError: if inputs are missing, unknown, or of a dtype that would lose its values.
+          ValueError: if an input has another shape than the model.
+        """
+        results = self.run(self.check(*args, **named))
+        return next(iter(results.values())) if len(results) == 1 else results
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name, for inputs as `check` returns them."""
+        results = self._run(inputs)
+        return {array.name: np.asarray(results[array.name]) for array in self.outputs}
+
+    def check(self, *args: Any, **named: Any) -> dict[str, np.ndarray]:
+        """The inputs by name, in the dtypes of the model; it raises what a call raises."""
+        known = [array.name for array in self.inputs]
+        if len(args) > len(known):
+            raise TypeError(f"the inputs are {', '.join(known)}; found {len(args)} arrays")
+        given = dict(zip(known, args, strict=False))
+        for name in named:
+            if name in given:
+                raise TypeError(f"the input {name!r} is given twice")
+        given.update(named)
+        if set(given) != set(known):
+            raise TypeError(
+                f"the inputs are {', '.join(known)}; found {', '.join(given) or 'none'}"
+            )
+        return {array.name: _as_input(array, given[array.name]) for array in self.inputs}
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, x)) for x in (self.inputs, self.outputs))
+        return f"{self._name}({inputs}) -> {outputs}"
+
+
+def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedModel:
+    """A function of an exported model, which takes and returns NumPy arrays.
+
+    LiteRT, onnxruntime, TF.js in Node or TensorFlow computes it. Loading a SavedModel runs what its
+    author wrote into it, so load only what you trust.
+
+    Args:
+      path: a SavedModel, TF Lite, ONNX or TF.js model.
+      signature: the function; by default the only one, or `serving_default`, or the first.
+
+    Raises:
+      FileNotFoundError: if there is nothing at `path`.
+      ValueError: if it is no such model, or has no such signature.
+      ImportError: if the runtime is missing; the message has the command that installs it.
+    """
+    path = pathlib.Path(path)
+    described = inspect(path)
+    runs = _RUNS[format_of(path)](path)
+    made = {
+        name: LoadedModel(name, found, functools.partial(runs, name))
+        for name, found in described.signatures.items()
+    }
+    if signature is None:
+        signature = "serving_default" if "serving_default" in made else next(iter(made))
+    if signature not in made:
+        raise ValueError(f"{path} has no signature {signature!r}; it has {', '.join(made)}")
+    made[signature].signatures = made
+    return made[signature]
+
+
+def _as_input(array: Array, given: Any) -> np.ndarray:
+    """An array of the dtype of an input, if that keeps its kind."""
+    x = np.asarray(given)
+    dtype = _numpy_dtype(array.dtype)
+    if x.dtype != dtype:
+        if not (np.can_cast(x.dtype, dtype, "same_kind") or not isinstance(given, np.ndarray)):
+            raise TypeError(f"the input {array.name!r} is {array.dtype}, not {x.dtype}")
+        x = x.astype(dtype)
+    if len(x.shape) != len(array.shape) or any(
+        isinstance(size, int) and size != found
+        for size, found in zip(array.shape, x.shape, strict=True)
+    ):
+        raise ValueError(f"the input {array} cannot have the shape {x.shape}")
+    return x
+
+
+def _numpy_dtype(name: str) -> np.dtype:
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+def _saved_model(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
+    import tensorflow as tf
+
+    model = tf.saved_model.load(str(path))
+
+    def run(signature: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        found = model.signatures[signature](**{name: tf.constant(x) for name, x in given.items()})
+        return {name: x.numpy() for name, x in found.items()}
+
+    return run
+
+
+def _tflite(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
+    litert = import_package("ai_edge_litert.interpreter", "tflite")
+    interpreter = litert.Interpreter(model_path=str(path))
+
+    def run(signature: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        if interpreter.get_signature_list():
+            return interpreter.get_signature_runner(signature)(**given)
+        inputs = {x["name"]: x["index"] for x in interpreter.get_input_details()}
+        for name, x in given.items():
+            interpreter.resize_tensor_input(inputs[name], x.shape)
+        interpreter.allocate_tensors()
+        for name, x in given.items():
+            interpreter.set_tensor(inputs[name], x)
+        interpreter.invoke()
+        details = interpreter.get_output_details()
+        return {x["name"]: interpreter.get_tensor(x["index"]) for x in details}
+
+    return run
+
+
+def _onnx(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
+    onnxruntime = import_package("onnxruntime", "onnx")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [x.name for x in session.get_outputs()]
+
+    def run(_: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return dict(zip(names, session.run(names, dict(given)), strict=True))
+
+    return run
+
+
+def _tfjs(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
+    from lowering.export.tfjs import node
+
+    node.check_installed()
+    folder = path if path.is_dir() else path.parent
+    outputs = json.loads((folder / "model.json").read_text())["signature"]["outputs"]
+
+    process = node.Node()
+
+    def run(signature: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        prefix = "" if signature == ONLY else f"{signature}/"
+        names = [name for name in outputs if name.startswith(prefix)]
+        found = process.run(folder, {prefix + name: x for name, x in given.items()}, names)
+        # TF.js has the bits of uint32 in int32.
+        return {
+            name.removeprefix(prefix): x.view(np.uint32)
+            if outputs[name]["dtype"] == "DT_UINT32"
+            else x
+            for name, x in found.items()
+        }
+
+    weakref.finalize(run, process.close)
+    return run
+
+
+_RUNS: Mapping[str, Callable[[pathlib.Path], Callable[..., Mapping[str, np.ndarray]]]] = {
+    "saved_model": _saved_model,
+    "tflite": _tflite,
+    "onnx": _onnx,
+    "tfjs": _tfjs,
+}

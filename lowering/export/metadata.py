@@ -1,0 +1,175 @@
+"""What TF Lite and ONNX models say of themselves: a name, a description, labels of outputs.
+
+In TF Lite it is a buffer called TFLITE_METADATA, in the flatbuffer format of `metadata_schema.fbs`
+of tflite-support, and labels are files of a zip archive behind the model. MediaPipe and Android
+Studio read it so. In ONNX it is `metadata_props`, with labels as JSON.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from lowering.export.descriptions import Array
+from lowering.export.packages import import_package
+
+# The buffer, its format, and the first version of readers that know all that is written.
+_BUFFER = b"TFLITE_METADATA"
+_IDENTIFIER = b"M001"
+_READERS = "1.0.0"
+_AXIS_LABELS = 2
+
+
+class Metadata(TypedDict, total=False):
+    """What a model says of itself; each part may be left out.
+
+    Attributes:
+      name: the name of the model.
+      description: what it does, in a sentence or more.
+      labels: the names of the classes along the last axis of an output: a sequence for the output
+        that has as many, or a sequence for each by the name of the output.
+    """
+
+    name: str
+    description: str
+    labels: Sequence[str] | Mapping[str, Sequence[str]]
+
+
+def check(metadata: Metadata | None) -> None:
+    """Raises a ValueError for metadata with unknown parts, and a TypeError for wrong types."""
+    if metadata is None:
+        return
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata is a dictionary, not {type(metadata).__name__}")
+    known = list(Metadata.__annotations__)
+    for key in metadata:
+        if key not in known:
+            raise ValueError(f"metadata has {key!r}; its parts are {', '.join(known)}")
+    for key in ("name", "description"):
+        if not isinstance(metadata.get(key, ""), str):
+            raise TypeError(f"the {key} in metadata is a string, not {metadata.get(key)!r}")
+    if isinstance(metadata.get("labels"), str):
+        raise TypeError("the labels in metadata are a sequence of strings, not a string")
+
+
+def labels(metadata: Metadata, outputs: Sequence[Array]) -> dict[str, list[str]]:
+    """The labels of each output that has some.
+
+    Raises:
+      ValueError: if they belong to no output, or to several.
+    """
+    given = metadata.get("labels", {})
+    sizes = {x.name: x.shape[-1] if x.shape else None for x in outputs}
+    if not isinstance(given, Mapping):
+        fitting = [name for name, size in sizes.items() if size == len(given)]
+        if len(fitting) != 1:
+            raise ValueError(
+                f"{len(given)} labels are for the output with a last dimension of {len(given)}, of "
+                f"which there are {len(fitting)}: {', '.join(map(str, outputs))}. A dictionary has "
+                "labels by the names of outputs"
+            )
+        given = {fitting[0]: given}
+    for name, of_output in given.items():
+        if name not in sizes:
+            raise ValueError(f"labels are of {name!r}, but the outputs are {', '.join(sizes)}")
+        if isinstance(sizes[name], int) and sizes[name] != len(of_output):
+            raise ValueError(
+                f"{len(of_output)} labels are given for {name!r}, whose last dimension is "
+                f"{sizes[name]}"
+            )
+    return {name: list(map(str, of_output)) for name, of_output in given.items()}
+
+
+def add_to_onnx(metadata: Metadata | None, model: Any) -> None:
+    """Adds metadata to an `onnx_ir.Model`.
+
+    Raises:
+      ValueError: if labels belong to no output, or to several.
+    """
+    if not metadata:
+        return
+    outputs = [
+        Array(x.name, str(x.dtype), tuple(getattr(d, "value", d) for d in x.shape))
+        for x in model.graph.outputs
+    ]
+    by_output = labels(metadata, outputs)
+    texts = {key: str(metadata.get(key, "")) for key in ("name", "description")}
+    if by_output:
+        texts["labels"] = json.dumps(by_output, ensure_ascii=False)
+    model.doc_string = texts["description"]
+    model.metadata_props.update({key: text for key, text in texts.items() if text})
+
+
+def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
+    """A TF Lite model with metadata.
+
+    Raises:
+      ValueError: if labels belong to no output, or to several.
+    """
+    if not metadata:
+        return model
+    from tensorflow.lite.python import schema_py_generated as schema
+    from tensorflow.lite.tools import flatbuffer_utils
+
+    from lowering.export.readers import of_tflite
+    from lowering.export.tflite_weights import align_buffers
+
+    signatures = list(of_tflite(model).signatures.values())
+    outputs = {x.name: x for signature in signatures for x in signature.outputs}
+    by_output = labels(metadata, list(outputs.values()))
+    files = {name: f"{name}_labels.txt" for name in by_output}
+    root = flatbuffer_utils.convert_bytearray_to_object(model)
+    content = schema.BufferT()
+    content.data = _flatbuffer(metadata, signatures, files)
+    entry = schema.MetadataT()
+    entry.name, entry.buffer = _BUFFER, len(root.buffers)
+    root.buffers.append(content)
+    root.metadata = [*(root.metadata or ()), entry]
+    root.description = metadata.get("description", "").encode() or root.description
+    align_buffers(root)
+    archive = io.BytesIO(bytes(flatbuffer_utils.convert_object_to_bytearray(root)))
+    if files:
+        # Files are stored, not compressed: phones map them to memory.
+        with zipfile.ZipFile(archive, "a") as made:
+            for name, file in files.items():
+                made.writestr(zipfile.ZipInfo(file), "\n".join(by_output[name]))
+    return archive.getvalue()
+
+
+def _flatbuffer(metadata: Metadata, signatures: Sequence[Any], files: Mapping[str, str]) -> bytes:
+    """The buffer of TF Lite; the numbers are the places of fields in the tables of the schema."""
+    flatbuffers = import_package("flatbuffers", "tflite")
+    builder = flatbuffers.Builder(1024)
+
+    def table(size: int, fields: Mapping[int, int], kind: int = 0) -> int:
+        builder.StartObject(size)
+        for place, offset in fields.items():
+            builder.PrependUOffsetTRelativeSlot(place, offset, 0)
+        if kind:
+            builder.PrependInt8Slot(2, kind, 0)
+        return builder.EndObject()
+
+    def vector(offsets: Sequence[int]) -> int:
+        builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            builder.PrependUOffsetTRelative(offset)
+        return builder.EndVector()
+
+    def tensor(array: Array) -> int:
+        fields = {0: builder.CreateString(array.name)}
+        if array.name in files:
+            file = table(4, {0: builder.CreateString(files[array.name])}, _AXIS_LABELS)
+            fields[6] = vector([file])
+        return table(7, fields)
+
+    def subgraph(signature: Any) -> int:
+        inputs = vector([tensor(x) for x in signature.inputs])
+        return table(7, {2: inputs, 3: vector([tensor(x) for x in signature.outputs])})
+
+    fields = {3: vector([subgraph(x) for x in signatures]), 7: builder.CreateString(_READERS)}
+    for place, text in enumerate((metadata.get("name"), metadata.get("description"))):
+        if text:
+            fields[place] = builder.CreateString(text)
+    builder.Finish(table(8, fields), _IDENTIFIER)
+    return bytes(builder.Output())

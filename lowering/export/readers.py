@@ -1,0 +1,261 @@
+"""Readers of exported files, one for each format; they run nothing of what they read."""
+
+import collections
+import dataclasses
+import io
+import json
+import pathlib
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from lowering.export.descriptions import Array, Description, Signature
+from lowering.export.packages import import_package
+
+# Ops of a SavedModel that hold a graph together and compute nothing.
+_STRUCTURE = frozenset(
+    ("PartitionedCall", "StatefulPartitionedCall", "Placeholder", "NoOp", "Identity", "Const")
+)
+
+# What is at the fourth byte of a TF Lite model.
+TFLITE = b"TFL3"
+
+# The name of the function of a file whose format has one.
+ONLY = "main"
+
+
+def size_of_files(path: pathlib.Path) -> int:
+    """The size of a file, or of all files of a directory."""
+    files: Iterable[pathlib.Path] = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def of_bytes(model: bytes) -> Description:
+    """What a TF Lite or ONNX model holds."""
+    return of_tflite(model) if model[4:8] == TFLITE else of_onnx(model)
+
+
+def of_tflite(model: bytes) -> Description:
+    """What a TF Lite model holds."""
+    from tensorflow.lite.python import schema_py_generated as schema
+
+    root = schema.Model.GetRootAsModel(model, 0)
+    types = {value: name.lower() for name, value in vars(schema.TensorType).items()}
+    builtins = {value: name for name, value in vars(schema.BuiltinOperator).items()}
+
+    def array(graph: Any, index: int, name: str = "") -> Array:
+        tensor = graph.Tensors(index)
+        signature = tensor.ShapeSignatureAsNumpy() if tensor.ShapeSignatureLength() else None
+        sizes = tensor.ShapeAsNumpy() if tensor.ShapeLength() else ()
+        shape = tuple(
+            None if size < 0 else int(size) for size in (sizes if signature is None else signature)
+        )
+        return Array(name or tensor.Name().decode(), types[tensor.Type()], shape)
+
+    def arrays(graph: Any, item: Callable[[int], Any], count: int) -> tuple[Array, ...]:
+        maps = map(item, range(count))
+        return tuple(array(graph, m.TensorIndex(), m.Name().decode()) for m in maps)
+
+    signatures = {}
+    for i in range(root.SignatureDefsLength()):
+        found = root.SignatureDefs(i)
+        graph = root.Subgraphs(found.SubgraphIndex())
+        signatures[found.SignatureKey().decode()] = Signature(
+            arrays(graph, found.Inputs, found.InputsLength()),
+            arrays(graph, found.Outputs, found.OutputsLength()),
+        )
+    if not signatures:
+        graph = root.Subgraphs(0)
+        signatures[ONLY] = Signature(
+            tuple(array(graph, graph.Inputs(i)) for i in range(graph.InputsLength())),
+            tuple(array(graph, graph.Outputs(i)) for i in range(graph.OutputsLength())),
+        )
+    ops: collections.Counter[str] = collections.Counter()
+    for i in range(root.SubgraphsLength()):
+        graph = root.Subgraphs(i)
+        for j in range(graph.OperatorsLength()):
+            code = root.OperatorCodes(graph.Operators(j).OpcodeIndex())
+            custom = code.CustomCode()
+            kind = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+            ops[custom.decode() if custom else builtins[kind]] += 1
+    buffers = [root.Metadata(i).Name().decode() for i in range(root.MetadataLength())]
+    description = (root.Description() or b"").decode()
+    # Files, such as those of labels, are in a zip archive behind the model.
+    archive = io.BytesIO(model)
+    files = zipfile.ZipFile(archive).namelist() if zipfile.is_zipfile(archive) else ()
+    return Description(
+        "tflite",
+        len(model),
+        signatures,
+        ops,
+        {
+            "version": str(root.Version()),
+            **({"description": description} if description else {}),
+            **({"metadata": ", ".join(buffers)} if buffers else {}),
+            **({"files": ", ".join(files)} if files else {}),
+        },
+    )
+
+
+def of_onnx(model: bytes, size: int | None = None) -> Description:
+    """What an ONNX model holds."""
+    onnx = import_package("onnx", "onnx")
+    proto = onnx.ModelProto.FromString(model)
+    graph = proto.graph
+
+    def array(value: Any) -> Array:
+        tensor = value.type.tensor_type
+        dtype = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+        shape = [
+            dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+            for dim in tensor.shape.dim
+        ]
+        return Array(
+            value.name, {"float": "float32", "double": "float64"}.get(dtype, dtype), (*shape,)
+        )
+
+    def nodes(graph: Any) -> Iterator[Any]:
+        for node in graph.node:
+            yield node
+            for attribute in node.attribute:
+                for inner in (attribute.g, *attribute.graphs):
+                    yield from nodes(inner)
+
+    weights = {x.name for x in graph.initializer}
+    signature = Signature(
+        tuple(array(x) for x in graph.input if x.name not in weights),
+        tuple(map(array, graph.output)),
+    )
+    counted = collections.Counter(
+        node.op_type for g in (graph, *proto.functions) for node in nodes(g)
+    )
+    opsets = [f"{x.domain} {x.version}".strip() for x in proto.opset_import]
+    texts = {
+        "opset": ", ".join(opsets),
+        "producer": f"{proto.producer_name} {proto.producer_version.split(' ')[0]}".strip(),
+        "description": proto.doc_string,
+        **{x.key: x.value for x in proto.metadata_props},
+    }
+    return Description(
+        "onnx",
+        len(model) if size is None else size,
+        {ONLY: signature},
+        counted,
+        {title: text for title, text in texts.items() if text},
+    )
+
+
+def of_tfjs(path: pathlib.Path) -> Description:
+    """What a TF.js model holds; its path is that of `model.json` or of the directory."""
+    folder = path if path.is_dir() else path.parent
+    model = json.loads((path / "model.json" if path.is_dir() else path).read_text())
+    topology = model["modelTopology"]
+    functions = topology.get("library", {}).get("function", ())
+    nodes = [*topology["node"], *(node for f in functions for node in f["nodeDef"])]
+    ops = collections.Counter(node["op"] for node in nodes)
+    for op in ("Const", "Placeholder"):
+        ops.pop(op, None)
+
+    def arrays(found: Mapping[str, Any]) -> tuple[Array, ...]:
+        return tuple(
+            Array(
+                name,
+                _dtype(info["dtype"]),
+                tuple(
+                    None if int(dim["size"]) < 0 else int(dim["size"])
+                    for dim in info["tensorShape"].get("dim", ())
+                ),
+            )
+            for name, info in found.items()
+        )
+
+    signature = model["signature"]
+    weights = [x for group in model["weightsManifest"] for x in group["weights"]]
+    texts = {
+        "weights": f"{len(weights)}, {_quantized(weights)}",
+        "producer": f"{model.get('convertedBy') or ''}, TensorFlow {model.get('generatedBy')}",
+        **{key: str(x) for key, x in model.get("userDefinedMetadata", {}).items()},
+    }
+    inputs, outputs = arrays(signature["inputs"]), arrays(signature["outputs"])
+    return Description("tfjs", size_of_files(folder), _by_function(inputs, outputs), ops, texts)
+
+
+def _by_function(inputs: Iterable[Array], outputs: Iterable[Array]) -> dict[str, Signature]:
+    """The signatures of a TF.js model, in which names of several functions are `function/name`."""
+    found: dict[str, tuple[list[Array], list[Array]]] = {}
+    for side, arrays in enumerate((inputs, outputs)):
+        for array in arrays:
+            function, _, name = array.name.rpartition("/")
+            of_function = found.setdefault(function or ONLY, ([], []))
+            of_function[side].append(dataclasses.replace(array, name=name))
+    return {name: Signature(tuple(a), tuple(b)) for name, (a, b) in found.items()}
+
+
+def _quantized(weights: Iterable[Mapping[str, Any]]) -> str:
+    """How weights of TF.js are stored."""
+    dtypes = {x["quantization"]["dtype"] for x in weights if "quantization" in x}
+    return f"some stored as {', '.join(sorted(dtypes))}" if dtypes else "stored as they are"
+
+
+def _dtype(name: str) -> str:
+    """The name of a dtype from that in TensorFlow's protocol buffers, such as DT_FLOAT."""
+    import tensorflow as tf
+    from tensorflow.core.framework import types_pb2
+
+    return tf.as_dtype(types_pb2.DataType.Value(name)).name
+
+
+def of_saved_model(path: pathlib.Path) -> Description:
+    """What a SavedModel holds."""
+    import tensorflow as tf
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    proto = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    graph = proto.meta_graphs[0]
+
+    def arrays(found: Mapping[str, Any]) -> tuple[Array, ...]:
+        return tuple(
+            Array(
+                name,
+                tf.as_dtype(info.dtype).name,
+                tuple(None if dim.size < 0 else dim.size for dim in info.tensor_shape.dim),
+            )
+            for name, info in sorted(found.items())
+        )
+
+    # The loader adds a signature of its own, without inputs and outputs.
+    signatures = {
+        name: Signature(arrays(found.inputs), arrays(found.outputs))
+        for name, found in sorted(graph.signature_def.items())
+        if not name.startswith("__")
+    }
+    starts = {
+        info.name.partition(":")[0]
+        for name in signatures
+        for info in graph.signature_def[name].outputs.values()
+    }
+    texts = {
+        "tags": ", ".join(graph.meta_info_def.tags),
+        "producer": f"TensorFlow {graph.meta_info_def.tensorflow_version}",
+    }
+    return Description(
+        "saved_model", size_of_files(path), signatures, _ops(graph.graph_def, starts), texts
+    )
+
+
+def _ops(graph_def: Any, starts: Iterable[str]) -> Mapping[str, int]:
+    """The ops in the functions that some nodes of a graph call, each function once."""
+    functions = {f.signature.name: f for f in graph_def.library.function}
+    pending = [node for node in graph_def.node if node.name in starts]
+    ops: collections.Counter[str] = collections.Counter()
+    seen: set[str] = set()
+    while pending:
+        node = pending.pop()
+        if node.op not in _STRUCTURE:
+            ops[node.op] += 1
+        for attr in node.attr.values():
+            for called in (attr.func, *attr.list.func):
+                if called.name in functions and called.name not in seen:
+                    seen.add(called.name)
+                    pending.extend(functions[called.name].node_def)
+    return ops
