@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.export import reach, signatures
+from lowering.export import limits, reach, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.verification import verify as compare
@@ -95,6 +95,7 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
 
 def save(made: Mapping[str, Any], path: str) -> None:
     """Writes concrete functions as the signatures of a SavedModel."""
+    limits.check_constants("a SavedModel", made.values())
     module = tf.Module()
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
