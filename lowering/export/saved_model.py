@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.export import reach, reports, signatures
+from lowering.export import limits, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
@@ -108,6 +108,7 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
 
 def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
     """Writes concrete functions as the signatures of a SavedModel, with gradients or without."""
+    limits.check_constants("a SavedModel", made.values())
     module = tf.Module()
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]

@@ -13,7 +13,15 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, reach, reports, saved_model, separate_outputs, signatures
+from lowering.export import (
+    limits,
+    quantization,
+    reach,
+    reports,
+    saved_model,
+    separate_outputs,
+    signatures,
+)
 from lowering.export.entry import Entry, entries
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
@@ -33,6 +41,9 @@ from lowering.targets import TFLITE
 _log = logging.getLogger("lowering.export")
 # What `quantize` may be.
 QUANTIZATIONS = tuple(quantization.TFLITE)
+
+# What quantization leaves of the bytes of weights.
+_PARTS = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
 
 # What `io_dtype` may be.
 IO_DTYPES = ("int8", "uint8")
@@ -279,6 +290,8 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
 
     Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
     """
+    part = _PARTS.get(options["quantize"], 1)
+    limits.check_weights("a TF Lite model", made.values(), part)
     model = _converted(made, **options)
     shared = separate_outputs.shared(model)
     if shared:

@@ -17,12 +17,15 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import targets
+from lowering.errors import UnsupportedError
 from lowering.ops import memo, modes
 from lowering.ops.bounded import Bounded
 
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
+# What TensorFlow has in one node.
+_LARGEST_BYTES = 2**31 - 1
 
 # Ops whose result has the elements of their first operand.
 _VIEWS = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose"})
@@ -74,6 +77,11 @@ def within_scope() -> Iterator[None]:
 
 def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
     """A constant outside of all control flow, so that every later user can reach it."""
+    if array.nbytes > _LARGEST_BYTES:
+        raise UnsupportedError(
+            f"a graph of TensorFlow has no constant of {array.nbytes / 1e9:.1f} GB; give the array to "
+            "the function as an argument, or to an exporter in params"
+        )
     with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
         # Consumers leave the signs of zeros open, and have no bitcast.
         if not (targets.current().has_tensorflow_kernels and _loses_signs(array)):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import reach, reports, signatures
+from lowering.export import limits, reach, reports, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
@@ -29,9 +29,6 @@ from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
 from lowering.targets import ONNX
-
-# How many bytes of weights a model may have in one message of protobuf, which ends at 2 GB.
-LARGEST = 2_000_000_000
 
 _log = logging.getLogger("lowering.export")
 
@@ -221,7 +218,7 @@ def serialized(model: Any) -> bytes:
     """
     import onnx_ir as ir
 
-    if _bytes_of_weights(model) > LARGEST:
+    if _bytes_of_weights(model) > limits.LARGEST:
         raise ValueError(
             "the weights have more than 2 GB, which one message of ONNX does not hold; with `path` "
             "they are written to a file beside the model"
@@ -240,7 +237,7 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
     """
     import onnx_ir as ir
 
-    if external_data or _bytes_of_weights(model) > LARGEST:
+    if external_data or _bytes_of_weights(model) > limits.LARGEST:
         ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
     else:
         path.write_bytes(serialized(model))

@@ -20,7 +20,7 @@ from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
-from lowering.export import signatures
+from lowering.export import limits, signatures
 from lowering.export.frozen import (
     Frozen,
     frozen,
@@ -122,6 +122,7 @@ def write_files(
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
     """Writes the files of one concrete function; arguments as for `write`."""
+    limits.check_weights("a graph that TF.js is given", [concrete])
     graph = frozen(concrete)
     graph_def = _optimized(graph)
     make_names_unique(graph_def)

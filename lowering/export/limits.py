@@ -1,0 +1,65 @@
+"""How large models may be, and what to do with larger ones.
+
+One message of protobuf and one flatbuffer have less than 2 GB. Formats that are one of these hold no
+more, whatever the machine has.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from lowering.errors import UnsupportedError
+
+# The most bytes of weights, which leave a part of 2 GB for the graph.
+LARGEST = 2_000_000_000
+
+
+def check_weights(model: str, functions: Iterable[Any], part: float = 1) -> None:
+    """Refuses functions whose weights a model does not hold, before anything is converted.
+
+    Args:
+      model: what is written, as in "a TF Lite model".
+      functions: concrete functions of TensorFlow, which may share variables.
+      part: how much of each weight is kept in the file, as 1/4 where 32 bits become 8.
+
+    Raises:
+      UnsupportedError: if they have too many bytes.
+    """
+    functions = list(functions)
+    variables = {id(v): v for function in functions for v in function.graph.variables}
+    size = sum(_size(v) for v in variables.values()) + sum(map(_of_constants, functions))
+    if size * part > LARGEST:
+        raise UnsupportedError(
+            f"{model} holds 2 GB, and the weights have {size * part / 1e9:.1f} GB in it. "
+            "export.to_onnx with a path writes models of any size, and export.to_saved_model if the "
+            "weights are in params"
+        )
+
+
+def check_constants(model: str, functions: Iterable[Any]) -> None:
+    """Refuses a function whose constants a model does not hold, though it may have more variables.
+
+    Args:
+      model: what is written, as in "a SavedModel".
+      functions: concrete functions of TensorFlow.
+
+    Raises:
+      UnsupportedError: if those of one have too many bytes.
+    """
+    size = max(map(_of_constants, functions), default=0)
+    if size > LARGEST:
+        raise UnsupportedError(
+            f"{model} holds 2 GB of constants, and the arrays that the function closes over have "
+            f"{size / 1e9:.1f} GB. Those in params may have more"
+        )
+
+
+def _of_constants(function: Any) -> int:
+    constants = (op for op in function.graph.get_operations() if op.type == "Const")
+    return sum(_size(op.outputs[0]) for op in constants)
+
+
+def _size(x: Any) -> int:
+    """The bytes of a variable or a constant."""
+    return int(np.prod(x.shape.as_list(), dtype=np.int64)) * x.dtype.size
