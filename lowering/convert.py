@@ -50,9 +50,9 @@ def convert(
     Args:
       fun_jax: a function that `jax.jit` accepts.
       polymorphic_shapes: which dimensions of the positional arguments are symbolic: a pytree
-        prefix of the arguments with specifications such as "(b, 28, 28)", "(b, _, _)" or
-        "(b, ...)", and None where the shape is known. The sizes have to determine the variables,
-        as those of "(a + 2*b, a)" do. As in JAX, a variable is at least 1.
+        prefix of the arguments with specifications such as "(b, 28, 28)", "(b, _, _)",
+        "(b, ...)" or ("b", 28, 28), and None where the shape is known. The sizes have to determine
+        the variables, as those of "(a + 2*b, a)" do. As in JAX, a variable is at least 1.
       polymorphic_constraints: constraints on dimension variables, such as "b >= 4", with ">=",
         "<=" or "==".
       with_gradient: whether TensorFlow can differentiate the result. It then calls `jax.vjp`,

@@ -61,8 +61,8 @@ TENSORFLOW = Supported(
     oldest="2.21",
     newest="2.21",
     command=(
-        'pip install "tensorflow-cpu >= 2.21, < 2.22", which is the extra lowering[cpu], or '
-        'pip install "tensorflow >= 2.21, < 2.22", which is lowering[tensorflow]'
+        'pip install "tensorflow-cpu >= 2.21", which is the extra `cpu` of lowering, or '
+        'pip install "tensorflow >= 2.21", which is the extra `tensorflow`'
     ),
 )
 
@@ -91,7 +91,7 @@ def check(packages: Sequence[Supported] = (JAX, TENSORFLOW)) -> None:
         warnings.warn(
             f"lowering has not been tested with {' and '.join(untested)}; it may fail",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

@@ -14,9 +14,9 @@ from lowering import callables
 from lowering.avals import is_key, real_dtype
 from lowering.convert import convert
 from lowering.errors import UnsupportedError
-from lowering.export import held, samples, signatures
+from lowering.export import held, modules, samples, signatures
 from lowering.formats import boundary
-from lowering.frontend import closures, exchange, naming, refused
+from lowering.frontend import closures, exchange, naming, polymorphic, refused
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -218,7 +218,8 @@ def entries(
     Raises:
       TypeError: if there are several functions, but not the arguments of each.
     """
-    kept = parameters(options.pop("params", None), target)
+    fun, params = modules.taken_apart(fun, options.pop("params", None))
+    kept = parameters(params, target)
     if not isinstance(fun, Mapping):
         return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
     if not fun:
@@ -251,7 +252,8 @@ def entry(
     """An entry for a function.
 
     Args:
-      fun: a JAX function of `params`, if there are any, and of `args`.
+      fun: a JAX function of `params`, if there are any, and of `args`; or a module of nnx or
+        Equinox, whose parameters the model keeps.
       args: its positional arguments: pytrees of arrays or of `jax.ShapeDtypeStruct`. Those of PRNG
         keys are uint32 to the model, with a last dimension for the words of a key.
       target: who will run the model.
@@ -266,6 +268,7 @@ def entry(
       TypeError: for arguments that are no tuple or list, or leaves without shape and dtype.
       ValueError: if the number of names is not that of the leaves, or they are no names.
     """
+    fun, params = modules.taken_apart(fun, params)
     return _entry(
         fun,
         args,
@@ -298,6 +301,7 @@ def _entry(
             f"args has to be a tuple or list of the positional arguments, not {type(args).__name__}"
         )
     args = tuple(args)
+    polymorphic_shapes = polymorphic.texts(polymorphic_shapes, args)
     first = kept.first_argument(kept.arrays)
     _check_call(fun, (*first, *args), has_params=bool(first))
     if isinstance(polymorphic_shapes, str) or (

@@ -17,6 +17,38 @@ from lowering.frontend.checks import Argument
 StaticShape = tuple[int | None, ...] | None
 
 
+def texts(specifications: Any, args: Any) -> Any:
+    """Specifications in which shapes such as `("b", 128)` are strings such as "(b, 128)".
+
+    Args:
+      specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a tuple or
+        list of integers, strings and `...`, in the place of an array; in the place of a container
+        it is the shape of all arrays there, if it has an integer or `...`.
+      args: the positional arguments.
+    """
+    if not isinstance(specifications, tuple | list) or len(specifications) != len(args):
+        return specifications
+    return type(specifications)(map(_text, specifications, args))
+
+
+def _text(specifications: Any, args: Any) -> Any:
+    if specifications is None or isinstance(specifications, str):
+        return specifications
+    if isinstance(specifications, dict) and isinstance(args, dict):
+        return {key: _text(spec, args.get(key)) for key, spec in specifications.items()}
+    if not isinstance(specifications, tuple | list):
+        return specifications
+    is_shape = any(isinstance(dim, int) or dim is ... for dim in specifications)
+    if is_shape or jax.tree_util.all_leaves([args]):
+        dims = ["..." if dim is ... else str(dim) for dim in specifications]
+        return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
+    if not isinstance(args, tuple | list) or len(args) != len(specifications):
+        return specifications
+    made = [_text(spec, arg) for spec, arg in zip(specifications, args, strict=True)]
+    is_named = hasattr(args, "_fields")
+    return type(args)(*made) if is_named else type(args)(made)
+
+
 def symbolic_shapes(
     args: Sequence[Any],
     polymorphic_shapes: Any,
@@ -27,8 +59,8 @@ def symbolic_shapes(
 
     Args:
       args: the positional arguments, as pytrees.
-      polymorphic_shapes: a pytree prefix of `args` with shape specifications such as "(b, 28, _)",
-        or None where the shape is that of the argument.
+      polymorphic_shapes: a pytree prefix of `args` with shape specifications such as "(b, 28, _)"
+        or ("b", 28, "_"), or None where the shape is that of the argument.
       constraints: constraints on the dimension variables, such as "b >= 4".
       leaves: the name and the static shape of each leaf of `args`, and of further arguments that
         have no specification.
@@ -41,7 +73,8 @@ def symbolic_shapes(
       ValueError: if a specification is none, does not fit its argument, or is missing for a
         dimension that TensorFlow does not know.
     """
-    specs = _broadcast_prefix(polymorphic_shapes, tuple(args))
+    plain = containers.plain(polymorphic_shapes)
+    specs = _broadcast_prefix(texts(plain, tuple(args)), tuple(args))
     specs += [None] * (len(leaves) - len(specs))
     expanded = tuple(
         _expanded(name, shape, spec) for (name, shape), spec in zip(leaves, specs, strict=True)
@@ -55,7 +88,6 @@ def symbolic_shapes(
 
 def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[str | None]:
     """The specification of each leaf of `args`."""
-    polymorphic_shapes = containers.plain(polymorphic_shapes)
     is_single = polymorphic_shapes is None or isinstance(polymorphic_shapes, str)
     prefix = polymorphic_shapes if is_single else tuple(polymorphic_shapes)
     specs: list[str | None] = []

@@ -1,0 +1,67 @@
+"""Modules of nnx, Equinox and other libraries, which are functions and hold their parameters.
+
+A module is taken apart: its arrays of floats are the parameters of the model, like `params` of a
+function, and the rest of it is constant. A module of nnx is put together anew in each call, so that
+it may change its state, as statistics in training do; the model forgets the change.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from lowering import callables
+
+# The parameter of a module's function that comes before those of the module.
+_PARAMS = "params_of_module"
+
+
+def taken_apart(fun: Any, params: Any) -> tuple[Any, Any]:
+    """A function of parameters and the parameters, of a module; others are returned as they are.
+
+    Args:
+      fun: a function or module, or several by name.
+      params: the parameters that the caller gives; a module that is given some keeps its own.
+    """
+    if params is not None or isinstance(fun, Mapping) or not callable(fun):
+        return fun, params
+    found = _parts(fun)
+    if found is None:
+        return fun, None
+    tree, put_together = found
+    leaves, structure = jax.tree.flatten(tree)
+    # What else an array is used for, such as a size, has to stay known.
+    is_parameter = [_is_float_array(leaf) for leaf in leaves]
+    if not any(is_parameter):
+        return fun, None
+
+    def call(params: Any, *args: Any) -> Any:
+        rest = iter(params)
+        all_leaves = [next(rest) if p else x for x, p in zip(leaves, is_parameter, strict=True)]
+        return put_together(jax.tree.unflatten(structure, all_leaves))(*args)
+
+    call.__name__ = callables.name(fun)
+    own = callables.signature(fun)
+    if own is not None:
+        first = inspect.Parameter(_PARAMS, inspect.Parameter.POSITIONAL_ONLY)
+        signature = inspect.Signature([first, *own.parameters.values()])
+        setattr(call, "__signature__", signature)  # noqa: B010
+    return call, [leaf for leaf, p in zip(leaves, is_parameter, strict=True) if p]
+
+
+def _parts(fun: Any) -> tuple[Any, Callable[[Any], Any]] | None:
+    """The pytree of a module, and what makes the module of it; None for other functions."""
+    nnx = sys.modules.get("flax.nnx")
+    if nnx is not None and isinstance(fun, nnx.Module):
+        graph, state = nnx.split(fun)
+        return state, lambda state: nnx.merge(graph, state)
+    if jax.tree_util.all_leaves([fun]):
+        return None
+    return fun, lambda module: module
+
+
+def _is_float_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.inexact)
