@@ -11,10 +11,21 @@ compares it with JAX.
 """
 
 from lowering.export.entry import Entry
+from lowering.export.language_models import prefill_decode
+from lowering.export.litertlm import to_litertlm
 from lowering.export.onnx import to_onnx
 from lowering.export.saved_model import to_saved_model
 from lowering.export.tfjs import to_tfjs
 from lowering.export.tflite import to_tflite
 from lowering.export.verification import VerificationError
 
-__all__ = ["Entry", "VerificationError", "to_onnx", "to_saved_model", "to_tfjs", "to_tflite"]
+__all__ = [
+    "Entry",
+    "VerificationError",
+    "prefill_decode",
+    "to_litertlm",
+    "to_onnx",
+    "to_saved_model",
+    "to_tfjs",
+    "to_tflite",
+]

@@ -3,12 +3,14 @@
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import tensorflow as tf
 
@@ -30,6 +32,9 @@ from lowering.targets import TFLITE
 _log = logging.getLogger("lowering.export")
 # What `quantize` may be.
 QUANTIZATIONS = tuple(quantization.TFLITE)
+
+# A file of flatbuffers has offsets of 32 bits with a sign.
+LIMIT = 2**31
 
 # What `io_dtype` may be.
 IO_DTYPES = ("int8", "uint8")
@@ -91,7 +96,8 @@ def to_tflite(
         that TensorFlow's kernels run.
       VerificationError: if the model does not compute what JAX computes.
     """
-    _check_options(quantize, representative_data, io_dtype)
+    check_options(quantize, representative_data, io_dtype)
+    check_size(params)
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
@@ -135,6 +141,34 @@ def _exported(
             for name, entry in entries(fun, args, TFLITE, **options).items()
         }
     data = _inputs(made, representative_data, several=isinstance(fun, Mapping))
+    return of_entries(
+        made,
+        data,
+        quantize=quantize,
+        io_dtype=io_dtype,
+        allow_flex=allow_flex,
+        verify=verify,
+        tolerance=tolerance,
+    )
+
+
+def of_entries(
+    made: Mapping[str, Entry],
+    data: Mapping[str, Sequence[Sequence[np.ndarray]]],
+    *,
+    quantize: str | None,
+    io_dtype: str | None,
+    allow_flex: bool,
+    verify: bool,
+    tolerance: float | None,
+) -> bytes:
+    """The model of entries by name, which have no empty arrays.
+
+    Args:
+      made: the entries.
+      data: for "full", the representative inputs of each.
+      quantize: this and the others are as for `to_tflite`.
+    """
     concrete = {name: entry.concrete for name, entry in made.items()}
     _log.info("converting by TensorFlow's converter")
     with located(made.values()):
@@ -192,7 +226,7 @@ def write(
       FileExistsError: if there is something at `path`.
       UnsupportedError: if the converter does not take the graph.
     """
-    _check_options(quantize, representative_data, io_dtype)
+    check_options(quantize, representative_data, io_dtype)
     made = signatures.signatures(functions)
     with new_path(path) as written:
         model = converted(
@@ -205,7 +239,8 @@ def write(
         written.write_bytes(model)
 
 
-def _check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
+def check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
+    """Raises a ValueError for options that do not fit together."""
     if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
     if quantize == "full" and representative_data is None:
@@ -216,6 +251,21 @@ def _check_options(quantize: str | None, representative_data: Any, io_dtype: str
         raise ValueError(f"io_dtype is one of {', '.join(IO_DTYPES)}, not {io_dtype!r}")
     if io_dtype is not None and quantize != "full":
         raise ValueError('io_dtype is for quantize="full"')
+
+
+def check_size(params: Any) -> None:
+    """Raises a ValueError for parameters that are too large for a file of TF Lite.
+
+    TensorFlow's converter makes a model of 32 bits first, whatever becomes of it.
+    """
+    leaves = jax.tree_util.tree_leaves(params)
+    size = sum(math.prod(x.shape) * max(x.dtype.itemsize, 4) for x in leaves if hasattr(x, "dtype"))
+    if size >= LIMIT:
+        raise ValueError(
+            f"a TF Lite model has less than {LIMIT / 2**30:.0f} GiB, and these parameters take "
+            f"{size / 2**30:.2f} GiB in 32 bits. Export parts of the model to files of their own, "
+            "or to ONNX or a SavedModel, whose parameters may be larger"
+        )
 
 
 def _inputs(
@@ -330,14 +380,19 @@ def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:
 
     What its inputs and outputs are quantized to is made of the samples, and made floats again.
     """
-    litert = import_package("ai_edge_litert.interpreter", "tflite")
     named = zip(entry.specs, entry.samples, strict=True)
     with refusals("LiteRT", "run the model"):
-        runner = litert.Interpreter(model_content=model).get_signature_runner(name)
-        of_inputs, of_outputs = runner.get_input_details(), runner.get_output_details()
+        signature = runner(model, name)
+        of_inputs, of_outputs = signature.get_input_details(), signature.get_output_details()
         given = {spec.name: _quantized(x, of_inputs[spec.name]) for spec, x in named}
-        results = runner(**given)
+        results = signature(**given)
         return {name: _restored(results[name], of_outputs[name]) for name in entry.outputs}
+
+
+def runner(model: bytes, name: str) -> Any:
+    """A function of the inputs of a signature of a model by name, in LiteRT's interpreter."""
+    litert = import_package("ai_edge_litert.interpreter", "tflite")
+    return litert.Interpreter(model_content=model).get_signature_runner(name)
 
 
 def _quantized(x: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
