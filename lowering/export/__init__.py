@@ -13,6 +13,8 @@ compares it with JAX.
 
 from lowering.export.entry import Entry
 from lowering.export.inspection import inspect
+from lowering.export.language_models import prefill_decode
+from lowering.export.litertlm import to_litertlm
 from lowering.export.loading import LoadedModel, load
 from lowering.export.metadata import Metadata
 from lowering.export.onnx import to_onnx
@@ -31,6 +33,8 @@ __all__ = [
     "VerificationError",
     "inspect",
     "load",
+    "prefill_decode",
+    "to_litertlm",
     "to_onnx",
     "to_saved_model",
     "to_tfjs",

@@ -1,12 +1,14 @@
 """How large models may be, and what to do with larger ones.
 
-One message of protobuf and one flatbuffer have less than 2 GB. Formats that are one of these hold no
-more, whatever the machine has.
+One message of protobuf and one flatbuffer have less than 2 GB. Formats that are one of these hold
+no more, whatever the machine has.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
+import jax
 import numpy as np
 
 from lowering.errors import UnsupportedError
@@ -29,11 +31,30 @@ def check_weights(model: str, functions: Iterable[Any], part: float = 1) -> None
     functions = list(functions)
     variables = {id(v): v for function in functions for v in function.graph.variables}
     size = sum(_size(v) for v in variables.values()) + sum(map(_of_constants, functions))
-    if size * part > LARGEST:
+    _check(model, size * part)
+
+
+def check_params(model: str, params: Any, part: float = 1) -> None:
+    """Refuses parameters that a model does not hold, before anything is lowered.
+
+    Args:
+      model: what is written, as in "a TF Lite model".
+      params: a pytree of arrays, which have 32 bits in it.
+      part: how much of each weight is kept in the file.
+
+    Raises:
+      UnsupportedError: if they have too many bytes.
+    """
+    leaves = (x for x in jax.tree_util.tree_leaves(params) if hasattr(x, "dtype"))
+    _check(model, 4 * part * sum(math.prod(x.shape) for x in leaves))
+
+
+def _check(model: str, size: float) -> None:
+    if size > LARGEST:
         raise UnsupportedError(
-            f"{model} holds 2 GB, and the weights have {size * part / 1e9:.1f} GB in it. "
-            "export.to_onnx with a path writes models of any size, and export.to_saved_model if the "
-            "weights are in params"
+            f"{model} holds 2 GB, and the weights have {size / 1e9:.1f} GB in it. "
+            "export.to_onnx with a path writes models of any size, and so does "
+            "export.to_saved_model if the weights are in params"
         )
 
 

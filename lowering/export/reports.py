@@ -152,9 +152,11 @@ class Making:
             self.path.write_bytes(content)
         return Model(content, self._report(lambda: readers.of_bytes(content)))
 
-    def report(self) -> Report:
-        """The report on the files that are written."""
+    def report(self, content: bytes | None = None) -> Report:
+        """The report on the files that are written, or on a model that is in them."""
         assert self.path is not None
+        if content is not None:
+            return self._report(lambda: readers.of_bytes(content))
         described = inspect(self.path)
         return self._report(lambda: described)
 

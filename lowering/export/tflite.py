@@ -112,8 +112,9 @@ def to_tflite(
         that TensorFlow's kernels run.
       VerificationError: if the model does not compute what JAX computes.
     """
-    _check_options(quantize, representative_data, io_dtype)
+    check_options(quantize, representative_data, io_dtype)
     check_metadata(metadata)
+    limits.check_params("a TF Lite model", params, _PARTS.get(quantize or "", 1))
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
@@ -161,6 +162,37 @@ def _exported(
             for name, entry in entries(fun, args, TFLITE, **options).items()
         }
     data = _inputs(made, representative_data, several=isinstance(fun, Mapping))
+    return of_entries(
+        making,
+        made,
+        data,
+        quantize=quantize,
+        io_dtype=io_dtype,
+        allow_flex=allow_flex,
+        verify=verify,
+        tolerance=tolerance,
+    )
+
+
+def of_entries(
+    making: Making,
+    made: Mapping[str, Entry],
+    data: Mapping[str, Sequence[Sequence[np.ndarray]]],
+    *,
+    quantize: str | None,
+    io_dtype: str | None,
+    allow_flex: bool,
+    verify: bool,
+    tolerance: float | None,
+) -> bytes:
+    """The model of entries by name, which have no empty arrays.
+
+    Args:
+      making: keeps the errors of verification.
+      made: the entries.
+      data: for "full", the representative inputs of each.
+      quantize: this and the others are as for `to_tflite`.
+    """
     concrete = {name: entry.concrete for name, entry in made.items()}
     _log.info("converting by TensorFlow's converter")
     with located(made.values()):
@@ -219,7 +251,7 @@ def write(
       FileExistsError: if there is something at `path`.
       UnsupportedError: if the converter does not take the graph.
     """
-    _check_options(quantize, representative_data, io_dtype)
+    check_options(quantize, representative_data, io_dtype)
     made = signatures.signatures(functions)
     with new_path(path) as written:
         model = converted(
@@ -232,7 +264,8 @@ def write(
         written.write_bytes(model)
 
 
-def _check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
+def check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
+    """Raises a ValueError for options that do not fit together."""
     if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
     if quantize == "full" and representative_data is None:
@@ -359,14 +392,19 @@ def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:
 
     What its inputs and outputs are quantized to is made of the samples, and made floats again.
     """
-    litert = import_package("ai_edge_litert.interpreter", "tflite")
     named = zip(entry.specs, entry.samples, strict=True)
     with refusals("LiteRT", "run the model"):
-        runner = litert.Interpreter(model_content=model).get_signature_runner(name)
-        of_inputs, of_outputs = runner.get_input_details(), runner.get_output_details()
+        signature = runner(model, name)
+        of_inputs, of_outputs = signature.get_input_details(), signature.get_output_details()
         given = {spec.name: _quantized(x, of_inputs[spec.name]) for spec, x in named}
-        results = runner(**given)
+        results = signature(**given)
         return {name: _restored(results[name], of_outputs[name]) for name in entry.outputs}
+
+
+def runner(model: bytes, name: str) -> Any:
+    """A function of the inputs of a signature of a model by name, in LiteRT's interpreter."""
+    litert = import_package("ai_edge_litert.interpreter", "tflite")
+    return litert.Interpreter(model_content=model).get_signature_runner(name)
 
 
 def _quantized(x: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:

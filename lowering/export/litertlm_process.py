@@ -1,0 +1,43 @@
+"""A process that runs a `.litertlm` file in LiteRT-LM, so that nothing that fails there fails here.
+
+    python litertlm_process.py FILE
+
+Each line of its input is a request, and each line of its output the reply, in JSON. It imports
+nothing of `lowering`, and so no TensorFlow.
+"""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Answers requests until there are no more."""
+    # The library may print; replies have a stream of their own.
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    import litert_lm
+
+    engine = litert_lm.Engine(sys.argv[1], cache_dir=":nocache")
+    greedy = litert_lm.SamplerConfig(top_k=1, top_p=1.0, temperature=1.0, seed=0)
+
+    def generate(prompt: str, count: int) -> str:
+        """What the model writes after a prompt, the most probable token each time."""
+        with engine.create_session(
+            apply_prompt_template=False, sampler_config=greedy, max_output_tokens=count
+        ) as session:
+            session.run_prefill([prompt])
+            return session.run_decode().texts[0]
+
+    functions = {
+        "generate": generate,
+        "tokenize": engine.tokenize,
+        "detokenize": engine.detokenize,
+    }
+    for line in sys.stdin:
+        name, arguments = json.loads(line)
+        print(json.dumps(functions[name](**arguments)), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Language models as files that LiteRT-LM runs."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lowering import export
+from lowering.errors import UnsupportedError
+from tests.export import language_models as models
+
+PROMPTS = ("import string", "def f(x):\n    return x", "the module " * 6)
+
+
+@pytest.fixture(scope="module")
+def sentencepiece():
+    pytest.importorskip("sentencepiece")
+    return models.sentencepiece_model()
+
+
+@pytest.fixture(scope="module")
+def hugging_face():
+    pytest.importorskip("tokenizers")
+    return models.hugging_face()
+
+
+def written_by(path, prompts, count):
+    """The texts that LiteRT-LM writes, the tokens of the prompts, and a function from tokens."""
+    litert_lm = pytest.importorskip("litert_lm")
+    greedy = litert_lm.SamplerConfig(top_k=1)
+    with litert_lm.Engine(str(path), cache_dir=":nocache") as engine:
+        for prompt in prompts:
+            session = engine.create_session(
+                apply_prompt_template=False, sampler_config=greedy, max_output_tokens=count
+            )
+            with session:
+                session.run_prefill([prompt])
+                yield engine.tokenize(prompt), session.run_decode().texts[0], engine.detokenize
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind", "tokens", "mask"),
+    [
+        (models.GEMMA, "nnx", "sentencepiece", "float32"),
+        (models.QWEN, "linen", "hugging_face", "float32"),
+    ],
+)
+def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, mask, request, tmp_path):
+    pytest.importorskip("litert_lm")
+    pytest.importorskip("litert_lm_builder")
+    step, params = models.MODULES[kind].decoder(sizes, seed=0)
+    path = tmp_path / "model.litertlm"
+    export.to_litertlm(
+        **models.arguments(step, params, sizes, mask=mask),
+        path=path,
+        tokenizer=request.getfixturevalue(tokens),
+        start_token="<s>",
+        stop_tokens=["</s>"],
+    )
+    start = 1 if tokens == "sentencepiece" else 0
+    size = sum(x.nbytes for x in jax.tree.leaves(params))
+    assert path.stat().st_size < 2 * size
+    for prompt, text, detokenize in written_by(path, PROMPTS, 64):
+        expected = models.greedy(step, params, sizes, [start, *prompt], 64, stop=start + 1)
+        assert text == detokenize(expected)
+
+
+def bundle(tmp_path, step=None, tokenizer=b"", **options):
+    """Writes a file of a model without layers, which nothing runs."""
+
+    def plain(params, tokens, positions, mask, cache):
+        keys, values = cache
+        logits = jnp.zeros((1, tokens.shape[1], models.VOCABULARY)) + params
+        return logits + mask.sum() + positions[0], (keys + tokens[0, 0], values + 1)
+
+    cache = jax.ShapeDtypeStruct((1, 1, 16, 4), "float32")
+    given = export.prefill_decode(
+        step or plain, (cache, cache), 16, params=np.float32(1), prefill=(4,)
+    )
+    given = {**given, "stop_tokens": [0], "verify": False, "tokenizer": tokenizer, **options}
+    export.to_litertlm(path=tmp_path / "folder" / "model.litertlm", **given)
+
+
+def refused(tmp_path, message, error=ValueError, **options):
+    """Expects an error, and nothing left behind."""
+    with pytest.raises(error, match=message):
+        bundle(tmp_path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def vocabulary(size):
+    """A tokenizer.json with so many tokens."""
+    return json.dumps({"model": {"vocab": {f"t{i}": i for i in range(size)}}}).encode()
+
+
+@pytest.mark.parametrize("size", [models.VOCABULARY // 2, models.VOCABULARY + 1])
+def test_a_tokenizer_of_another_vocabulary_is_an_error(size, tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    message = f"another vocabulary: it has {size} tokens, and the model logits of 192"
+    refused(tmp_path, message, tokenizer=vocabulary(size))
+
+
+def test_a_padded_vocabulary_is_one_of_the_tokenizer(tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    bundle(tmp_path, tokenizer=vocabulary(models.VOCABULARY - 2))
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model.litertlm"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tokenizer": b"nothing"}, "no model of SentencePiece, and no tokenizer.json"),
+        ({"tokenizer": b"{}"}, "no tokenizer.json"),
+        ({"stop_tokens": ["<end>"]}, "the tokenizer has no token '<end>'; it has 192"),
+        ({"stop_tokens": [192]}, "the tokenizer has no token 192"),
+        ({"stop_tokens": []}, "stop_tokens is empty"),
+        ({"start_token": "<s>"}, "the tokenizer has no token '<s>'"),
+        (
+            {"templates": {"robot": ("", "")}},
+            "templates are of system, user, model; not of 'robot'",
+        ),
+        ({"templates": {"user": ("<u>",)}}, "the template of user is two texts"),
+        ({"max_tokens": 17}, "max_tokens is 17, and the cache has room for 16"),
+        ({"quantize": "int7"}, "quantize is one of"),
+    ],
+)
+def test_bad_options_are_errors(options, message, tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    refused(tmp_path, message, **{"tokenizer": vocabulary(192), **options})
+
+
+def decode_args(cache=(1, 1, 16, 4), mask=(1, 1, 1, 16), names=("tokens", "input_pos", "mask")):
+    """Other arguments of decode, and names of its inputs."""
+    spec = jax.ShapeDtypeStruct
+    kept = (spec(cache, "float32"), spec(cache, "float32"))
+    given = spec((1, 1), "int32"), spec((1,), "int32"), spec(mask, "float32"), kept
+    return given, [*names, "kv_cache_k_0", "kv_cache_v_0"]
+
+
+@pytest.mark.parametrize(
+    ("decode", "message"),
+    [
+        (
+            decode_args(cache=(1, 1, 32, 4)),
+            r"kv_cache_k_0 is float32 \(1, 1, 32, 4\) in the inputs",
+        ),
+        (decode_args(mask=(1, 1, 1, 32)), "the masks of signatures have different columns"),
+        (decode_args(mask=(1, 1, 16)), "mask of decode has to be float32 or bool"),
+        (decode_args(names=("ids", "input_pos", "mask")), "the inputs tokens, input_pos, mask"),
+    ],
+)
+def test_signatures_that_do_not_fit_each_other_are_errors(decode, message, tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    args, names = decode
+    given = export.prefill_decode(
+        lambda tokens, positions, mask, cache: (jnp.zeros((1, 1, 192)), cache),
+        (jax.ShapeDtypeStruct((1, 1, 16, 4), "float32"),) * 2,
+        16,
+        prefill=(4,),
+    )
+    given["args"]["decode"], given["input_names"]["decode"] = args, names
+    refused(tmp_path, message, tokenizer=vocabulary(192), **given)
+
+
+def test_a_file_without_decode_is_an_error(tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    x = np.zeros(3, np.float32)
+    refused(
+        tmp_path,
+        "LiteRT-LM calls 'decode' and functions whose names begin with 'prefill'; found encode",
+        tokenizer=vocabulary(192),
+        fun={"encode": lambda params, x: x},
+        args={"encode": (x,)},
+        input_names=None,
+        output_names=None,
+    )
+
+
+def test_parameters_that_no_file_holds_are_an_error_before_the_work(tmp_path):
+    large = np.broadcast_to(np.float16(0), (2**29,))
+    refused(tmp_path, "holds 2 GB", UnsupportedError, tokenizer=vocabulary(192), params=large)
+    with pytest.raises(UnsupportedError, match=r"the weights have 2\.1 GB"):
+        export.to_tflite(lambda params, x: x, (np.zeros(1, np.float32),), params=large)
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "error"),
+    [
+        ({"prefill": (32,)}, "lengths from 1 to 16", ValueError),
+        ({"prefill": ()}, "lengths from 1 to 16", ValueError),
+        ({"mask": "int8"}, "mask is one of float32, bool", ValueError),
+        ({"cache": np.zeros((1, 1, 16, 4))}, "found 1 leaves", ValueError),
+        ({"step": lambda tokens, *_: tokens}, "has to return", TypeError),
+        ({"step": lambda t, p, m, cache: (t, cache)}, r"\[1, 1, vocabulary\]", TypeError),
+        (
+            {"step": lambda t, p, m, cache: (jnp.zeros((1, 1, 9)), [x[:, :, 1:] for x in cache])},
+            "has to return a cache like the one it is given",
+            TypeError,
+        ),
+    ],
+)
+def test_steps_that_are_none_are_errors(options, message, error):
+    def step(tokens, positions, mask, cache):
+        return jnp.zeros((1, tokens.shape[1], 9)), cache
+
+    cache = (np.zeros((1, 1, 16, 4), np.float32),) * 2
+    given = {"step": step, "cache": cache, "capacity": 16, "prefill": (4,), **options}
+    with pytest.raises(error, match=message):
+        export.prefill_decode(**given)
