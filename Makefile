@@ -8,7 +8,7 @@ ARGS ?=
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: sweep test lint docs explorer bench demo demo-test reach
+.PHONY: sweep test lint docs site explorer bench demo demo-test reach
 
 sweep: $(READY)
 	$(VENV)/bin/python -m tools.sweep $(ARGS)
@@ -24,6 +24,11 @@ lint: $(READY)
 
 docs: $(READY)
 	$(VENV)/bin/python -m tools.regenerate_docs $(ARGS)
+
+# The documentation as a site in site/, which needs no server and no network. Broken links are errors.
+site: export NO_MKDOCS_2_WARNING := 1
+site: $(READY)
+	$(VENV)/bin/mkdocs build --strict --quiet $(ARGS)
 
 # A page to look at the results of a sweep with.
 explorer: $(READY)
@@ -47,6 +52,6 @@ reach: $(READY)
 $(READY): setup.cfg pyproject.toml
 	@echo "Installing JAX, TensorFlow and what tests need into $(VENV), once. This takes some minutes."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --progress-bar on --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,litertlm,browser,demo,ray,dev]"
+	$(PIP) install --progress-bar on --editable ".[cpu,models,frameworks,onnx,tfjs,tflite,litertlm,browser,demo,ray,dev,site,notebooks]"
 	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

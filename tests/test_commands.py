@@ -1,4 +1,4 @@
-"""Commands that README.md and CONTRIBUTING.md name exist, and take the arguments that they name.
+"""Commands that pages name, README.md among them, exist and take the arguments that they name.
 
 The pages are read, so that a command which is added there is tested. A command of `make` is what
 make would run. A module is run up to the point where it has read its arguments; what it does then
@@ -26,7 +26,13 @@ from absl import flags
 from results import schema
 from tests.helpers import ROOT
 
-PAGES = ("README.md", "CONTRIBUTING.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "g3doc/command_line.md",
+    "g3doc/index.md",
+    "g3doc/versions.md",
+)
 # What a command in the text begins with, beside those in blocks of their own.
 INLINE = re.compile(r"`((?:make|python -m|\.(?:venv|matrix)[^\s`]*/bin/\S+) [^`]+)`")
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")

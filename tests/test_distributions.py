@@ -87,9 +87,11 @@ def test_examples_of_the_readme_run_with_the_wheel_alone(distributions, tmp_path
     origin = pathlib.Path(_run([python, "-I", "-c", find], cwd=elsewhere).strip())
     assert origin.is_relative_to(tmp_path / "environment")
 
-    printed = run_as_program(ROOT / "README.md", elsewhere, python)
-    assert printed.count("shape=(4, 2), dtype=float32") == 4
-    assert "(2, 2) (4, 2)" in printed
+    run_as_program(ROOT / "README.md", elsewhere, python)
+    assert {path.name for path in elsewhere.iterdir()} >= {
+        *("model.onnx", "model.tflite"),
+        *("saved_model", "web_model"),
+    }
 
 
 def _environment_with(wheel: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:

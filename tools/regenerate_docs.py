@@ -34,7 +34,7 @@ from harnesses.cell import SWEPT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
-from harnesses.evaluation.table import summary, tables
+from harnesses.evaluation.table import IN_SHORT, summary, tables
 from harnesses.evidence import Evidence
 from harnesses.harness import Harness, all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Selection
@@ -178,6 +178,7 @@ def render(
         "converters": list(CONVERTERS.values()),
         "evidence": list(swept.values()),
         "models_evaluated": list(models_evaluated.values()),
+        "models_summary": summary(models_evaluated),
         "models_tables": tables(models_evaluated),
         "coverage": rows,
         "variants": [variant for variant in VARIANTS if variant != PLAIN],
@@ -212,7 +213,7 @@ def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) ->
     records = history.read(G3DOC / "history.json")
     found = {
         "coverage": pictures.coverage(columns),
-        "errors": pictures.errors(swept.values()),
+        "accuracy": pictures.accuracy(json.loads(ACCURACY.read_text())["errors"], "float32"),
         "over_time": pictures.over_time(records) if records else None,
         "slowest": pictures.slowest(json.loads(means.read_text())) if means.exists() else None,
     }
@@ -220,11 +221,11 @@ def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) ->
 
 
 def readme() -> str:
-    """The README with the summary of the evaluation of models."""
+    """The README with the summary of the evaluation of models, in short."""
     begin, end = _MARKS
     before, rest = README.read_text().split(begin)
     _, after = rest.split(end)
-    return f"{before}{begin}\n\n{summary(results.read(MODELS))}\n\n{end}{after}"
+    return f"{before}{begin}\n\n{summary(results.read(MODELS), IN_SHORT)}\n\n{end}{after}"
 
 
 def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:

@@ -1,7 +1,7 @@
 """The results as the document shows them."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.program import Case
@@ -51,10 +51,28 @@ class Tables:
     failures: Sequence[Failure]
 
 
-def summary(evaluated: Mapping[str, Evaluated]) -> str:
+# The converters that the README has, which is to be short.
+IN_SHORT = (
+    "saved_model",
+    "tflite",
+    "onnx",
+    "tfjs_node",
+    "tfjs_chromium_webgl",
+    "native_tflite",
+    "jax2onnx",
+)
+
+
+def summary(
+    evaluated: Mapping[str, Evaluated], converters: Collection[str] = tuple(CONVERTERS)
+) -> str:
     """A table in Markdown: how many of the shapes that JAX can trace each converter takes.
 
     Each cell counts as it was with the newest version of JAX that ran it.
+
+    Args:
+      evaluated: the results by version of JAX.
+      converters: the names of the converters that have a line.
     """
     lines = [
         f"| converter | {' | '.join(f'{size} models' for size in SIZES)} |",
@@ -62,8 +80,8 @@ def summary(evaluated: Mapping[str, Evaluated]) -> str:
     ]
     newest = {key: row for version in evaluated.values() for key, row in version.rows.items()}
     rows = newest.values()
-    for key, converter in CONVERTERS.items():
-        cells = []
+    for key in converters:
+        converter, cells = CONVERTERS[key], []
         for size in SIZES:
             ran = [r for r in rows if (r.converter, r.case.size) == (key, size)]
             lacking = sum(bool(row.lacks) for row in ran)

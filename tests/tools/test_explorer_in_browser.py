@@ -5,6 +5,7 @@ With EXPLORER_SCREENSHOTS=directory it leaves pictures of what it sees there.
 
 import os
 import pathlib
+import re
 import urllib.parse
 
 import pytest
@@ -109,8 +110,8 @@ def place(page, primitive, dtype):
 def test_the_grid(opened):
     page = opened()
     assert counts(page) == (
-        "31 cells of 2 primitives: 28 equal, 1 limited, 1 unexpected, 1 stale; "
-        "JAX itself cannot make 1 more"
+        "31 cells of 2 primitives: 28 equal to JAX, 1 unexpected failure, 1 unexpected pass, "
+        "1 expected failure; JAX itself cannot make 1 more"
     )
     expected = {
         ("sin", "float16"): ("equal", "12"),
@@ -163,6 +164,34 @@ def test_search(words, count, opened):
     assert counts(page).startswith(f"{count} cell")
 
 
+def test_what_differs_comes_first(opened):
+    page = opened()
+    assert page.locator("#grid tbody th").all_text_contents() == ["sort", "sin"]
+    page.goto(page.url.partition("#")[0] + "#primitive=sort")
+    page.wait_for_selector("#page h3")
+    assert page.locator("#page h3").first.text_content() == "Errors and differences"
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("#primitive=sine", "no primitive “sine”"),
+        ("#mode=grpah", "no cell with the mode “grpah”"),
+        ("#colour=red", "no filter “colour”"),
+        ("#mode=graph&primitive=sin", None),
+    ],
+)
+def test_unknown_names_in_the_address_are_said(state, said, opened):
+    page = opened(state)
+    assert page.is_visible("#notice") == (said is not None)
+    assert said is None or said in page.text_content("#notice")
+
+
+def test_dates_are_those_that_people_read(opened):
+    text = opened().text_content("#sweeps")
+    assert re.search(r"\d+ [A-Z]\w+ \d{4}", text) and not re.search(r"\d{4}-\d\d", text)
+
+
 def test_a_primitive(opened):
     page = opened()
     page.click("a:text-is('sin')")
@@ -198,7 +227,7 @@ def test_text_of_errors_is_no_markup(opened):
     page = opened("#primitive=sort")
     assert BAD in page.text_content("#page .message")
     assert not page.query_selector_all("#page img")
-    assert page.title() == "sort: results of sweeps"
+    assert page.title() == "sort · lowering: all results"
     opened(f"#primitive={BAD}&search={BAD}&mode={BAD}")
 
 
@@ -227,7 +256,7 @@ def test_by_keyboard(opened):
     place(page, "sin", "float16").focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.textContent") == "1/13"
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
     page.keyboard.press("Home")
     assert page.evaluate("document.activeElement.textContent") == "1/5"
     assert page.locator("#grid td[tabindex='0']").count() == 1
@@ -256,6 +285,9 @@ def test_on_a_phone(opened):
         device_scale_factor=2,
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    # The table begins on the first screen.
+    row = page.locator("#grid tbody tr").first.bounding_box()
+    assert row["y"] + row["height"] < 740
     shoot(page, "grid-phone")
     page.locator("a:text-is('sin')").tap()
     assert page.text_content("#page h2") == "sin"

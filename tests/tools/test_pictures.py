@@ -9,7 +9,7 @@ from harnesses import evidence
 from tools import history, pictures, regenerate_docs
 from tools.history import Record
 
-NAMES = ("coverage", "over_time", "slowest")
+NAMES = ("accuracy", "coverage", "over_time", "slowest")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -54,7 +54,7 @@ def test_pictures_are_small_and_always_the_same(drawn):
     [
         (3, 3, "100%", "all"),
         (9999, 10000, "99.9%", "most"),
-        (1, 2, "50.0%", "some"),
+        (1, 2, "50.0%", "most"),
         (0, 0, "–", "none"),
     ],
 )
@@ -73,5 +73,8 @@ def test_one_moment_is_a_picture_too():
     assert "circle" in pictures.over_time([Record("2026-01-02T03:04", "core", "1", 0, 0, 0)])
 
 
-def test_without_recorded_errors_there_is_no_picture_of_them():
-    assert pictures.errors([]) is None
+def test_the_axis_of_errors_has_all_of_them():
+    errors = {"sin": {"float32": {"ours": 2.5, "jax": 1234.0}}}
+    root = ElementTree.fromstring(pictures.accuracy(errors, "float32"))
+    texts = [element.text for element in root.iter(f"{SVG}text")]
+    assert {"sin", "2.5", "1.23e+03", "10,000"} <= set(texts) and "100,000" not in texts

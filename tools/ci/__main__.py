@@ -1,4 +1,4 @@
-"""What a change has to pass: lint, tests, the demo in a browser, sweeps with two versions of JAX.
+"""What a change has to pass: lint, site, tests, demo in a browser, sweeps with two versions of JAX.
 
     .ci/run             # what has changed since everything passed, and a sample of the rest
     .ci/run --full      # everything
@@ -163,6 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(plan)
     steps = Steps({"environment": args.spent})
     steps.run("lint", "make", "lint")
+    steps.run("site", "make", "site")
     with tempfile.TemporaryDirectory() as folder:
         runs, compiled = _caches(pathlib.Path(folder) if args.full else _CACHE)
         os.environ.update(_cached_by_jax(compiled))

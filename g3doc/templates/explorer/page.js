@@ -4,9 +4,15 @@
 const KINDS = ["no variant", "equal", "limited", "stale", "unexpected"];
 const CLASSES = ["none", "equal", "limited", "stale", "unexpected"];
 const MEANINGS = [
-  "JAX itself cannot", "equal to JAX", "fails as a limitation states",
-  "equal, though a limitation covers it", "unexpected",
+  "JAX itself cannot", "equal to JAX", "expected failure", "unexpected pass: a limitation is out of date",
+  "unexpected failure",
 ];
+// What people read in place of the words of the data.
+const WORDS = {
+  limited: "expected failure", stale: "unexpected pass", unexpected: "unexpected failure",
+  "no variant": "JAX itself cannot",
+};
+const word = (name) => WORDS[name] || name;
 // What a place of a cell consists of, in the order in which the data have it.
 const PLACE = ["version", "mode", "target", "device", "variant"];
 const TITLES = {
@@ -73,7 +79,8 @@ class Explorer {
     this.filters = this.makeFilters();
     this.makeGrid();
     this.listen();
-    $("sweeps").textContent = data.sweeps.join(" · ");
+    $("more").open = window.innerWidth > 600;
+    $("sweeps").textContent = `Run with ${data.sweeps.map(withDates).join("; ")}.`;
     $("legend").append(...CLASSES.map((name, kind) =>
       make("li", {}, make("span", { class: name }, kind > 1 ? "1/9" : kind ? "9" : "–"), MEANINGS[kind])));
     this.readAddress();
@@ -91,10 +98,11 @@ class Explorer {
       outcome: [...new Set(data.results.map((r) => r[0]))],
     };
     const lists = {};
+    this.known = Object.fromEntries(Object.entries(choices).map(([name, v]) => [name, new Set(v)]));
     for (const [name, values] of Object.entries(choices)) {
       if (name !== "version" && name !== "dtype") values.sort();
       const list = make("select", { id: name }, make("option", { value: "" }, "all"),
-        ...values.map((value) => make("option", { value }, value)));
+        ...values.map((value) => make("option", { value }, word(value))));
       // What has no choice is not shown, but an address may still name it.
       $("selects").append(make("label", { hidden: values.length < 2 || undefined }, TITLES[name], list));
       lists[name] = list;
@@ -122,9 +130,24 @@ class Explorer {
       }
       return row;
     });
-    grid.tBodies[0].append(...this.rows);
+    // The worst of each primitive decides its place, whatever the filters.
+    const worst = new Int8Array(primitives.length);
+    for (let i = 0; i < this.data.count; i++) {
+      const p = this.data.primitiveOf[this.data.harness[i]];
+      worst[p] = Math.max(worst[p], this.data.kindOf[this.data.result[i]]);
+    }
+    const order = primitives.map((_, p) => p).sort((a, b) =>
+      Math.max(worst[b], 1) - Math.max(worst[a], 1) || a - b);
+    this.rank = new Int32Array(primitives.length);
+    order.forEach((p, rank) => { this.rank[p] = rank; });
+    grid.tBodies[0].append(...order.map((p) => this.rows[p]));
     this.current = 0;
-    this.setCurrent(0);
+    this.setCurrent(order[0] * dtypes.length);
+  }
+
+  /** The primitives that the filters let through, in the order of the rows. */
+  shown() {
+    return [...this.seen].sort((a, b) => this.rank[a] - this.rank[b]);
   }
 
   listen() {
@@ -212,6 +235,7 @@ class Explorer {
     this.state = state;
     if ($("search").value !== (state.search || "")) $("search").value = state.search || "";
     for (const [name, list] of Object.entries(this.filters)) this.choose(list, state[name] || "");
+    this.notice(state);
     const primitive = this.data.primitives.indexOf(state.primitive);
     const isPage = primitive >= 0;
     this.select(isPage ? primitive : -1);
@@ -220,20 +244,38 @@ class Explorer {
     $("page").hidden = !isPage;
     if (isPage) {
       this.showPrimitive(primitive);
-      document.title = `${state.primitive}: results of sweeps`;
+      document.title = `${state.primitive} · lowering: all results`;
       if (before.primitive !== state.primitive) {
         window.scrollTo(0, 0);
         $("page").focus({ preventScroll: true });
       }
     } else {
       this.showGrid();
-      document.title = "Results of sweeps";
+      document.title = "lowering: all results";
       if (before.primitive) {
         $("scroll").scrollTop = this.scrolled || 0;
         this.places[this.current].focus({ preventScroll: true });
       }
     }
     this.showCounts();
+  }
+
+  /** Says which names in the address these results do not have. */
+  notice(state) {
+    const said = [];
+    for (const [name, value] of Object.entries(state)) {
+      if (!value || name === "search") continue;
+      if (name === "primitive") {
+        if (!this.data.primitives.includes(value)) said.push(`no primitive “${value}”`);
+      } else if (!Object.hasOwn(this.filters, name)) {
+        said.push(`no filter “${name}”`);
+      } else if (!this.known[name].has(value)) {
+        said.push(`no cell with the ${TITLES[name].toLowerCase()} “${value}”`);
+      }
+    }
+    $("notice").hidden = !said.length;
+    $("notice").textContent = said.length ? `These results have ${said.join(", and ")}.` : "";
+    if (Object.keys(this.filters).some((name) => state[name])) $("more").open = true;
   }
 
   /** Chooses a value of a filter; one from an address that no cell has becomes a choice, too. */
@@ -291,11 +333,12 @@ class Explorer {
   showCounts() {
     const { counts, seen } = this;
     const cells = counts.reduce((a, b) => a + b, 0) - counts[0];
-    const parts = KINDS.map((kind, i) => `${number(counts[i])} ${kind}`);
+    const parts = [1, 4, 3, 2].filter((i) => counts[i] || i === 1)
+      .map((i) => (i === 1 ? `${number(counts[1])} equal to JAX` : count(counts[i], word(KINDS[i]))));
     const primitives = this.state.primitive ? "" : ` of ${count(seen.size, "primitive")}`;
     const none = counts[0] ? `; JAX itself cannot make ${number(counts[0])} more` : "";
     $("counts").textContent =
-      `${count(cells, "cell")}${primitives}: ${parts[1]}, ${parts[2]}, ${parts[4]}, ${parts[3]}${none}`;
+      `${count(cells, "cell")}${primitives}: ${parts.join(", ")}${none}`;
   }
 
   showGrid() {
@@ -316,7 +359,7 @@ class Explorer {
         if (place.textContent !== text) place.textContent = text;
       }
     });
-    const first = [...this.seen].sort((a, b) => a - b)[0];
+    const [first] = this.shown();
     const isShown = this.seen.has(Math.floor(this.current / width)) && this.columns.includes(this.current % width);
     if (!isShown && first !== undefined) this.setCurrent(first * width + this.columns[0]);
   }
@@ -348,7 +391,7 @@ class Explorer {
     const at = event.target.at;
     if (at === undefined) return;
     const width = this.data.dtypes.length;
-    const shown = [...this.seen].sort((a, b) => a - b);
+    const shown = this.shown();
     let row = shown.indexOf(Math.floor(at / width));
     let column = this.columns.indexOf(at % width);
     if (event.key === "Enter" || event.key === " ") {
@@ -387,6 +430,8 @@ class Explorer {
     page.replaceChildren(
       make("p", {}, back),
       make("h2", {}, name),
+      this.errors(),
+      this.limitations(name),
       make("div", { class: "tables" },
         this.summary("By target and mode", (i) => {
           const [, mode, target, device] = data.places[data.place[i]];
@@ -394,8 +439,6 @@ class Explorer {
         }),
         this.summary("By dtype", (i) => data.dtypes[data.dtypeOf[data.harness[i]]]),
         data.versions.length > 1 ? this.summary("By versions", (i) => data.versions[data.places[data.place[i]][0]]) : ""),
-      this.limitations(name),
-      this.errors(),
       this.harnesses(),
       this.rules(name),
     );
@@ -415,7 +458,7 @@ class Explorer {
         ...[figures.cells, figures.counts[1], figures.counts[2], figures.counts[4] + figures.counts[3]].map((n) => make("td", {}, number(n))),
         make("td", {}, inUlps(figures.ulps)), make("td", {}, inSeconds(figures.seconds)));
     });
-    const titles = ["", "cells", "equal", "limited", "unexpected or stale", "worst, ULPs", "time"];
+    const titles = ["", "cells", "equal", "expected failures", "unexpected", "worst error, ULPs", "time"];
     const table = make("table", { class: "plain" },
       make("thead", {}, make("tr", {}, ...titles.map((t) => make("th", { scope: "col" }, t)))),
       make("tbody", {}, ...rows));
@@ -447,7 +490,7 @@ class Explorer {
     const others = [...cells.keys()].filter((reason) => !known.has(reason)).map((reason) => ({ reason }));
     const items = [...stated, ...others].map(({ reason, where, expected }) => make("li", {}, reason, make("div", { class: "quiet" },
       [where, expected, count(cells.get(reason) || 0, "cell")].filter(Boolean).join(" · "))));
-    return section("Limitations", items.length ? make("ul", { class: "items" }, ...items) : quiet("There are none."));
+    return section("Limitations: what is known to fail, and why", items.length ? make("ul", { class: "items" }, ...items) : quiet("There are none."));
   }
 
   errors() {
@@ -489,7 +532,9 @@ class Explorer {
       });
       return details;
     };
-    return section(`Harnesses (${number(groups.size)})`, long("div", [...groups], item));
+    const worst = ([, cells]) => Math.max(...cells.map((i) => data.kindOf[data.result[i]]));
+    const sorted = [...groups].sort((a, b) => worst(b) - worst(a));
+    return section(`Test cases (${number(groups.size)})`, long("div", sorted, item));
   }
 
   rules(name) {
@@ -497,13 +542,13 @@ class Explorer {
     const numbers = of(data.rules, name);
     const items = numbers.map((n) => make("details", { open: numbers.length < 4 || undefined },
       make("summary", {}, data.sources[n][0]), make("pre", { tabindex: 0 }, make("code", {}, data.sources[n][1]))));
-    return section("Rules", ...(items.length ? items : [quiet("Its source is not known.")]));
+    return section("How it is lowered", ...(items.length ? items : [quiet("Its source is not known.")]));
   }
 
   tag(i) {
     const { data } = this;
     const [outcome, verdict] = data.results[data.result[i]];
-    const text = outcome === verdict ? outcome : `${verdict}: ${outcome}`;
+    const text = outcome === verdict ? outcome : `${word(verdict)}: ${outcome}`;
     return make("span", { class: `tag ${CLASSES[data.kindOf[data.result[i]]]}` }, text);
   }
 
@@ -538,6 +583,12 @@ function long(tag, values, item) {
     more.remove();
   });
   return make("div", {}, list, more);
+}
+
+/** A text whose times, as ISO 8601 has them, are dates that people read. */
+function withDates(text) {
+  return text.replace(/(\d{4})-(\d\d)-(\d\d)[T ][\d:.]+(Z|[+-]\d\d:?\d\d)?/g, (_, year, month, day) =>
+    new Date(year, month - 1, day).toLocaleDateString("en-GB", { dateStyle: "long" }));
 }
 
 function inUlps(ulps) {

@@ -1,0 +1,55 @@
+"""The site has all that is public, and its pages lead where they say."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import lowering
+from lowering import export, jax2tf, ops
+from tests.helpers import ROOT
+
+G3DOC = ROOT / "g3doc"
+
+
+def documented(page):
+    """The names that a page of the reference has."""
+    return set(re.findall(r"^::: (\S+)", (G3DOC / "api" / page).read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize(("page", "module"), [("lowering.md", lowering), ("export.md", export)])
+def test_each_public_name_is_in_the_reference(page, module):
+    modules = {"export", "jax2tf"}
+    public = {f"{module.__name__}.{name}" for name in module.__all__ if name not in modules}
+    assert public <= documented(page)
+
+
+@pytest.mark.parametrize(("page", "module"), [("jax2tf.md", jax2tf), ("ops.md", ops)])
+def test_a_module_with_all_its_names_is_in_the_reference(page, module):
+    assert documented(page) == {module.__name__}
+    assert all(getattr(module, name).__doc__ for name in module.__all__)
+
+
+def test_the_readme_fits_on_two_screens_and_a_half():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 105 and max(map(len, lines)) <= 130
+
+
+def test_a_broken_link_is_an_error(tmp_path):
+    """A page that links to nothing, beside the settings of the site."""
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Start\n\n[nothing](nothing.md)\n")
+    settings = (ROOT / "mkdocs.yml").read_text()
+    validation = settings.partition("validation:")[2].partition("nav:\n  -")[0]
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: a\nvalidation:{validation}")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0 and "nothing.md" in ended.stderr

@@ -1,0 +1,51 @@
+"""What MkDocs does to the pages of `g3doc/` for the site; `mkdocs.yml` names this module as a hook.
+
+CHANGELOG.md and CONTRIBUTING.md stand beside `g3doc/` and are pages of the site, too. A link that
+leaves `g3doc/` leads to the hosted sources, or is plain text where `repo_url` is not set.
+"""
+
+import os
+import pathlib
+import posixpath
+import re
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = pathlib.Path(__file__).parents[1]
+# Files beside `g3doc/`, by the page that they are.
+_BESIDE = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^( *```.*?^ *```)", re.DOTALL | re.MULTILINE)
+
+
+def on_files(files: Files, config: Any, **_: Any) -> Files:
+    """Adds the pages that stand beside `g3doc/`."""
+    for page, name in _BESIDE.items():
+        files.append(File.generated(config, page, content=(ROOT / name).read_text("utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """The text of a page, with links to pages of the site or to hosted sources."""
+    name = page.file.src_uri
+    # Links are relative to where the file is in the checkout.
+    folder = posixpath.dirname(_BESIDE.get(name, f"g3doc/{name}"))
+    parts = _FENCE.split(markdown)
+    parts[::2] = [_LINK.sub(lambda m: _link(m, folder, name, config), text) for text in parts[::2]]
+    return "".join(parts)
+
+
+def _link(match: re.Match[str], folder: str, page: str, config: Any) -> str:
+    text, target, anchor = match[1], match[2], match[3] or ""
+    path = posixpath.normpath(posixpath.join(folder, target))
+    pages = {source: name for name, source in _BESIDE.items()}
+    inside = pages.get(path, path.removeprefix("g3doc/") if path.startswith("g3doc/") else None)
+    if inside is not None:
+        here = posixpath.dirname(page) or "."
+        return f"[{text}]({os.path.relpath(inside, here)}{anchor})"
+    if not (ROOT / path).exists():
+        return match[0]  # MkDocs says that it is broken.
+    if not config.repo_url:
+        return text
+    return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{path}{anchor})"
