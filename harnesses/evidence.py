@@ -1,4 +1,4 @@
-"""Evidence: the counts of cells of complete sweeps, from which the documents are generated.
+"""Recorded results: the counts of cells of complete sweeps, which the documents are made of.
 
 It is small enough to commit. There is evidence of each version of JAX, and the documents cover all.
 """

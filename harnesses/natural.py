@@ -1,4 +1,4 @@
-"""Harnesses as natural targets are held to them: without NaN, and whatever the signs of zeros.
+"""Harnesses for natural targets: no argument is NaN, and signs of zeros are not compared.
 
 Subnormal numbers are zeros, too: XLA flushes them on the CPU, and so do some of the runtimes.
 """

@@ -1,4 +1,4 @@
-"""Which limitations would be exact for the results of a sweep that are unexpected or stale."""
+"""Proposes limitations that are exact for the unexpected results of a sweep."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Reduces a cell that is not equal to a smaller program on smaller arguments that fails likewise.
+"""Reduces a failing cell to a smaller program on smaller arguments that fails in the same way.
 
 What is left out is found by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
 Failure-Inducing Input", 2002): equations of the program, and positions along the axes of its

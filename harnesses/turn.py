@@ -1,4 +1,4 @@
-"""Which cells a sweep runs that takes a part of them.
+"""Chooses the part of all cells that a sweep runs, another one each time.
 
 They are the same until this is changed: a cell that has failed runs again once it is mended. Change
 it when a sweep is green, so that others have their turn.

@@ -1,4 +1,4 @@
-"""Limitations of the runtimes of consumers, which several primitives share."""
+"""Limitations of LiteRT, ONNX Runtime and TF.js that several primitives share."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping

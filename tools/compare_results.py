@@ -1,4 +1,4 @@
-"""Compares the results of two sweeps: what got better, worse and slower, and what became stale.
+"""Compares two sweeps: what got better, worse or slower, and which limitations are out of date.
 
     python -m tools.compare_results old.sqlite new.sqlite
 

@@ -1,4 +1,4 @@
-"""What sweeps found over time: a small table, to which each import of evidence adds a row."""
+"""What sweeps found over time: a small table, to which each import of a sweep adds a row."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Ops with operands, for which `tools.probe_consumers` asks whether a consumer runs them."""
+"""Ops with operands, for which `tools.probe_consumers` asks whether a runtime runs them."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Finds out which TensorFlow ops the consumers of graphs run, by their converters and runtimes.
+"""Finds out which TensorFlow ops LiteRT, ONNX Runtime and TF.js run, by running them.
 
     python -m tools.probe_consumers
     python -m tools.probe_consumers --consumer onnx --check

@@ -1,4 +1,4 @@
-"""Examples of ops on tensors of many axes: which rank is the highest that a consumer takes."""
+"""Examples of ops on tensors of many axes: which rank is the highest that a runtime takes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

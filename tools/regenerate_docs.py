@@ -1,17 +1,18 @@
-"""Generates the documents in g3doc/, and a table of the README, from harnesses and evidence.
+"""Generates documents in g3doc/, and a table of the README, from recorded results of sweeps.
 
     python -m tools.regenerate_docs
     python -m tools.regenerate_docs --database sweep.sqlite
     python -m tools.regenerate_docs --check
 
-With --database, a complete green sweep with the installed version of JAX replaces the evidence of
-that version in g3doc/evidence.json: the default sweep, or that with --per-harness all. If only some
+With --database, a complete green sweep replaces the recorded results of the installed version of
+JAX in g3doc/evidence.json. It is the default sweep, or that with --per-harness all. If only some
 primitives are new, or have other harnesses or limitations than before, a sweep of these with
 --per-harness all is enough; --check prints the command.
-The times of its cells go to g3doc/times.json and its numbers to g3doc/history.json.
-g3doc/explorer.html, or g3doc/explorer_consumers.html for sweeps of consumers, becomes the page to
-explore it if it has all primitives. Otherwise the pages keep their results and the rules that gave
-them, and state the limitations of today.
+
+The times of its cells go to g3doc/times.json, and its numbers to g3doc/history.json. The page to
+explore it is g3doc/explorer.html, or g3doc/explorer_consumers.html for LiteRT, ONNX Runtime and
+TF.js. A sweep of some primitives leaves the results on these pages as they are; they state the
+limitations of today.
 
 With --check nothing is written; the exit code is 1 if the documents or pages are out of date, or if
 harnesses or limitations have changed since the sweep.

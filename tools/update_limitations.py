@@ -1,4 +1,4 @@
-"""Proposes the limitations of cells that are unexpected or stale, as a diff to review.
+"""Proposes limitations for unexpected failures and passes, as a diff to review.
 
     python -m tools.update_limitations sweep.sqlite
     python -m tools.sweep --primitive sort --update-limitations

@@ -1,4 +1,4 @@
-"""The bits of floats by arithmetic, for consumers of graphs that have no bitcast.
+"""The bits of floats by arithmetic, for runtimes that have no bitcast.
 
 Those of float32 are found by arithmetic alone; those of float16 and bfloat16 by those of float32.
 

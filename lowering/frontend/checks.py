@@ -1,4 +1,4 @@
-"""Whether the sizes of arguments are what `polymorphic_shapes` says, and what follows from them.
+"""Checks that sizes of arguments fit `polymorphic_shapes`, and computes the variables in it.
 
 The JAX function is traced once for all sizes, so what the trace assumes of them has to be checked
 each time. A size that is known when ops are made is checked at once, others by ops; see

@@ -1,4 +1,4 @@
-"""Functions that reach wrapped containers other than through their arguments.
+"""Unwraps containers that a function finds in its closure, and that TensorFlow has wrapped.
 
 A function may close over a `tf.Module`, be a method of one, or have one as a global name, and hand
 a container of it to JAX: `jax.tree.map(f, self.params)`. While JAX traces such a function, we call

@@ -1,4 +1,4 @@
-"""The containers that TensorFlow wraps around those that are attributes of its modules.
+"""Unwraps the containers that TensorFlow makes of attributes of its modules.
 
 A list, tuple or dictionary assigned to an attribute of a `tf.Module` becomes a container of another
 type, which JAX takes for a leaf. JAX could be told of these types, but only for the whole process

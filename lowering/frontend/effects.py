@@ -1,4 +1,4 @@
-"""What the ops of a graph do beside returning their results."""
+"""Side effects of the ops of a graph."""
 
 from collections.abc import Iterable
 from typing import Any

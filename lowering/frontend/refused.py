@@ -1,4 +1,4 @@
-"""What to write in place of arguments that are no arrays to JAX."""
+"""Advice for arguments that JAX does not take for arrays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Entries of dictionaries, such as names of modules, that are replaced for a while."""
+"""Replaces entries of dictionaries, such as modules by their names, for a while."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""What is remembered of the last few keys.
+"""A cache of bounded size, which keeps the values of the last few keys.
 
 A process may convert programs for months, so that nothing may be remembered without a limit.
 """

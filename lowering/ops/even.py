@@ -1,4 +1,4 @@
-"""Arrays of even sizes, for kernels that read what is beside an odd number of elements.
+"""Pads arrays to even sizes, for kernels that read past an odd number of elements.
 
 They are those of products of matrices (`quirks.products_of_odd_sizes`), if both have been computed,
 and of scatters (`quirks.scatters_of_odd_sizes`).

@@ -1,4 +1,4 @@
-"""Functions of tensors, of which a graph has one however often they are called."""
+"""Functions of a graph: one for each function of tensors, however often it is called."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which dtypes the kernels of an op accept: those of TensorFlow on the CPU, or of a consumer.
+"""Which dtypes the kernels of an op accept: those of TensorFlow on the CPU, or of another runtime.
 
 TensorFlow's own registry answers, so that a rule widens exactly where a kernel is missing. What a
 consumer of graphs runs stands in its table.

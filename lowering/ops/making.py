@@ -1,4 +1,4 @@
-"""Ops of a graph, made as one of their kind was made before.
+"""Makes ops of a graph quickly, from the definition of an earlier op of the same kind.
 
 `tf.raw_ops` finds out the attributes of each op from its operands, which takes three times as long
 as making the op does. A program has many ops, but of few kinds, so what was found is remembered.

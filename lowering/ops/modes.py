@@ -1,4 +1,4 @@
-"""The one switch between what TensorFlow runs op by op and what XLA compiles.
+"""Chooses between ops for TensorFlow's kernels and ops for XLA's compiler.
 
 What is fastest in TensorFlow's own kernels is not always what XLA compiles well, or at all. Rules
 ask their context; modules below the rules ask here.

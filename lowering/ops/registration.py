@@ -1,4 +1,4 @@
-"""Gradients of what is computed in place of ops; those of a graph are freed with it.
+"""Registers gradients with TensorFlow, and frees those of a graph with it.
 
 `tf.custom_gradient` visits all ops of a function in search of variables, and registers the gradient
 of each call in a graph under a name of its own, in a registry that forgets nothing. As the gradient

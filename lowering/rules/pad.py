@@ -1,4 +1,4 @@
-"""Padding: before, after and between elements, or less than none."""
+"""Padding before, after and between elements; amounts may be negative."""
 
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 

@@ -1,1 +1,1 @@
-"""What has to pass: what a change can reach in full, and a sample of the rest that turns."""
+"""What a change has to pass: everything that it can reach, and a sample of the rest."""

@@ -1,4 +1,4 @@
-"""Writes the page of the demo: the models, JAX's own results, the runtimes, and what draws."""
+"""Writes the page of the demo: its models, JAX's own results, the runtimes and the scripts."""
 
 import functools
 import json

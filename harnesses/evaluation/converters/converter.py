@@ -1,4 +1,4 @@
-"""What a converter is."""
+"""The interface of a converter."""
 
 import dataclasses
 import pathlib

@@ -1,4 +1,4 @@
-"""Ops in terms of others, for consumers that lack them.
+"""Ops in terms of others, for runtimes that lack them.
 
 `emission` asks here if the consumer of the graph takes an op in no dtype. A substitute is a
 function of the same operands; it emits ops that may have substitutes themselves.
