@@ -1,7 +1,7 @@
 """How large models may be, and what to do with larger ones.
 
-One message of protobuf and one flatbuffer have less than 2 GB. Formats that are one of these hold no
-more, whatever the machine has.
+One message of protobuf and one flatbuffer have less than 2 GB. Formats that are one of these hold
+no more, whatever the machine has.
 """
 
 from collections.abc import Iterable
@@ -32,8 +32,8 @@ def check_weights(model: str, functions: Iterable[Any], part: float = 1) -> None
     if size * part > LARGEST:
         raise UnsupportedError(
             f"{model} holds 2 GB, and the weights have {size * part / 1e9:.1f} GB in it. "
-            "export.to_onnx with a path writes models of any size, and export.to_saved_model if the "
-            "weights are in params"
+            "export.to_onnx with a path writes models of any size, and export.to_saved_model if "
+            "the weights are in params"
         )
 
 

@@ -79,8 +79,8 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
     """A constant outside of all control flow, so that every later user can reach it."""
     if array.nbytes > _LARGEST_BYTES:
         raise UnsupportedError(
-            f"a graph of TensorFlow has no constant of {array.nbytes / 1e9:.1f} GB; give the array to "
-            "the function as an argument, or to an exporter in params"
+            f"a graph of TensorFlow has no constant of {array.nbytes / 1e9:.1f} GB; give the array "
+            "to the function as an argument, or to an exporter in params"
         )
     with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
         # Consumers leave the signs of zeros open, and have no bitcast.

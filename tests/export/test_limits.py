@@ -31,7 +31,7 @@ def small(monkeypatch):
 def test_weights(to, small, tmp_path, monkeypatch):
     monkeypatch.setattr(tflite, "_converted", never)
     monkeypatch.setattr(graph_model, "frozen", never)
-    with pytest.raises(UnsupportedError, match="holds 2 GB.*to_onnx with a path"):
+    with pytest.raises(UnsupportedError, match=r"holds 2 GB.*to_onnx with a path"):
         if to == "tflite":
             export.to_tflite(layer, (X,), params=W)
         else:
@@ -46,7 +46,7 @@ def test_weights_in_fewer_bits(small):
 def test_constants_of_a_saved_model(small, tmp_path, monkeypatch):
     export.to_saved_model(layer, (X,), tmp_path / "model", params=W)
     monkeypatch.setattr(saved_model.tf.saved_model, "save", never)
-    with pytest.raises(UnsupportedError, match="closes over.*Those in params may have more"):
+    with pytest.raises(UnsupportedError, match=r"closes over.*Those in params may have more"):
         export.to_saved_model(lambda x: x @ W, (X,), tmp_path / "other")
 
 
