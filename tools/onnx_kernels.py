@@ -18,8 +18,8 @@ _PATH = ONNX.folder / "kernels.json"
 def kernels() -> dict[str, dict[str, list[str]]]:
     """The dtypes of the first operands of ops, by the opsets since when these are so.
 
-    `{"Where": {"17": ["FLOAT", ...]}}`: an opset that is not there has those of the one before; none
-    are listed where an op has no kernel any more.
+    `{"Where": {"17": ["FLOAT", ...]}}`: an opset that is not there has those of the one before;
+    none are listed where an op has no kernel any more.
     """
     by_op: dict[str, list[Any]] = {}
     for kernel in _registered():

@@ -11,8 +11,9 @@ accepted if the results are those of TensorFlow: for TF.js in Node and, where in
 than it holds, by webgl in Chromium, which has to be installed. Then ops on tensors of up to eight
 axes are run likewise, to find the highest rank that each takes; with --ranks nothing else is. The
 tables are written to the folders of the targets; ops and dtypes that are not chosen stay as they
-are. For ONNX, onnxruntime is asked for its kernels; with --kernels nothing else is done. With --check nothing is written: the differences from the tables are printed, and the exit code
-is 1 if there are any.
+are. For ONNX, onnxruntime is asked for its kernels; with --kernels nothing else is done. With
+--check nothing is written: the differences from the tables are printed, and the exit code is 1 if
+there are any.
 """
 
 import argparse
