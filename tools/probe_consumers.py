@@ -11,8 +11,9 @@ accepted if the results are those of TensorFlow: for TF.js in Node and, where in
 than it holds, by webgl in Chromium, which has to be installed. Then ops on tensors of up to eight
 axes are run likewise, to find the highest rank that each takes; with --ranks nothing else is. The
 tables are written to the folders of the targets; ops and dtypes that are not chosen stay as they
-are. With --check nothing is written: the differences from the tables are printed, and the exit code
-is 1 if there are any.
+are. For ONNX, onnxruntime is asked for its kernels; with --kernels nothing else is done. With
+--check nothing is written: the differences from the tables are printed, and the exit code is 1 if
+there are any.
 """
 
 import argparse
@@ -41,13 +42,13 @@ from lowering.export import runtimes
 from lowering.export.entry import Entry, flat_entry
 from lowering.export.tfjs import node
 from lowering.targets import TARGETS, folders
-from tools import rank_examples
+from tools import onnx_kernels, rank_examples
 from tools.op_examples import Example, examples, of_64_bits
 
 # The packages that decide what a consumer runs.
 CONSUMERS = {
     "tflite": ("tensorflow", "tensorflow-cpu", "ai-edge-litert"),
-    "onnx": ("tf2onnx", "onnxruntime"),
+    "onnx": ("onnxruntime",),
     "tfjs": (),
 }
 
@@ -240,6 +241,18 @@ def known_by_tfjs() -> list[str]:
     return re.findall(r"'tfOpName': '(\w+)'", sources)
 
 
+def _update_kernels(is_check: bool) -> int:
+    """Writes the table of onnxruntime's kernels, or counts the ops that are different there."""
+    found = onnx_kernels.kernels()
+    if not is_check:
+        onnx_kernels.write(found)
+        return 0
+    changed = onnx_kernels.differences(found)
+    for op in changed:
+        print(f"onnx: other kernels of {op}")
+    return len(changed)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -251,10 +264,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--op", action="append", metavar="PATTERN", help="of these ops only")
     parser.add_argument("--dtype", action="append", metavar="PATTERN", help="of these dtypes only")
     parser.add_argument("--ranks", action="store_true", help="find the highest ranks alone")
+    parser.add_argument("--kernels", action="store_true", help="find the kernels of ONNX alone")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true", help="print differences, write nothing")
     args = parser.parse_args(argv)
     tf.get_logger().setLevel("ERROR")
+    differences = _update_kernels(args.check) if "onnx" in args.consumer else 0
+    if args.kernels:
+        return 1 if differences else 0
     tried = []
     if not args.ranks:
         with jax.enable_x64(True):
@@ -263,7 +280,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     def is_chosen(op: str, dtype: str) -> bool:
         return matches(op, args.op or ["*"]) and matches(dtype, args.dtype or ["*"])
 
-    differences = 0
     if "tfjs" in args.consumer:
         Browser().close()  # Without a browser, TF.js would seem to refuse what runs there.
     for consumer in args.consumer:

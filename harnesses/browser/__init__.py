@@ -27,6 +27,9 @@ from lowering.export.entry import Entry
 from lowering.export.packages import import_package
 from lowering.export.tfjs import graph_model
 
+# The newest set of operators that onnxruntime-web runs, in the version of `page/package.json`.
+ONNX_OPSET = 26
+
 RUNTIMES = ("tfjs-webgl", "tfjs-wasm", "tfjs-cpu", "litert", "onnxruntime")
 
 # TF.js computes what is small on the CPU, whatever the backend; here the backend has to.
@@ -143,7 +146,7 @@ class Browser:
             if runtime == "litert":
                 tflite.write(entry.concrete, path)
             elif runtime == "onnxruntime":
-                onnx.write(entry.concrete, path)
+                onnx.write(entry.concrete, path, opset=ONNX_OPSET)
             else:
                 graph_model.write(entry.concrete, path)
             return self.run(runtime, path, inputs, times)

@@ -1,4 +1,4 @@
-"""What several tests of exports share: models of TF.js, run by all of its backends."""
+"""What several tests of exports share: checks of models, and models of TF.js in all backends."""
 
 import pathlib
 import tempfile
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from harnesses.browser import Browser, chromium
+from lowering.export import onnx
 from lowering.export.entry import entry
 from lowering.export.tfjs import graph_model
 from lowering.export.tfjs.node import Node
@@ -19,6 +20,20 @@ def _has_chromium():
     except FileNotFoundError:
         return False
     return True
+
+
+@pytest.fixture(autouse=True)
+def checked_models(monkeypatch):
+    """Each model of ONNX passes ONNX's checker and its strict inference of shapes."""
+    converted = onnx.converted
+
+    def checked(*args):
+        package, ir = pytest.importorskip("onnx"), pytest.importorskip("onnx_ir")
+        model = converted(*args)
+        package.checker.check_model(ir.to_proto(model), full_check=True)
+        return model
+
+    monkeypatch.setattr(onnx, "converted", checked)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from harnesses.browser import packages
+from harnesses.browser import ONNX_OPSET, packages
 from lowering import export
 from tools.demo import digits, random_numbers, training
 
@@ -69,7 +69,7 @@ def _export(
     options = {"params": params, "input_names": list(inputs), "output_names": sorted(shapes)}
     export.to_tfjs(fun, args, folder / "tfjs", **options)
     (folder / "model.tflite").write_bytes(export.to_tflite(fun, args, **options))
-    (folder / "model.onnx").write_bytes(export.to_onnx(fun, args, **options))
+    (folder / "model.onnx").write_bytes(export.to_onnx(fun, args, opset=ONNX_OPSET, **options))
 
 
 def _some_of_each_class(tested: training.Digits) -> training.Digits:

@@ -68,7 +68,8 @@ def to_onnx(
         function and of the keys of the pytrees.
       output_names: the names of the leaves of the result.
       opset: the version of ONNX's set of operators, from 17 to the newest that the installed onnx
-        knows; by default the newest that the installed onnxruntime runs.
+        knows; by default the newest that the installed onnxruntime runs. Other runtimes may
+        need an older one: onnxruntime-web 1.30 takes 26.
       verify: whether to run the model in onnxruntime and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output.
       overwrite: whether files at `path` are replaced.

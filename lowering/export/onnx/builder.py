@@ -130,7 +130,7 @@ class Builder:
             return layout.transposed(self, self.op(kind, *sources, **attributes), perm)
         first = _deciding(kind, operands)
         assert first is not None
-        wider = dtypes.computed_in(kind, dtype_of(first))
+        wider = dtypes.computed_in(kind, dtype_of(first), self.opset)
         if wider == dtype_of(first) or kind == "Cast":
             made = self.ops(kind, *operands, **attributes)[0]
             if made.shape is None and len(operands) == 1 and kind in layout.ELEMENTWISE:

@@ -1,10 +1,12 @@
 """Dtypes of ONNX, and which of them onnxruntime's CPU computes ops with.
 
 The standard has more: where a kernel is missing, the op is computed in a wider dtype. The kernels
-are those that `get_all_opkernel_def()` of `onnxruntime.capi.onnxruntime_pybind11_state` lists for
-onnxruntime 1.32.
+stand in a table of the target, which `tools.probe_consumers` asks onnxruntime for.
 """
 
+import functools
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import onnx_ir as ir
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
+from lowering.targets import ONNX
 
 BOOL, INT8, UINT8 = ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8
 INT16, UINT16 = ir.DataType.INT16, ir.DataType.UINT16
@@ -33,41 +36,6 @@ _WIDER = {
     BFLOAT16: FLOAT,
 }
 
-_SINGLE = frozenset({FLOAT})
-_FLOATS = frozenset({FLOAT, DOUBLE})
-_SUMS = _FLOATS | {INT32, INT64}
-_ALL = frozenset({BOOL, *BITS, FLOAT16, BFLOAT16, FLOAT, DOUBLE})
-_ARITHMETIC = _FLOATS | BITS.keys()
-
-# The dtypes of the operands of ops; ops that are not here have kernels for all of them.
-_KERNELS = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Abs"), _ARITHMETIC),
-    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _ARITHMETIC),
-    "Equal": _ARITHMETIC | {BOOL},
-    "Neg": _FLOATS | {INT8, INT16, INT32, INT64},
-    **dict.fromkeys(("Max", "Min", "Clip"), _SUMS | {INT8, UINT8, UINT32, UINT64}),
-    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMean"), _SUMS),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ArgMax", "ArgMin"), _SUMS | {INT8, UINT8}),
-    **dict.fromkeys(("Pow", "CumSum"), _SUMS),
-    "CumProd": _SUMS | {UINT32, UINT64},
-    "MatMul": _SUMS | {UINT32, UINT64},
-    "Where": _SUMS | {INT8, UINT8, UINT32},
-    "TopK": _SUMS | {INT8, INT16, UINT8},
-    "Tile": _ALL - {FLOAT16, BFLOAT16},
-    "Pad": _SUMS | {INT8, UINT8, UINT32, UINT64},
-    "Expand": _ALL - {BFLOAT16},
-    "Relu": _FLOATS | {INT8, INT32},
-    "Range": _SUMS | {INT16},
-    "Trilu": _SUMS | {BOOL},
-    **dict.fromkeys(("Exp", "Log", "Sqrt", "Reciprocal", "Sin", "Cos", "Tanh"), _FLOATS),
-    **dict.fromkeys(("Ceil", "Floor", "Sigmoid", "Softmax", "LogSoftmax"), _FLOATS),
-    "Round": _FLOATS | {FLOAT16},
-    "IsNaN": _FLOATS | {FLOAT16, BFLOAT16},
-    "IsInf": _FLOATS,
-    "MaxPool": _FLOATS | {INT8, UINT8},
-    **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool", "Erf", "Softplus", "Gelu"), _SINGLE),
-}
-
 # Ops whose results are the same in a wider dtype, whatever their operands.
 _OF_ORDER = {"MaxPool"}
 
@@ -81,17 +49,34 @@ def of(dtype: Any) -> ir.DataType:
         raise UnsupportedError(f"ONNX has no {getattr(dtype, 'name', dtype)}") from error
 
 
-def computed_in(kind: str, dtype: ir.DataType) -> ir.DataType:
+def computed_in(kind: str, dtype: ir.DataType, opset: int) -> ir.DataType:
     """The dtype in which an op of ONNX is computed for operands of a dtype.
 
     Args:
       kind: the op.
       dtype: the dtype of the operands.
+      opset: the version of the set of operators.
     """
-    kernels = _KERNELS.get(kind)
+    kernels = _kernels(kind, opset)
     if kernels is None or dtype in kernels:
         return dtype
     if kind in _OF_ORDER and dtype not in (FLOAT16, BFLOAT16):
         return DOUBLE
     wider = _WIDER.get(dtype, dtype)
     return wider if wider in kernels else dtype
+
+
+@functools.cache
+def _kernels(kind: str, opset: int) -> frozenset[ir.DataType] | None:
+    """The dtypes of the kernels of an op; None if the op is not in the table."""
+    versions = _table().get(kind, {})
+    known = [int(version) for version in versions if int(version) <= opset]
+    if not known:
+        return None
+    members = ir.DataType.__members__
+    return frozenset(members[name] for name in versions[str(max(known))] if name in members)
+
+
+@functools.cache
+def _table() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    return json.loads((ONNX.folder / "kernels.json").read_text())["kernels"]
