@@ -21,8 +21,7 @@ def test_pip_is_asked_for_the_same_versions():
     extras = SETUP["options.extras_require"]
     cpu, any_device = extras["cpu"].strip(), extras["tensorflow"].strip()
     assert f"jax >= {JAX.oldest}" in SETUP["options"]["install_requires"].splitlines()
-    major, minor = map(int, TENSORFLOW.newest.split("."))
-    bounds = f">= {TENSORFLOW.oldest}, < {major}.{minor + 1}"
+    bounds = f">= {TENSORFLOW.oldest}"
     assert (cpu, any_device) == (f"tensorflow-cpu {bounds}", f"tensorflow {bounds}")
     assert JAX.command == f'pip install "jax >= {JAX.oldest}"'
     assert re.findall('pip install "(.*?)"', TENSORFLOW.command) == [cpu, any_device]
@@ -90,7 +89,6 @@ def test_what_is_not_supported_is_an_error(installed, message, tmp_path):
     package = JAX if "JAX" in message else TENSORFLOW
     assert last == f"ImportError: {message} Run {package.command}"
     assert result.stderr.count("Traceback") == 1
-    assert "lowering[cpu]" in TENSORFLOW.command
 
 
 def test_a_supported_version_that_is_broken_raises_its_own_error(tmp_path):

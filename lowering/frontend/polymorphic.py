@@ -21,8 +21,8 @@ def texts(specifications: Any, args: Any) -> Any:
     """Specifications in which shapes such as `("b", 128)` are strings such as "(b, 128)".
 
     Args:
-      specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a tuple or
-        list of integers, strings and `...`, in the place of an array; in the place of a container
+      specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a
+        tuple of integers, strings and `...`, in the place of an array; in the place of a container
         it is the shape of all arrays there, if it has an integer or `...`.
       args: the positional arguments.
     """
@@ -38,8 +38,9 @@ def _text(specifications: Any, args: Any) -> Any:
         return {key: _text(spec, args.get(key)) for key, spec in specifications.items()}
     if not isinstance(specifications, tuple | list):
         return specifications
-    is_shape = any(isinstance(dim, int) or dim is ... for dim in specifications)
-    if is_shape or jax.tree_util.all_leaves([args]):
+    has_sizes = any(isinstance(dim, int) or dim is ... for dim in specifications)
+    is_of_array = has_sizes or jax.tree_util.all_leaves([args])
+    if specifications and isinstance(specifications, tuple) and is_of_array:
         dims = ["..." if dim is ... else str(dim) for dim in specifications]
         return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
     if not isinstance(args, tuple | list) or len(args) != len(specifications):
