@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import lowering
 from lowering.versions import JAX, TENSORFLOW
 from tests.helpers import ROOT
 
@@ -57,6 +58,20 @@ def test_the_newest_version_has_been_swept(package):
 def test_versions_are_compared_as_numbers(version, too_old, untested):
     package = dataclasses.replace(JAX, oldest="0.10.2", newest="0.12")
     assert (package.is_too_old(version), package.is_untested(version)) == (too_old, untested)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "constraints").glob("*.txt")), ids=str)
+def test_constraints_are_versions_that_are_supported(path):
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.+]+", line) for line in lines)
+    versions = dict(line.split("==") for line in lines)
+    for package in (JAX, TENSORFLOW):
+        version = versions[package.distributions[0]]
+        assert not package.is_too_old(version) and not package.is_untested(version)
+
+
+def test_the_citation_is_of_this_version():
+    assert f"\nversion: {lowering.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 FAILS = "import json.missing"
