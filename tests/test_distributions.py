@@ -3,7 +3,9 @@
 They are built of a copy of the sources, in which lies what builds and runs leave behind.
 """
 
+import os
 import pathlib
+import re
 import shutil
 import site
 import subprocess
@@ -69,9 +71,26 @@ def test_the_distributions_hold_the_package_and_nothing_else(sources, distributi
 
     with tarfile.open(distributions / f"{NAME}.tar.gz") as sdist:
         names = {member.name.removeprefix(f"{NAME}/") for member in sdist if member.isfile()}
-    beside = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.cfg"}
+    beside = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"}
+    beside |= {"setup.cfg", "setup.py"}
     made = {name for name in names if name == "PKG-INFO" or name.startswith("lowering.egg-info/")}
     assert names - made == package | beside
+
+
+def test_links_are_absolute_where_the_package_is_published(tmp_path):
+    for name in ("README.md", "pyproject.toml", "setup.cfg", "setup.py"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "lowering", tmp_path / "lowering")
+    url = "https://example.org/somewhere"
+    _run(
+        [sys.executable, "setup.py", "--quiet", "egg_info"],
+        cwd=tmp_path,
+        env={**os.environ, "REPOSITORY_URL": url},
+    )
+    described = (tmp_path / "lowering.egg-info" / "PKG-INFO").read_text()
+    assert f"Project-URL: Source, {url}" in described
+    links = re.findall(r"\]\(([^)\s]+)\)", described)
+    assert links and all(link.startswith(("https://", "#")) for link in links)
 
 
 def test_the_distributions_can_be_published(distributions):

@@ -299,5 +299,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise EngineError("sweeps on a cluster need Ray: pip install 'lowering[ray]'") from error
+        raise EngineError("sweeps on a cluster need Ray: pip install '.[ray]'") from error
     return ray

@@ -1,6 +1,8 @@
 """Packages that an export needs and that are not installed with `lowering`."""
 
 import importlib
+import importlib.metadata
+import re
 from typing import Any
 
 
@@ -15,5 +17,18 @@ def import_package(module: str, extra: str) -> Any:
     except ImportError as error:
         package = module.split(".")[0]
         raise ImportError(
-            f"this export needs {package}, which is not installed: pip install 'lowering[{extra}]'"
+            f"this export needs {package}, which is not installed: {command(extra)}"
         ) from error
+
+
+def command(extra: str) -> str:
+    """The command that installs the packages of an extra, wherever this package came from."""
+    try:
+        requirements = importlib.metadata.requires("lowering") or ()
+    except importlib.metadata.PackageNotFoundError:  # The sources are used as they are.
+        requirements = ()
+    of_extra = re.compile(rf"(.+?)\s*;.*\bextra == ['\"]{re.escape(extra)}['\"].*")
+    found = [match[1] for match in map(of_extra.fullmatch, requirements) if match]
+    if not found:
+        return f"pip install '.[{extra}]' in a checkout of lowering"
+    return f"pip install {' '.join(repr(requirement) for requirement in found)}"

@@ -21,9 +21,9 @@ def texts(specifications: Any, args: Any) -> Any:
     """Specifications in which shapes such as `("b", 128)` are strings such as "(b, 128)".
 
     Args:
-      specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a tuple or
-        list of integers, strings and `...`, in the place of an array; in the place of a container
-        it is the shape of all arrays there, if it has an integer or `...`.
+      specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a
+        tuple of integers, strings, `...`, and None where a size is known. It is in the place of an
+        array, or of a container whose arrays all have it, if it has an integer or `...`.
       args: the positional arguments.
     """
     if not isinstance(specifications, tuple | list) or len(specifications) != len(args):
@@ -38,15 +38,16 @@ def _text(specifications: Any, args: Any) -> Any:
         return {key: _text(spec, args.get(key)) for key, spec in specifications.items()}
     if not isinstance(specifications, tuple | list):
         return specifications
-    is_shape = any(isinstance(dim, int) or dim is ... for dim in specifications)
-    if is_shape or jax.tree_util.all_leaves([args]):
-        dims = ["..." if dim is ... else str(dim) for dim in specifications]
+    has_sizes = any(isinstance(dim, int) or dim is ... for dim in specifications)
+    is_of_array = has_sizes or jax.tree_util.all_leaves([args])
+    if specifications and isinstance(specifications, tuple) and is_of_array:
+        dims = ["..." if dim is ... else "_" if dim is None else str(dim) for dim in specifications]
         return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
     if not isinstance(args, tuple | list) or len(args) != len(specifications):
         return specifications
     made = [_text(spec, arg) for spec, arg in zip(specifications, args, strict=True)]
-    is_named = hasattr(args, "_fields")
-    return type(args)(*made) if is_named else type(args)(made)
+    is_named = hasattr(specifications, "_fields")
+    return type(specifications)(*made) if is_named else type(specifications)(made)
 
 
 def symbolic_shapes(

