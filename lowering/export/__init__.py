@@ -18,10 +18,12 @@ from lowering.export.saved_model import to_saved_model
 from lowering.export.tfjs import to_tfjs
 from lowering.export.tflite import to_tflite
 from lowering.export.verification import VerificationError
+from lowering.export.weight_quantization import Weights
 
 __all__ = [
     "Entry",
     "VerificationError",
+    "Weights",
     "prefill_decode",
     "to_litertlm",
     "to_onnx",

@@ -15,7 +15,14 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import quantization, reach, saved_model, separate_outputs, signatures
+from lowering.export import (
+    quantization,
+    reach,
+    saved_model,
+    separate_outputs,
+    signatures,
+    weight_quantization,
+)
 from lowering.export.entry import Entry, entries
 from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
@@ -25,13 +32,14 @@ from lowering.export.tflite_weights import with_stored_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
+from lowering.export.weight_quantization import Weights
 from lowering.export.weights import dtypes_of
 from lowering.ops import kernels
 from lowering.targets import TFLITE
 
 _log = logging.getLogger("lowering.export")
 # What `quantize` may be.
-QUANTIZATIONS = tuple(quantization.TFLITE)
+QUANTIZATIONS = (*quantization.TFLITE, *weight_quantization.NAMED)
 
 # A file of flatbuffers has offsets of 32 bits with a sign.
 LIMIT = 2**31
@@ -52,7 +60,7 @@ def to_tflite(
     polymorphic_constraints: Any = None,
     input_names: Any = None,
     output_names: Any = None,
-    quantize: str | None = None,
+    quantize: str | Weights | None = None,
     representative_data: Any = None,
     io_dtype: str | None = None,
     allow_flex: bool = False,
@@ -74,8 +82,9 @@ def to_tflite(
         function and of the keys of the pytrees.
       output_names: the names of the leaves of the result.
         Of several functions, these four may be mappings, with those of each by name.
-      quantize: "dynamic" for weights of 8 bits, "float16" for weights of 16 bits, "full" for
-        integers throughout.
+      quantize: "int8" or "int4" for weights of 8 or 4 bits, by AI Edge Quantizer, or
+        `export.Weights` with the details; "dynamic" for weights of 8 bits by TensorFlow's
+        converter, "float16" for weights of 16 bits, "full" for integers throughout.
       representative_data: for "full", inputs that the model may get: an iterable of tuples like
         `args`, or a function that returns one; for several functions one for each by name. The
         first is what the model is verified with, unless `args` are arrays.
@@ -126,7 +135,7 @@ def _exported(
     args: Any,
     options: Mapping[str, Any],
     *,
-    quantize: str | None,
+    quantize: str | Weights | None,
     representative_data: Any,
     io_dtype: str | None,
     allow_flex: bool,
@@ -156,7 +165,7 @@ def of_entries(
     made: Mapping[str, Entry],
     data: Mapping[str, Sequence[Sequence[np.ndarray]]],
     *,
-    quantize: str | None,
+    quantize: str | Weights | None,
     io_dtype: str | None,
     allow_flex: bool,
     verify: bool,
@@ -201,7 +210,7 @@ def write(
     functions: Any,
     path: str | os.PathLike[str],
     *,
-    quantize: str | None = None,
+    quantize: str | Weights | None = None,
     representative_data: Callable[[], Iterable[_Sample]] | None = None,
     io_dtype: str | None = None,
     allow_flex: bool = False,
@@ -239,10 +248,16 @@ def write(
         written.write_bytes(model)
 
 
-def check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
+def check_options(
+    quantize: str | Weights | None, representative_data: Any, io_dtype: str | None
+) -> None:
     """Raises a ValueError for options that do not fit together."""
-    if quantize not in (None, *QUANTIZATIONS):
-        raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
+    if weight_quantization.of(quantize) is not None:
+        weight_quantization.check_installed()
+    elif quantize not in (None, *QUANTIZATIONS):
+        raise ValueError(
+            f"quantize is one of {', '.join(QUANTIZATIONS)}, or export.Weights; not {quantize!r}"
+        )
     if quantize == "full" and representative_data is None:
         raise ValueError('quantize="full" needs representative_data')
     if quantize != "full" and representative_data is not None:
@@ -303,9 +318,14 @@ def _named(
 
 
 def _spreads(
-    entry: Entry, quantize: str, data: Sequence[Sequence[np.ndarray]]
+    entry: Entry, quantize: str | Weights, data: Sequence[Sequence[np.ndarray]]
 ) -> Callable[[], list[np.ndarray]]:
-    return lambda: quantization.spread(entry, quantization.TFLITE[quantize], data)
+    weights = weight_quantization.of(quantize)
+    if weights is None:
+        what = quantization.TFLITE[str(quantize)]
+    else:
+        what = quantization.of_weights(weights)
+    return lambda: quantization.spread(entry, what, data)
 
 
 def converted(made: Mapping[str, Any], **options: Any) -> bytes:
@@ -313,6 +333,9 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
 
     Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
     """
+    weights = weight_quantization.of(options["quantize"])
+    if weights is not None:
+        options = {**options, "quantize": None}
     model = _converted(made, **options)
     shared = separate_outputs.shared(model)
     if shared:
@@ -321,6 +344,9 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
             for name, concrete in made.items()
         }
         model = _converted(separated, **options)
+    if weights is not None:
+        with refusals("AI Edge Quantizer", "quantize the model"):
+            return weight_quantization.quantized(model, weights)
     if options["quantize"] is not None:
         return model
     return with_stored_weights(model, dtypes_of(list(made.values())))
@@ -329,7 +355,7 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
 def _converted(
     made: Mapping[str, Any],
     *,
-    quantize: str | None,
+    quantize: str | Weights | None,
     samples: Callable[[], Iterable[_Sample]] | None,
     io_dtype: str | None,
     allow_flex: bool,
