@@ -35,7 +35,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lowering.commands import named
+from lowering.commands import language_models, named
 from lowering.commands.named import CommandError
 from lowering.commands.show import run_show
 
@@ -46,12 +46,13 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "allow_flex": ("tflite",),
     "io_dtype": ("tflite",),
     "opset": ("onnx",),
-    "quantize": ("tflite", "tfjs"),
+    "quantize": ("tflite", "tfjs", language_models.FORMAT),
     "representative_data": ("tflite",),
     "shard_bytes": ("tfjs",),
     "target": ("saved_model",),
-    "tolerance": FORMATS,
+    "tolerance": (*FORMATS, language_models.FORMAT),
     "output_names": FORMATS,
+    **dict.fromkeys(language_models.OPTIONS, (language_models.FORMAT,)),
 }
 
 
@@ -117,7 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     export = commands.add_parser("export", help="write a model")
-    export.add_argument("--to", required=True, choices=FORMATS, help="the format")
+    to = (*FORMATS, language_models.FORMAT)
+    export.add_argument("--to", required=True, choices=to, help="the format")
     export.add_argument(
         "--output", required=True, type=pathlib.Path, help="the file or directory to write"
     )
@@ -150,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_function(command)
     for command in (export, check):
         _add_options(command)
+        language_models.add_options(command)
     return parser
 
 
@@ -187,7 +190,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--tolerance", type=float, help="the largest relative error accepted")
     command.add_argument(
         "--quantize",
-        help="tflite: dynamic, float16 or full; tfjs: uint8, uint16 or float16",
+        help="tflite: int8, int4, dynamic, float16 or full; tfjs: uint8, uint16 or float16",
     )
     command.add_argument(
         "--representative-data",
@@ -240,7 +243,10 @@ def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:
 
 def _export(args: argparse.Namespace) -> int:
     _check_options(args, [args.to])
-    _write(args, args.to, args.output, verify=not args.no_verify)
+    if args.to == language_models.FORMAT:
+        language_models.write(args, args.output, not args.no_verify)
+    else:
+        _write(args, args.to, args.output, verify=not args.no_verify)
     print(f"{args.output} is written" + ("" if args.no_verify else ", and computes what JAX does"))
     return 0
 

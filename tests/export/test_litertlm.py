@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lowering import export
+from lowering.__main__ import main
 from tests.export import language_models as models
 
 PROMPTS = ("import string", "def f(x):\n    return x", "the module " * 6)
@@ -208,3 +209,17 @@ def test_steps_that_are_none_are_errors(options, message, error):
     given = {"step": step, "cache": cache, "capacity": 16, "prefill": (4,), **options}
     with pytest.raises(error, match=message):
         export.prefill_decode(**given)
+
+
+def test_a_command_writes_a_file(hugging_face, tmp_path, capsys):
+    pytest.importorskip("litert_lm_builder")
+    tokenizer, output = tmp_path / "tokenizer.json", tmp_path / "model.litertlm"
+    hugging_face.save(str(tokenizer))
+    command = ["export", "tests.export.language_models:signatures", "--to", "litertlm"]
+    command += ["--output", str(output), "--no-verify"]
+    assert main(command) == 2
+    assert "needs --tokenizer and --stop-token" in capsys.readouterr().err
+    command += ["--tokenizer", str(tokenizer), "--stop-token", "</s>", "--stop-token", "0"]
+    assert main([*command, "--start-token", "<s>", "--quantize", "int9"]) == 2
+    assert main([*command, "--start-token", "<s>"]) == 0
+    assert output.read_bytes().startswith(b"LITERTLM")

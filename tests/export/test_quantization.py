@@ -129,8 +129,8 @@ def test_the_spread_follows_from_the_steps():
 
 
 def test_bad_options(tmp_path):
-    with pytest.raises(ValueError, match="quantize is one of dynamic, float16, full, not 'int4'"):
-        export.to_tflite(jnp.sin, (ROWS,), quantize="int4")
+    with pytest.raises(ValueError, match="quantize is one of dynamic, float16, full, int8, int4"):
+        export.to_tflite(jnp.sin, (ROWS,), quantize="int3")
     with pytest.raises(ValueError, match="needs representative_data"):
         export.to_tflite(jnp.sin, (ROWS,), quantize="full")
     with pytest.raises(ValueError, match='representative_data is for quantize="full"'):
