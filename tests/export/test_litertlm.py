@@ -1,5 +1,6 @@
 """Language models as files that LiteRT-LM runs."""
 
+import dataclasses
 import json
 
 import jax
@@ -41,19 +42,16 @@ def written_by(path, prompts, count):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kind", "tokens", "mask"),
-    [
-        (models.GEMMA, "nnx", "sentencepiece", "float32"),
-        (models.QWEN, "linen", "hugging_face", "float32"),
-    ],
+    ("sizes", "kind", "tokens"),
+    [(models.GEMMA, "nnx", "sentencepiece"), (models.QWEN, "linen", "hugging_face")],
 )
-def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, mask, request, tmp_path):
+def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, request, tmp_path):
     pytest.importorskip("litert_lm")
     pytest.importorskip("litert_lm_builder")
     step, params = models.MODULES[kind].decoder(sizes, seed=0)
     path = tmp_path / "model.litertlm"
     export.to_litertlm(
-        **models.arguments(step, params, sizes, mask=mask),
+        **models.arguments(step, params, sizes),
         path=path,
         tokenizer=request.getfixturevalue(tokens),
         start_token="<s>",
@@ -65,6 +63,31 @@ def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, mask, request, tm
     for prompt, text, detokenize in written_by(path, PROMPTS, 64):
         expected = models.greedy(step, params, sizes, [start, *prompt], 64, stop=start + 1)
         assert text == detokenize(expected)
+
+
+@pytest.mark.parametrize(("mask", "quantize"), [("bool", None), (None, "int8")])
+def test_other_masks_and_quantized_weights_are_verified(mask, quantize, hugging_face, tmp_path):
+    """The exporter compares what LiteRT-LM writes: with JAX, or with LiteRT if it is quantized."""
+    for package in ("litert_lm", "litert_lm_builder", "ai_edge_quantizer"):
+        pytest.importorskip(package)
+    sizes = dataclasses.replace(models.QWEN, layers=1)
+    step, params = models.MODULES["nnx"].decoder(sizes, seed=0)
+
+    def masked(params, tokens, positions, *rest):
+        seen = jnp.arange(models.CAPACITY) <= positions[:, None]
+        seen = rest[0] if mask else seen[None, None]
+        return step(params, tokens, positions, jnp.where(seen, 0.0, -1e9), rest[-1])
+
+    path = tmp_path / "model.litertlm"
+    export.to_litertlm(
+        **models.arguments(masked, params, sizes, mask=mask, prefill=(8,)),
+        path=path,
+        tokenizer=hugging_face,
+        stop_tokens=["</s>"],
+        max_tokens=models.CAPACITY,
+        quantize=quantize,
+    )
+    assert path.exists()
 
 
 def bundle(tmp_path, step=None, tokenizer=b"", **options):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowering import export
-from lowering.export import quantization, tflite
+from lowering.export import quantization, tflite, weight_quantization
 from lowering.export.entry import entry
 from lowering.targets import TFLITE
 
@@ -41,6 +41,8 @@ def classify(params, rows):
 
 
 def options(quantize, data):
+    if quantize in weight_quantization.NAMED:
+        pytest.importorskip("ai_edge_quantizer")
     return {"quantize": quantize, "representative_data": data if quantize == "full" else None}
 
 
