@@ -21,11 +21,17 @@ EXAMPLES = [
 ]
 PAGES = sorted([*ROOT.glob("*.md"), *G3DOC.rglob("*.md")])
 
+# Packages of extras whose examples are skipped where they are missing.
+_PACKAGES = {
+    "language_models": ("litert_lm", "litert_lm_builder", "ai_edge_quantizer", "tokenizers"),
+    "transformers": ("transformers",),
+}
+
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
 def test_examples_of_a_page_run(page, tmp_path):
-    if page.stem == "transformers":
-        pytest.importorskip("transformers")
+    for package in _PACKAGES.get(page.stem, ()):
+        pytest.importorskip(package)
     run_as_program(page, tmp_path)
 
 

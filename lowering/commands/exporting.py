@@ -6,9 +6,15 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lowering.commands import named
+from lowering.commands import language_models, named
 from lowering.commands.mistakes import CommandError, did_you_mean
-from lowering.commands.parser import FORMATS, IO_DTYPES, QUANTIZATIONS, check_target
+from lowering.commands.parser import (
+    FORMATS,
+    IO_DTYPES,
+    LANGUAGE_MODELS,
+    QUANTIZATIONS,
+    check_target,
+)
 
 # The options of exporters, by the name of the argument, and the formats that have them.
 _OPTIONS: Mapping[str, Sequence[str]] = {
@@ -17,12 +23,13 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "gradients": ("saved_model",),
     "io_dtype": ("tflite",),
     "opset": ("onnx",),
-    "quantize": ("tflite", "tfjs"),
+    "quantize": ("tflite", "tfjs", LANGUAGE_MODELS),
     "representative_data": ("tflite",),
     "shard_bytes": ("tfjs",),
     "target": ("saved_model",),
-    "tolerance": FORMATS,
+    "tolerance": (*FORMATS, LANGUAGE_MODELS),
     "output_names": FORMATS,
+    **dict.fromkeys(language_models.OPTIONS, (LANGUAGE_MODELS,)),
 }
 # What becomes the metadata of a model.
 _METADATA = ("name", "description", "labels")
@@ -33,10 +40,11 @@ def run_export(args: argparse.Namespace) -> int:
     _check_options(args, [args.to])
     if not args.force and args.output.exists() and not _is_empty(args.output):
         raise FileExistsError(f"{args.output} exists; --force replaces it")
-    call = named.call(args)
-    report = _write(
-        args, call, args.to, args.output, verify=not args.no_verify, overwrite=args.force
-    )
+    if args.to == LANGUAGE_MODELS:
+        report = language_models.write(args, args.output)
+    else:
+        options = {"verify": not args.no_verify, "overwrite": args.force}
+        report = _write(args, named.call(args), args.to, args.output, **options)
     print(f"{args.output} is written" + ("" if args.no_verify else ", and computes what JAX does"))
     if not args.quiet:
         print(report)

@@ -5,14 +5,18 @@ import pathlib
 import re
 from typing import Any, NoReturn
 
+from lowering.commands import language_models
 from lowering.commands.mistakes import CommandError, did_you_mean
 
 FORMATS = ("saved_model", "tflite", "onnx", "tfjs")
+# The format of language models, whose signatures one function makes.
+LANGUAGE_MODELS = "litertlm"
 # What options may be. Tests compare these with the modules that they are for.
 TARGETS = ("tf", "xla", "portable", "tflite", "tfjs", "onnx")
 QUANTIZATIONS = {
-    "tflite": ("dynamic", "float16", "full"),
+    "tflite": ("dynamic", "float16", "full", "int8", "int4"),
     "tfjs": ("uint8", "uint16", "float16"),
+    LANGUAGE_MODELS: ("dynamic", "float16", "int8", "int4"),
 }
 IO_DTYPES = ("int8", "uint8")
 
@@ -71,7 +75,8 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
         return added
 
     export = command("export", "write a model")
-    export.add_argument("--to", required=True, choices=FORMATS, help="the format")
+    formats = (*FORMATS, LANGUAGE_MODELS)
+    export.add_argument("--to", required=True, choices=formats, help="the format")
     export.add_argument(
         "--output", required=True, type=pathlib.Path, help="the file or directory to write"
     )
@@ -89,6 +94,7 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
         _add_function(added, several=added is not show)
     for added in (export, check):
         _add_options(added)
+        language_models.add_options(added)
     _add_files(command)
     for added in commands.choices.values():
         added.add_argument("--quiet", action="store_true", help="do not say what is being done")
@@ -157,7 +163,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--tolerance", type=float, help="the largest relative error accepted")
     command.add_argument(
         "--quantize",
-        help="tflite: dynamic, float16 or full; tfjs: uint8, uint16 or float16",
+        help="tflite: int8, int4, dynamic, float16 or full; tfjs: uint8, uint16 or float16",
     )
     command.add_argument(
         "--representative-data",

@@ -23,6 +23,7 @@ from lowering.export.saved_model import to_saved_model
 from lowering.export.tfjs import to_tfjs
 from lowering.export.tflite import to_tflite
 from lowering.export.verification import VerificationError
+from lowering.export.weight_quantization import Weights
 
 __all__ = [
     "Entry",
@@ -31,6 +32,7 @@ __all__ = [
     "Model",
     "Report",
     "VerificationError",
+    "Weights",
     "inspect",
     "load",
     "prefill_decode",

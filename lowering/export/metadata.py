@@ -113,7 +113,7 @@ def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
     from tensorflow.lite.tools import flatbuffer_utils
 
     from lowering.export.readers import of_tflite
-    from lowering.export.tflite_weights import align_buffers
+    from lowering.export.tflite_weights import align
 
     signatures = list(of_tflite(model).signatures.values())
     outputs = {x.name: x for signature in signatures for x in signature.outputs}
@@ -127,8 +127,7 @@ def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
     root.buffers.append(content)
     root.metadata = [*(root.metadata or ()), entry]
     root.description = metadata.get("description", "").encode() or root.description
-    align_buffers(root)
-    archive = io.BytesIO(bytes(flatbuffer_utils.convert_object_to_bytearray(root)))
+    archive = io.BytesIO(align(root))
     if files:
         # Files are stored, not compressed: phones map them to memory.
         with zipfile.ZipFile(archive, "a") as made:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lowering.export.entry import Entry
+from lowering.export.weight_quantization import Weights
 from lowering.passes.inlining import inline_calls
 
 # How often numbers are drawn, and how many standard deviations of the results are accepted: of a
@@ -36,6 +37,23 @@ def _symmetric(steps: int) -> HalfStep:
     return lambda x, low, high: jnp.maximum(jnp.abs(low), jnp.abs(high)) / (2 * steps)
 
 
+def _of_channels(steps: int) -> HalfStep:
+    """Steps of each channel of a matrix, which may be its rows or its columns.
+
+    Blocks of a channel have smaller ones. Vectors, such as biases, stay what they are.
+    """
+
+    def half_step(x: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+        if x.ndim < 2:
+            return jnp.zeros_like(x)
+        if x.ndim > 2:
+            return _symmetric(steps)(x, low, high)
+        largest = [jnp.max(jnp.abs(x), axis=axis, keepdims=True) for axis in (0, 1)]
+        return jnp.maximum(*largest) / (2 * steps)
+
+    return half_step
+
+
 def _of_float16(x: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
     info = jnp.finfo(jnp.float16)
     return jnp.maximum(jnp.abs(x), info.smallest_normal) * (info.eps / 2)
@@ -54,6 +72,12 @@ class Quantization:
     weights: HalfStep
     operands: HalfStep | None = None
     values: HalfStep | None = None
+
+
+def of_weights(weights: Weights) -> Quantization:
+    """What is quantized with some weights."""
+    steps = _of_channels(2 ** (weights.least - 1) - 1)
+    return Quantization(steps, operands=_symmetric(127) if weights.integers else None)
 
 
 _CONTRACTIONS = frozenset({"dot_general", "conv_general_dilated"})

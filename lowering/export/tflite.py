@@ -21,6 +21,7 @@ from lowering.export import (
     saved_model,
     separate_outputs,
     signatures,
+    weight_quantization,
 )
 from lowering.export.entry import Entry, entries
 from lowering.export.metadata import Metadata, in_tflite
@@ -34,16 +35,17 @@ from lowering.export.tflite_weights import with_stored_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
+from lowering.export.weight_quantization import Weights
 from lowering.export.weights import dtypes_of
 from lowering.ops import kernels
 from lowering.targets import TFLITE
 
 _log = logging.getLogger("lowering.export")
 # What `quantize` may be.
-QUANTIZATIONS = tuple(quantization.TFLITE)
+QUANTIZATIONS = (*quantization.TFLITE, *weight_quantization.NAMED)
 
 # What quantization leaves of the bytes of weights.
-_PARTS = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
+_PARTS: Mapping[Any, float] = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
 
 # What `io_dtype` may be.
 IO_DTYPES = ("int8", "uint8")
@@ -62,7 +64,7 @@ def to_tflite(
     polymorphic_constraints: Any = None,
     input_names: Any = None,
     output_names: Any = None,
-    quantize: str | None = None,
+    quantize: str | Weights | None = None,
     representative_data: Any = None,
     io_dtype: str | None = None,
     allow_flex: bool = False,
@@ -87,8 +89,9 @@ def to_tflite(
         function and of the keys of the pytrees.
       output_names: the names of the leaves of the result.
         Of several functions, these four may be mappings, with those of each by name.
-      quantize: "dynamic" for weights of 8 bits, "float16" for weights of 16 bits, "full" for
-        integers throughout.
+      quantize: "int8" or "int4" for weights of 8 or 4 bits, by AI Edge Quantizer, or
+        `export.Weights` with the details; "dynamic" for weights of 8 bits by TensorFlow's
+        converter, "float16" for weights of 16 bits, "full" for integers throughout.
       representative_data: for "full", inputs that the model may get: an iterable of tuples like
         `args`, or a function that returns one; for several functions one for each by name. The
         first is what the model is verified with, unless `args` are arrays.
@@ -114,7 +117,7 @@ def to_tflite(
     """
     check_options(quantize, representative_data, io_dtype)
     check_metadata(metadata)
-    limits.check_params("a TF Lite model", params, _PARTS.get(quantize or "", 1))
+    limits.check_params("a TF Lite model", params, _PARTS.get(quantize, 1))
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
@@ -147,7 +150,7 @@ def _exported(
     args: Any,
     options: Mapping[str, Any],
     *,
-    quantize: str | None,
+    quantize: str | Weights | None,
     representative_data: Any,
     io_dtype: str | None,
     allow_flex: bool,
@@ -179,7 +182,7 @@ def of_entries(
     made: Mapping[str, Entry],
     data: Mapping[str, Sequence[Sequence[np.ndarray]]],
     *,
-    quantize: str | None,
+    quantize: str | Weights | None,
     io_dtype: str | None,
     allow_flex: bool,
     verify: bool,
@@ -226,7 +229,7 @@ def write(
     functions: Any,
     path: str | os.PathLike[str],
     *,
-    quantize: str | None = None,
+    quantize: str | Weights | None = None,
     representative_data: Callable[[], Iterable[_Sample]] | None = None,
     io_dtype: str | None = None,
     allow_flex: bool = False,
@@ -264,10 +267,16 @@ def write(
         written.write_bytes(model)
 
 
-def check_options(quantize: str | None, representative_data: Any, io_dtype: str | None) -> None:
+def check_options(
+    quantize: str | Weights | None, representative_data: Any, io_dtype: str | None
+) -> None:
     """Raises a ValueError for options that do not fit together."""
-    if quantize not in (None, *QUANTIZATIONS):
-        raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
+    if weight_quantization.of(quantize) is not None:
+        weight_quantization.check_installed()
+    elif quantize not in (None, *QUANTIZATIONS):
+        raise ValueError(
+            f"quantize is one of {', '.join(QUANTIZATIONS)}, or export.Weights; not {quantize!r}"
+        )
     if quantize == "full" and representative_data is None:
         raise ValueError('quantize="full" needs representative_data')
     if quantize != "full" and representative_data is not None:
@@ -313,9 +322,14 @@ def _named(
 
 
 def _spreads(
-    entry: Entry, quantize: str, data: Sequence[Sequence[np.ndarray]]
+    entry: Entry, quantize: str | Weights, data: Sequence[Sequence[np.ndarray]]
 ) -> Callable[[], list[np.ndarray]]:
-    return lambda: quantization.spread(entry, quantization.TFLITE[quantize], data)
+    weights = weight_quantization.of(quantize)
+    if weights is None:
+        what = quantization.TFLITE[str(quantize)]
+    else:
+        what = quantization.of_weights(weights)
+    return lambda: quantization.spread(entry, what, data)
 
 
 def converted(made: Mapping[str, Any], **options: Any) -> bytes:
@@ -323,8 +337,11 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
 
     Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
     """
-    part = _PARTS.get(options["quantize"], 1)
+    weights = weight_quantization.of(options["quantize"])
+    part = 1 if weights is not None else _PARTS.get(options["quantize"], 1)
     limits.check_weights("a TF Lite model", made.values(), part)
+    if weights is not None:
+        options = {**options, "quantize": None}
     model = _converted(made, **options)
     shared = separate_outputs.shared(model)
     if shared:
@@ -333,6 +350,9 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
             for name, concrete in made.items()
         }
         model = _converted(separated, **options)
+    if weights is not None:
+        with refusals("AI Edge Quantizer", "quantize the model"):
+            return weight_quantization.quantized(model, weights)
     if options["quantize"] is not None:
         return model
     return with_stored_weights(model, dtypes_of(list(made.values())))
@@ -341,7 +361,7 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
 def _converted(
     made: Mapping[str, Any],
     *,
-    quantize: str | None,
+    quantize: str | Weights | None,
     samples: Callable[[], Iterable[_Sample]] | None,
     io_dtype: str | None,
     allow_flex: bool,

@@ -49,16 +49,14 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
         for graph, tensor in of_buffer:
             _widen(root, graph, tensor, _TYPES[stored.dtype])
         changed = True
-    if not changed:
-        return model
-    align_buffers(root)
-    return flatbuffer_utils.convert_object_to_bytearray(root)
+    return align(root) if changed else model
 
 
-def align_buffers(root: Any) -> None:
-    """Makes the buffers of a model begin where LiteRT asks for it, once the model is written."""
+def align(root: Any) -> bytes:
+    """A changed model as bytes, in which buffers begin where LiteRT asks for it."""
     for buffer in root.buffers:
         buffer.__class__ = _AlignedBuffer
+    return bytes(flatbuffer_utils.convert_object_to_bytearray(root))
 
 
 class _AlignedBuffer(schema.BufferT):
@@ -89,19 +87,20 @@ def _widen(root: Any, graph: Any, tensor: Any, kind: int) -> None:
     tensor.buffer = 0
     graph.tensors.append(stored)
     op = schema.OperatorT()
-    op.opcodeIndex = _dequantize(root)
+    # The first version of the op that takes float16.
+    op.opcodeIndex = index_of_code(root, schema.BuiltinOperator.DEQUANTIZE, 3)
     op.inputs, op.outputs = [len(graph.tensors) - 1], [graph.tensors.index(tensor)]
     graph.operators.insert(0, op)
 
 
-def _dequantize(root: Any) -> int:
-    """The index of the code of `DEQUANTIZE`, which the model gets if it has none."""
-    code = schema.BuiltinOperator.DEQUANTIZE
+def index_of_code(root: Any, code: int, version: int) -> int:
+    """The index of the code of an op, which the model gets, in a version, if it has none."""
     for i, of_op in enumerate(root.operatorCodes):
         if of_op.builtinCode == code:
             return i
     of_op = schema.OperatorCodeT()
-    of_op.builtinCode = of_op.deprecatedBuiltinCode = code
-    of_op.version = 3  # The first that takes float16.
+    of_op.builtinCode = code
+    of_op.deprecatedBuiltinCode = min(code, 127)  # It had eight bits once.
+    of_op.version = version
     root.operatorCodes.append(of_op)
     return len(root.operatorCodes) - 1

@@ -71,3 +71,9 @@ def greedy(step, params, sizes, prompt, count, stop):
                 break
             written.append(token)
     return written
+
+
+def signatures():
+    """The arguments of an export of a small model, as a command line names them."""
+    step, params = decoder_nnx.decoder(QWEN, seed=0)
+    return arguments(step, params, QWEN)

@@ -369,7 +369,7 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
         (
             ["export", *PREDICT, "--to", "onnx", "--output", "m", "--quantize", "int8"],
-            "--quantize is for tflite and tfjs, not onnx",
+            "--quantize is for tflite and tfjs and litertlm, not onnx",
         ),
     ],
 )

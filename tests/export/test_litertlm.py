@@ -1,5 +1,6 @@
 """Language models as files that LiteRT-LM runs."""
 
+import dataclasses
 import json
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from lowering import export
+from lowering.__main__ import main
 from lowering.errors import UnsupportedError
 from tests.export import language_models as models
 
@@ -41,19 +43,16 @@ def written_by(path, prompts, count):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kind", "tokens", "mask"),
-    [
-        (models.GEMMA, "nnx", "sentencepiece", "float32"),
-        (models.QWEN, "linen", "hugging_face", "float32"),
-    ],
+    ("sizes", "kind", "tokens"),
+    [(models.GEMMA, "nnx", "sentencepiece"), (models.QWEN, "linen", "hugging_face")],
 )
-def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, mask, request, tmp_path):
+def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, request, tmp_path):
     pytest.importorskip("litert_lm")
     pytest.importorskip("litert_lm_builder")
     step, params = models.MODULES[kind].decoder(sizes, seed=0)
     path = tmp_path / "model.litertlm"
     export.to_litertlm(
-        **models.arguments(step, params, sizes, mask=mask),
+        **models.arguments(step, params, sizes),
         path=path,
         tokenizer=request.getfixturevalue(tokens),
         start_token="<s>",
@@ -65,6 +64,31 @@ def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, mask, request, tm
     for prompt, text, detokenize in written_by(path, PROMPTS, 64):
         expected = models.greedy(step, params, sizes, [start, *prompt], 64, stop=start + 1)
         assert text == detokenize(expected)
+
+
+@pytest.mark.parametrize(("mask", "quantize"), [("bool", None), (None, "int8")])
+def test_other_masks_and_quantized_weights_are_verified(mask, quantize, hugging_face, tmp_path):
+    """The exporter compares what LiteRT-LM writes: with JAX, or with LiteRT if it is quantized."""
+    for package in ("litert_lm", "litert_lm_builder", "ai_edge_quantizer"):
+        pytest.importorskip(package)
+    sizes = dataclasses.replace(models.QWEN, layers=1)
+    step, params = models.MODULES["nnx"].decoder(sizes, seed=0)
+
+    def masked(params, tokens, positions, *rest):
+        seen = jnp.arange(models.CAPACITY) <= positions[:, None]
+        seen = rest[0] if mask else seen[None, None]
+        return step(params, tokens, positions, jnp.where(seen, 0.0, -1e9), rest[-1])
+
+    path = tmp_path / "model.litertlm"
+    export.to_litertlm(
+        **models.arguments(masked, params, sizes, mask=mask, prefill=(8,)),
+        path=path,
+        tokenizer=hugging_face,
+        stop_tokens=["</s>"],
+        max_tokens=models.CAPACITY,
+        quantize=quantize,
+    )
+    assert path.exists()
 
 
 def bundle(tmp_path, step=None, tokenizer=b"", **options):
@@ -180,9 +204,10 @@ def test_a_file_without_decode_is_an_error(tmp_path):
 
 def test_parameters_that_no_file_holds_are_an_error_before_the_work(tmp_path):
     large = np.broadcast_to(np.float16(0), (2**29,))
-    refused(tmp_path, "holds 2 GB", UnsupportedError, tokenizer=vocabulary(192), params=large)
     with pytest.raises(UnsupportedError, match=r"the weights have 2\.1 GB"):
         export.to_tflite(lambda params, x: x, (np.zeros(1, np.float32),), params=large)
+    pytest.importorskip("litert_lm_builder")
+    refused(tmp_path, "less than 2 GiB", tokenizer=vocabulary(192), params=large)
 
 
 @pytest.mark.parametrize(
@@ -209,3 +234,17 @@ def test_steps_that_are_none_are_errors(options, message, error):
     given = {"step": step, "cache": cache, "capacity": 16, "prefill": (4,), **options}
     with pytest.raises(error, match=message):
         export.prefill_decode(**given)
+
+
+def test_a_command_writes_a_file(hugging_face, tmp_path, capsys):
+    pytest.importorskip("litert_lm_builder")
+    tokenizer, output = tmp_path / "tokenizer.json", tmp_path / "model.litertlm"
+    hugging_face.save(str(tokenizer))
+    command = ["export", "tests.export.language_models:signatures", "--to", "litertlm"]
+    command += ["--output", str(output), "--no-verify"]
+    assert main(command) == 2
+    assert "needs --tokenizer and --stop-token" in capsys.readouterr().err
+    command += ["--tokenizer", str(tokenizer), "--stop-token", "</s>", "--stop-token", "0"]
+    assert main([*command, "--start-token", "<s>", "--quantize", "int9"]) == 2
+    assert main([*command, "--start-token", "<s>"]) == 0
+    assert output.read_bytes().startswith(b"LITERTLM")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowering import export
-from lowering.export import quantization, tflite
+from lowering.export import quantization, tflite, weight_quantization
 from lowering.export.entry import entry
 from lowering.targets import TFLITE
 
@@ -41,6 +41,8 @@ def classify(params, rows):
 
 
 def options(quantize, data):
+    if quantize in weight_quantization.NAMED:
+        pytest.importorskip("ai_edge_quantizer")
     return {"quantize": quantize, "representative_data": data if quantize == "full" else None}
 
 
@@ -129,8 +131,8 @@ def test_the_spread_follows_from_the_steps():
 
 
 def test_bad_options(tmp_path):
-    with pytest.raises(ValueError, match="quantize is one of dynamic, float16, full, not 'int4'"):
-        export.to_tflite(jnp.sin, (ROWS,), quantize="int4")
+    with pytest.raises(ValueError, match="quantize is one of dynamic, float16, full, int8, int4"):
+        export.to_tflite(jnp.sin, (ROWS,), quantize="int3")
     with pytest.raises(ValueError, match="needs representative_data"):
         export.to_tflite(jnp.sin, (ROWS,), quantize="full")
     with pytest.raises(ValueError, match='representative_data is for quantize="full"'):

@@ -1,0 +1,113 @@
+"""Rows of constant tables in TF Lite models, as the op that takes tables of 8 and 4 bits.
+
+The kernel of `GATHER` takes quantized tables only where its results are quantized, too. That of
+`EMBEDDING_LOOKUP` makes floats of the rows that it reads; it takes a vector of indices.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
+
+from lowering.export.tflite_weights import align, index_of_code
+
+_OPS = schema.BuiltinOperator
+_FLOAT32 = schema.TensorType.FLOAT32
+
+
+def with_lookups(model: bytes) -> tuple[bytes, list[str]]:
+    """A model that reads rows of tables by `EMBEDDING_LOOKUP`.
+
+    Returns:
+      The model, and the names of the outputs of products that are outputs of the model but for
+      their shapes.
+    """
+    root = flatbuffer_utils.convert_bytearray_to_object(model)
+    lookup = index_of_code(root, _OPS.EMBEDDING_LOOKUP, 4)
+    reshape = index_of_code(root, _OPS.RESHAPE, 1)
+    last = []
+    for graph in root.subgraphs:
+        for op in list(graph.operators):
+            if _reads_rows(root, graph, op):
+                _replace(root, graph, op, lookup, reshape)
+        last += _last(root, graph)
+    return align(root), last
+
+
+def _code(root: Any, op: Any) -> int:
+    return root.operatorCodes[op.opcodeIndex].builtinCode
+
+
+def _reads_rows(root: Any, graph: Any, op: Any) -> bool:
+    """Whether an op reads rows of a constant matrix."""
+    if _code(root, op) != _OPS.GATHER or op.builtinOptions.axis or op.builtinOptions.batchDims:
+        return False
+    table, indices = (graph.tensors[i] for i in op.inputs)
+    is_constant = root.buffers[table.buffer].data is not None
+    is_static = indices.shape is not None and all(size >= 0 for size in indices.shape)
+    return (
+        is_constant
+        and is_static
+        and table.type == _FLOAT32
+        and len(table.shape) == 2
+        and indices.type == schema.TensorType.INT32
+    )
+
+
+def _replace(root: Any, graph: Any, op: Any, lookup: int, reshape: int) -> None:
+    """Makes a `GATHER` a lookup between two changes of shape."""
+    table, indices = op.inputs
+    result = op.outputs[0]
+    rows, features = math.prod(graph.tensors[indices].shape), graph.tensors[table].shape[1]
+    name = graph.tensors[result].name
+    flat = _tensor(graph, name + b"/indices", [rows], schema.TensorType.INT32)
+    found = _tensor(graph, name + b"/rows", [rows, features], _FLOAT32)
+    place = graph.operators.index(op)
+    graph.operators[place : place + 1] = [
+        _reshape(root, graph, reshape, indices, flat),
+        _op(lookup, [flat, table], [found]),
+        _reshape(root, graph, reshape, found, result),
+    ]
+
+
+def _tensor(graph: Any, name: bytes, shape: list[int], kind: int, buffer: int = 0) -> int:
+    tensor = schema.TensorT()
+    tensor.name, tensor.shape, tensor.type, tensor.buffer = name, shape, kind, buffer
+    tensor.hasRank = True
+    graph.tensors.append(tensor)
+    return len(graph.tensors) - 1
+
+
+def _op(code: int, inputs: list[int], outputs: list[int]) -> Any:
+    op = schema.OperatorT()
+    op.opcodeIndex, op.inputs, op.outputs = code, inputs, outputs
+    return op
+
+
+def _reshape(root: Any, graph: Any, code: int, operand: int, result: int) -> Any:
+    shape = np.asarray(graph.tensors[result].shape, np.int32)
+    buffer = schema.BufferT()
+    buffer.data = shape.view(np.uint8)
+    root.buffers.append(buffer)
+    name = graph.tensors[result].name + b"/shape"
+    sizes = _tensor(graph, name, [len(shape)], schema.TensorType.INT32, len(root.buffers) - 1)
+    op = _op(code, [operand, sizes], [result])
+    op.builtinOptionsType = schema.BuiltinOptions.ReshapeOptions
+    op.builtinOptions = schema.ReshapeOptionsT()
+    op.builtinOptions.newShape = shape
+    return op
+
+
+def _last(root: Any, graph: Any) -> list[str]:
+    """The names of outputs of products that are outputs of a graph but for their shapes."""
+    makers = {output: op for op in graph.operators for output in op.outputs}
+    found = []
+    for output in graph.outputs:
+        op = makers.get(output)
+        while op is not None and _code(root, op) == _OPS.RESHAPE:
+            op = makers.get(op.inputs[0])
+        if op is not None and _code(root, op) == _OPS.FULLY_CONNECTED:
+            found.append(graph.tensors[op.outputs[0]].name.decode())
+    return found
