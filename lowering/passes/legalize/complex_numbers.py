@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from lowering import jax_compat, registry
-from lowering.avals import is_complex, real_dtype
+from lowering.avals import is_complex, real_dtype, with_dtypes
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.expansion import EXPANSION
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
@@ -204,7 +204,7 @@ class _Split:
     def _apply_to_parts(self, eqn: jex_core.JaxprEqn) -> None:
         """Adds an equation on the real, and one on the imaginary parts."""
         self._define(eqn.outvars)
-        params = {name: _real_param(value) for name, value in eqn.params.items()}
+        params = with_dtypes(eqn.params, _real_dtype)
         for i in range(2):
             invars = [self._parts_of(x)[i if _is_complex(x) else 0] for x in eqn.invars]
             # Other results are those of the first equation.
@@ -237,7 +237,6 @@ def _parts_of_array(x: Any) -> Sequence[Any]:
     return (x.real.copy(), x.imag.copy()) if is_complex(getattr(x, "dtype", None)) else (x,)
 
 
-def _real_param(value: Any) -> Any:
-    """A parameter; that of parts, if it is a dtype of complex numbers."""
-    is_dtype = isinstance(value, np.dtype | type)
-    return real_dtype(value) if is_dtype and is_complex(value) else value
+def _real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of parts, if it is one of complex numbers; else itself."""
+    return real_dtype(dtype) if is_complex(dtype) else dtype
