@@ -25,12 +25,13 @@ from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
 
-# Stands for an equation that nothing says how to split, which is its parameter: on the parts of its
-# operands and results. It may never be lowered, as it may be in a branch for another platform.
+# Stands for an equation that nothing says how to split, on the parts of its operands and results.
+# Its parameters are the equation, and why its decomposition refuses it. It may never be lowered, as
+# it may be in a branch for another platform.
 UNSPLIT = registry.new_primitive("unsplit")
 UNSPLIT.multiple_results = True
 UNSPLIT.def_effectful_abstract_eval(
-    lambda *_, eqn: ([aval for var in eqn.outvars for aval in _avals_of(var)], eqn.effects)
+    lambda *_, eqn, reason: ([aval for var in eqn.outvars for aval in _avals_of(var)], eqn.effects)
 )
 
 
@@ -81,14 +82,15 @@ class _Splitting(Everywhere):
         return rule.fun if rule is not None and rule.is_decomposition else None
 
     def decomposed(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any]) -> Any:
-        """What an equation computes, as a jaxpr on parts; None if `fun` refuses it."""
+        """What an equation computes, as a jaxpr on parts.
+
+        Raises:
+          TypeError, ValueError, NotImplementedError: if `fun` refuses the equation.
+        """
         structs = tuple(jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in eqn.invars)
         has_jaxprs = any(True for _ in called_jaxprs(eqn))
         trace: Callable[..., Any] = trace_ours if has_jaxprs else trace_ours_once
-        try:
-            jaxpr, _ = trace(fun, structs, tuple(sorted(eqn.params.items())))
-        except (TypeError, ValueError, NotImplementedError):
-            return None  # Nor can it be lowered, which tells the user why.
+        jaxpr, _ = trace(fun, structs, tuple(sorted(eqn.params.items())))
         return self.jaxpr(jaxpr)
 
 
@@ -152,9 +154,10 @@ class _Split:
             changed = self._splitting.of_parts(eqn)
             self._add(changed.replace(params=self._with_counts(changed)))
         elif (fun := self._splitting.decomposition(eqn)) is not None:
-            jaxpr = self._splitting.decomposed(eqn, fun)
-            if jaxpr is None:
-                self._refuse(eqn)
+            try:
+                jaxpr = self._splitting.decomposed(eqn, fun)
+            except (TypeError, ValueError, NotImplementedError) as error:
+                self._refuse(eqn, f"{type(error).__name__}: {error}")
             else:
                 self._replace(eqn, self._new.inline(jaxpr, self._read(eqn.invars), eqn))
         elif registry.facts(eqn.primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
@@ -162,9 +165,9 @@ class _Split:
         else:
             self._refuse(eqn)
 
-    def _refuse(self, eqn: jex_core.JaxprEqn) -> None:
-        """Leaves an equation to be an error if it is lowered."""
-        self._add(eqn.replace(primitive=UNSPLIT, params={"eqn": eqn}))
+    def _refuse(self, eqn: jex_core.JaxprEqn, reason: str = "") -> None:
+        """Leaves an equation to be an error if it is lowered; `reason` is why, if it is known."""
+        self._add(eqn.replace(primitive=UNSPLIT, params={"eqn": eqn, "reason": reason}))
 
     def _with_counts(self, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
         """The parameters of control flow, which say of how many operands groups are."""
