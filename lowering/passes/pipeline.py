@@ -4,7 +4,7 @@ import contextlib
 import contextvars
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.extend.core as jex_core
 
@@ -35,19 +35,31 @@ from lowering.passes.tidying import tidy
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import TF, Mode, Target
 
+_SKIPPED: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
+    "skipped", default=frozenset()
+)
 
-class Setting(NamedTuple):
+
+def skipped() -> frozenset[str]:
+    """The names of the passes that are skipped now."""
+    return _SKIPPED.get()
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
     """What a jaxpr is lowered for.
 
     Attributes:
       mode: how TensorFlow executes the ops that the jaxpr becomes.
       target: who runs them.
       functions: the identities of the jaxprs of which calls stay calls.
+      skipped: the names of the passes that are skipped; those that are now by default.
     """
 
     mode: Mode = Mode.GRAPH
     target: Target = TF
     functions: frozenset[int] = frozenset()
+    skipped: frozenset[str] = dataclasses.field(default_factory=skipped)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,15 +146,6 @@ PASSES = (
     Pass("mark operands", mark_operands),
 )
 
-_SKIPPED: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
-    "skipped", default=frozenset()
-)
-
-
-def skipped() -> frozenset[str]:
-    """The names of the passes that are skipped now."""
-    return _SKIPPED.get()
-
 
 @contextlib.contextmanager
 def without(*names: str) -> Iterator[None]:
@@ -168,9 +171,8 @@ def without(*names: str) -> Iterator[None]:
 
 def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tuple[Pass, Any]]:
     """Runs passes one after the other; yields each that is run, and the jaxpr that it returns."""
-    left_out = skipped()
     for each in passes:
-        if each.name not in left_out and each.when(setting.mode, setting.target):
+        if each.name not in setting.skipped and each.when(setting.mode, setting.target):
             jaxpr = each(jaxpr, setting)
             yield each, jaxpr
 
@@ -207,7 +209,8 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Targe
     """
     # Jaxprs of this package outlive programs, and have nothing to do with the functions of these.
     functions = functions & _called(jaxpr) if functions else functions
-    return _optimized(jaxpr, mode, functions, target, _SKIPPED.get())
+    in_graph = mode is not Mode.EAGER
+    return _optimized(jaxpr, Setting(mode, target, functions if in_graph else frozenset()))
 
 
 def forget() -> None:
@@ -222,11 +225,8 @@ def _called(jaxpr: Jaxpr) -> frozenset[int]:
 
 
 @PerJaxpr
-def _optimized(
-    jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target, left_out: frozenset[str]
-) -> Jaxpr:
-    in_graph = mode is not Mode.EAGER
-    return _last(PASSES, jaxpr, Setting(mode, target, functions if in_graph else frozenset()))
+def _optimized(jaxpr: Jaxpr, setting: Setting) -> Jaxpr:
+    return _last(PASSES, jaxpr, setting)
 
 
 def _last(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Any:
