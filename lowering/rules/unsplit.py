@@ -8,7 +8,7 @@ from lowering.registry import Trait, rule
 
 
 @rule("unsplit", traits=Trait.NOT_FOLDED)
-def unsplit(ctx, *parts, eqn, reason):
+def unsplit(ctx, *parts, eqn, reason, **_):
     """What calls TensorFlow or Python says itself what it does; other rules are refused."""
     if reason:
         raise UnsupportedError.with_location(describe(eqn, ctx.target, reason))

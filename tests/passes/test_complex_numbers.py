@@ -19,7 +19,8 @@ from lowering.passes import pipeline
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import called_jaxprs
-from lowering.passes.legalize.complex_numbers import UNSPLIT, split_complex
+from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.splitting import UNSPLIT
 from lowering.targets import ONNX, TF
 from tests.passes.programs import assert_typed, counts, primitives, traced
 
