@@ -17,7 +17,8 @@ from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
-from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
+from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.natural import (
@@ -73,7 +74,8 @@ class Pass:
       given: the attributes of the setting that `run` takes.
       when: whether it is for such a mode and target.
       is_required: whether programs are lowered wrongly, or not at all, without it.
-      splits: whether arguments and results are several where the target lacks their dtype.
+      legal_avals: of an argument or result, the abstract values of what stands for it afterwards;
+        None if the pass leaves them as they are.
     """
 
     name: str
@@ -81,7 +83,7 @@ class Pass:
     given: tuple[str, ...] = ()
     when: Callable[[Mode, Target], bool] = lambda mode, target: True
     is_required: bool = False
-    splits: bool = False
+    legal_avals: Callable[[Any], Sequence[Any]] | None = None
 
     def __call__(self, jaxpr: Jaxpr, setting: Setting) -> Any:
         return self.run(jaxpr, *(getattr(setting, name) for name in self.given))
@@ -114,12 +116,19 @@ WHOLE_PROGRAM = (
     Pass("expand primitives", expand, is_required=True),
     Pass("make plain", plain, is_required=True),
     Pass(
+        "split keys",
+        split_keys,
+        given=("target",),
+        is_required=True,
+        legal_avals=avals_of_words,
+    ),
+    Pass(
         "split complex numbers",
         split_complex,
         given=("target",),
         when=_splits_complex,
         is_required=True,
-        splits=True,
+        legal_avals=avals_of_parts,
     ),
 )
 
@@ -184,11 +193,17 @@ def whole_program(
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where
-      possible, and on parts of complex numbers where the target has none; and the identities of the
-      jaxprs that become functions.
+      possible, on words of keys, and on parts of complex numbers where the target has none; and the
+      identities of the jaxprs that become functions.
     """
     jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
     return jaxpr, outlined(jaxpr)
+
+
+def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJaxpr:
+    """What is done once to a traced decomposition: it has the dtypes of the target afterwards."""
+    legalizing = [each for each in WHOLE_PROGRAM if each.legal_avals is not None]
+    return _last(legalizing, jaxpr, Setting(target=target))
 
 
 def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:

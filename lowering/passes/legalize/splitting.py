@@ -158,7 +158,7 @@ class Walk:
 
     def define(self, variables: Sequence[jex_core.Var]) -> list[jex_core.Var]:
         """The variables that stand for others: new ones, where they do not themselves."""
-        defined = []
+        defined: list[Any] = []
         for var in variables:
             if self.is_illegal(var.aval):
                 self._values[var] = list(map(jex_core.Var, self.legal_avals(var.aval)))
