@@ -9,6 +9,8 @@ refactorings of JAX; primitive objects do not. There are three kinds of rule:
   the primitive's parameters and are traced and lowered like user code;
 * `@call` functions name the jaxpr that a primitive calls, and its operands.
 
+`@on_words` functions, in JAX, say what a primitive does with PRNG keys.
+
 Passes and the interpreter ask for the traits of a primitive; they have no lists of primitives.
 """
 
@@ -107,12 +109,14 @@ class Facts:
       fold: a NumPy function that evaluates it on known operands, instead of its rule.
       called: a function of its operands and parameters that returns the jaxpr that it calls, and
         the operands of that; None if it is no call.
+      on_words: a function in JAX of the words of PRNG keys, which says what it does with keys.
       refusal: why it is lowered for no target.
     """
 
     traits: Trait = Trait.NONE
     fold: Callable[..., np.ndarray] | None = None
     called: Callable[..., tuple[Any, Sequence[Any]]] | None = None
+    on_words: Callable[..., Any] | None = None
     refusal: str | None = None
 
 
@@ -195,8 +199,8 @@ def rule(
         they are held.
       keep_constants: pass operands that are known at lowering time as `np.ndarray`.
       held: pass values of all dtypes as the tensors that hold them: PRNG keys as uint32 words, with
-        a dimension for the words, and narrow numbers in a wider dtype. Without it the rule sees
-        keys as unsigned integers, and results on narrow numbers are rounded for it.
+        a dimension for the words, and narrow numbers in a wider dtype. Without it the rule is
+        applied to unsigned integers in place of keys, and results on narrow numbers are rounded.
       traits: traits of the primitives, whatever the target and dtype.
       fold: a NumPy function `(*operands, **params)` that evaluates the primitive at lowering time,
         instead of the rule.
@@ -257,6 +261,27 @@ def call(*primitives: str) -> Callable[[Fun], Fun]:
         _register(primitives, TF, Rule(lower, keep_constants=True, held=True))
         for primitive in primitives:
             _FACTS[primitive].called = fun
+        return fun
+
+    return decorate
+
+
+def on_words(*primitives: str, traits: Trait = Trait.NONE) -> Callable[[Fun], Fun]:
+    """Registers a JAX function as what `primitives` do with PRNG keys.
+
+    It takes the operands, with uint32 words in a last dimension in place of keys, and by name the
+    parameters, the implementation of the keys (`impl`) and the setting
+    `jax_threefry_partitionable` (`partitionable`). It returns words in place of keys.
+
+    Args:
+      *primitives: names of primitives.
+      traits: traits of the primitives. What is `LONG` becomes a function of the graph.
+    """
+
+    def decorate(fun):
+        for primitive in primitives:
+            _FACTS[primitive].on_words = fun
+            _FACTS[primitive].traits |= traits
         return fun
 
     return decorate
@@ -361,4 +386,5 @@ def all_or_nothing() -> Iterator[None]:
 def primitives(target: Target = TF) -> frozenset[str]:
     """The names of all primitives that have a rule on `target`."""
     names = {base.name for base in target.chain}
-    return frozenset(primitive for primitive, name in _RULES if name in names)
+    on_keys = {primitive for primitive, known in _FACTS.items() if known.on_words is not None}
+    return frozenset({primitive for primitive, name in _RULES if name in names} | on_keys)

@@ -19,6 +19,7 @@ from lowering.targets import TARGETS, TF, XLA
 def clean_registry(monkeypatch):
     """A registry without rules."""
     monkeypatch.setattr(registry, "_RULES", collections.defaultdict(list))
+    monkeypatch.setattr(registry, "_FACTS", collections.defaultdict(registry.Facts))
 
 
 def test_a_target_inherits_rules_and_overrides_them(clean_registry):

@@ -46,9 +46,7 @@ class Folder:
     def literal(self, literal: jex_core.Literal) -> Value:
         """The value of a literal as an array of its dtype."""
         if id(literal) not in self._literals:
-            value = literal.val
-            if not avals.is_key(literal.aval.dtype):
-                value = np.asarray(value, literal.aval.dtype)
+            value = np.asarray(literal.val, literal.aval.dtype)
             self._literals[id(literal)] = (literal, value)
         return self._literals[id(literal)][1]
 
@@ -72,8 +70,7 @@ class Folder:
         key = _key(eqn, operands)
         if key not in self._results:
             fold = registry.facts(eqn.primitive.name).fold
-            has_keys = any(avals.is_key(var.aval.dtype) for var in eqn.invars)
-            if fold is not None and not has_keys:
+            if fold is not None:
                 results = [fold(*operands, **eqn.params)]
             else:
                 with tf.init_scope():
@@ -87,8 +84,7 @@ def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> Any:
 
 
 def _nbytes(aval: Any) -> int:
-    itemsize = 16 if avals.is_key(aval.dtype) else dtypes.to_tf(aval.dtype).size
-    return itemsize * int(np.prod(aval.shape))
+    return dtypes.to_tf(aval.dtype).size * int(np.prod(aval.shape))
 
 
 def _array(result: Any) -> np.ndarray:

@@ -25,7 +25,7 @@ from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
 from lowering.passes.flattening import Flattened
 from lowering.passes.jaxprs import Jaxpr, jaxprs_among
-from lowering.passes.legalize.complex_numbers import has_complex, split_complex
+from lowering.passes.legalize.complex_numbers import has_complex
 from lowering.passes.program import Program
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
@@ -259,9 +259,7 @@ class Interpreter(Lowering):
             jaxpr, is_single = self._memory.decompositions.get(
                 decomposition, lambda: trace_ours(*decomposition)
             )
-        if self.target.splits("complex64"):
-            jaxpr = split_complex(jaxpr, self.target)
-        return jaxpr, is_single
+        return pipeline.legalized(jaxpr, self.target), is_single
 
     def as_function(
         self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]
@@ -342,8 +340,8 @@ def _is_empty(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def _has_nothing(var: Any) -> bool:
-    """Whether a variable is an array without elements, and not one of keys."""
-    return 0 in getattr(var.aval, "shape", ()) and not avals.is_key(var.aval.dtype)
+    """Whether a variable is an array without elements."""
+    return 0 in getattr(var.aval, "shape", ())
 
 
 @functools.cache

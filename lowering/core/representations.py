@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from lowering.context import Context
-from lowering.formats import halves, keys, narrow
+from lowering.formats import halves, narrow
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
@@ -68,7 +68,7 @@ class Halves:
 
     def applies(self, ctx, rule, operands):
         is_split = ctx.target.splits(dtypes.WORD)
-        if rule.is_decomposition or not is_split or keys.has_keys(ctx.eqn):
+        if rule.is_decomposition or not is_split:
             return False
         if not has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
             return False
@@ -95,20 +95,6 @@ class Decomposed:
         return ctx.lowering.lower(rule.fun, operands, ctx.in_avals, ctx.eqn.params)
 
 
-class Keys:
-    """Arrays of PRNG keys, moved as integers."""
-
-    def applies(self, ctx, rule, operands):
-        return keys.has_keys(ctx.eqn) and not rule.held
-
-    def hold(self, rule, value, aval):
-        is_key = keys.is_key_aval(aval)
-        return values.full(values.held(value, aval.dtype)) if is_key else value
-
-    def apply(self, ctx, rule, operands):
-        return keys.apply_to_integers(ctx, *operands)
-
-
 class Tensors:
     """Tensors, and known values where the rule takes them."""
 
@@ -121,8 +107,7 @@ class Tensors:
             return values.full(value)
         if rule.keep_constants:
             # Jaxprs that are called take known numbers as they are, and may fold them.
-            is_passed_on = rule.held and not keys.is_key_aval(aval)
-            return value if is_passed_on else values.held(value, dtype)
+            return value if rule.held else values.held(value, dtype)
         return values.tensor(narrow.known(value, dtype), dtype)
 
     def apply(self, ctx, rule, operands):
@@ -135,8 +120,17 @@ class Broadcasts(Tensors):
     def applies(self, ctx, rule, operands):
         if not has_trait(ctx.eqn.primitive.name, Trait.ELEMENTWISE):
             return False
-        ranks = {len(aval.shape) for aval in (*ctx.in_avals, *ctx.out_avals)} - {0}
-        return len(ranks) <= 1 and max(ranks, default=0) <= ctx.target.broadcast_groups
+        of_operands, of_results = (
+            {len(aval.shape) for aval in values} for values in (ctx.in_avals, ctx.out_avals)
+        )
+        ranks = (of_operands | of_results) - {0}
+        # A bitcast to a wider dtype makes a number of a vector, which has to be all there.
+        is_whole = bool(ranks) and 0 in of_results
+        return (
+            len(ranks) <= 1
+            and not is_whole
+            and max(ranks, default=0) <= (ctx.target.broadcast_groups)
+        )
 
     def hold(self, rule, value, aval):
         smallest = values.smallest(value)
@@ -150,7 +144,6 @@ REPRESENTATIONS: Sequence[Representation] = (
     Halves(),
     Narrow(),
     Decomposed(),
-    Keys(),
     Broadcasts(),
     Tensors(),
 )

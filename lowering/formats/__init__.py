@@ -1,1 +1,1 @@
-"""Values that TensorFlow has no dtype for: PRNG keys and narrow numbers."""
+"""Values that TensorFlow or a consumer has no dtype for: narrow numbers, and unsigned words."""

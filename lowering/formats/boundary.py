@@ -4,6 +4,7 @@ There they have dtypes of their own; see `formats.narrow`. Between the two, Tens
 some dtypes of eight bits or fewer in some modes only.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -65,24 +66,27 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 def _held(x: tf.Tensor, dtype: Any) -> tf.Tensor:
     """An argument in the dtype that holds it; casts to a half and back are left out."""
     to = dtypes.to_tf(dtype)
-    before = before_cast(x)
-    if to == tf.float32 and x.dtype != to and before is not None and before.dtype == to:
-        return before
-    return widened(x, to)
+    before = before_cast(x, to) if to == tf.float32 and x.dtype != to else None
+    return widened(x, to) if before is None else before
 
 
-def before_cast(x: tf.Tensor) -> tf.Tensor | None:
+def before_cast(x: tf.Tensor, dtype: tf.DType | None = None) -> tf.Tensor | None:
     """The tensor of a graph that a tensor is cast from; None if it is not cast.
 
     What has too many dimensions for a cast is reshaped before and after it.
+
+    Args:
+      x: a tensor.
+      dtype: the dtype to find a tensor of; any if None.
     """
+    shapes = []
     source = values.source(x)
-    if source is None or source.type not in ("Cast", "Reshape"):
+    while source is not None and source.type == "Reshape":
+        shapes.append(source.inputs[1])
+        source = values.source(source.inputs[0])
+    if source is None or source.type != "Cast" or dtype not in (None, source.inputs[0].dtype):
         return None
-    if source.type == "Cast":
-        return source.inputs[0]
-    before = before_cast(source.inputs[0])
-    return None if before is None else tf.reshape(before, source.inputs[1])
+    return functools.reduce(tf.reshape, reversed(shapes), source.inputs[0])
 
 
 def shaped_alike(x: tf.Tensor) -> tf.Tensor:

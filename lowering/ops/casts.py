@@ -7,10 +7,13 @@ would exchange them (`quirks.casts_behind_gathers`, `quirks.broadcasts_behind_ca
 import tensorflow as tf
 
 from lowering import targets
-from lowering.ops import kernels, values
+from lowering.ops import kernels, memo, values
 from lowering.ops.emission import cast, emit
 from lowering.targets import Quirk
 from lowering.targets.tflite import quirks
+
+# How many ops of a graph have been looked at, and whether there is a broadcast among them.
+_BROADCASTS = "broadcasts"
 
 
 def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -43,10 +46,14 @@ def beside_constant(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
 
 
 def _has_broadcasts(source: tf.Operation | None) -> bool:
-    """Whether there is a broadcast in the graph of an op."""
-    return source is not None and any(
-        op.type == "BroadcastTo" for op in source.graph.get_operations()
-    )
+    """Whether there is a broadcast in the graph of an op; of its ops, only new ones are asked."""
+    if source is None:
+        return False
+    memory, ops = memo.of(source.graph), source.graph.get_operations()
+    known, found = memory.get(_BROADCASTS, (0, False))
+    found = found or any(op.type == "BroadcastTo" for op in ops[known:])
+    memory[_BROADCASTS] = len(ops), found
+    return found
 
 
 def _can_move(quirk: Quirk, dtype: tf.DType, op: str) -> bool:

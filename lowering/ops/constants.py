@@ -29,6 +29,8 @@ _LARGEST_BYTES = 2**31 - 1
 
 # Ops whose result has the elements of their first operand.
 _VIEWS = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose"})
+# Ops whose result is a constant once variables are frozen.
+_WEIGHTS = frozenset({"Const", "ReadVariableOp"})
 
 # The key of the scope that constants are made in, among what is remembered of a graph.
 _SCOPE = "scope of constants"
@@ -108,14 +110,13 @@ def integers(values: Any) -> tf.Tensor:
 
 def is_weight(x: tf.Tensor) -> bool:
     """Whether a tensor is a constant once the variables of the graph are frozen."""
-    while isinstance(getattr(x, "op", None), tf.Operation) and x.op.type in _VIEWS:
-        x = x.op.inputs[0]
-    if isinstance(getattr(x, "op", None), tf.Operation) and x.op.type in (
-        "Const",
-        "ReadVariableOp",
-    ):
-        return True  # Without a copy of it.
-    return tf.get_static_value(x) is not None
+    while tf.is_symbolic_tensor(x):
+        made: Any = x
+        if (op := made.op).type not in _VIEWS:
+            # Asking for its value would copy a constant.
+            return op.type in _WEIGHTS or tf.get_static_value(x) is not None
+        x = op.inputs[0]
+    return True
 
 
 def _eager_by_identity(value: Any, array: np.ndarray) -> tf.Tensor:

@@ -127,7 +127,9 @@ class _Expander(Everywhere):
 
 
 def _has_rule(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether there is a rule for an equation, for any target."""
+    """Whether there is a rule for an equation, for any target or for PRNG keys."""
+    if registry.facts(eqn.primitive.name).on_words is not None:
+        return True
     return any(registry.rule_of(eqn, target) for target in TARGETS.values())
 
 

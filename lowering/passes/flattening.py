@@ -15,7 +15,8 @@ import jax.extend.core as jex_core
 
 from lowering import avals, jax_compat, registry
 from lowering.passes.inlining import inline_calls
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, used
+from lowering.passes.legalize.keys import RANDOM
 from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 
@@ -32,8 +33,6 @@ _LARGE_LENGTH = jax.export.symbolic_shape(LENGTH, constraints=[f"{LENGTH} >= {SM
 _FLAT_CALL = registry.new_primitive("flat_call")
 _FLAT_CALL.multiple_results = True
 _FLAT_CALL.def_abstract_eval(lambda *_, jaxpr, flattened: jaxpr.out_avals)
-
-_BITS = "random_bits"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,23 +69,29 @@ def _program(eqn: jex_core.JaxprEqn) -> tuple[Jaxpr | None, Sequence[Any]]:
     """The jaxpr that an equation calls or, if it draws random bits, is; and its operands."""
     if registry.facts(eqn.primitive.name).called is not None:
         return registry.called(eqn, eqn.invars)
-    return (jax_compat.jaxpr_of(eqn) if eqn.primitive.name == _BITS else None), eqn.invars
+    return (jax_compat.jaxpr_of(eqn) if _draws_bits(eqn) else None), eqn.invars
+
+
+def _draws_bits(eqn: jex_core.JaxprEqn) -> bool:
+    return eqn.primitive is RANDOM and eqn.params["name"] == "random_bits"
 
 
 def flatten(program: Jaxpr) -> Flattened | None:
     """A program on vectors that gives the elements of the result of another.
 
     None if that has several results, draws no random bits, or does not treat all elements alike.
-    Its operands have to be keys or of size one.
+    Its operands have to be words of keys or of size one.
     """
     jaxpr = inline_calls(program, frozenset())
     shape = getattr(jaxpr.outvars[0].aval, "shape", ()) if len(jaxpr.outvars) == 1 else ()
     if not avals.is_static(shape) or math.prod(shape) <= 1 or jaxpr.constvars:
         return None
-    if not any(eqn.primitive.name == _BITS for eqn in jaxpr.eqns):
+    drawing = [eqn for eqn in jaxpr.eqns if _draws_bits(eqn)]
+    if not drawing:
         return None
     is_small = math.prod(shape) <= SMALL
-    flattening = _Flattening(shape, _SMALL_LENGTH if is_small else _LARGE_LENGTH)
+    words = frozenset(used(drawing))
+    flattening = _Flattening(shape, _SMALL_LENGTH if is_small else _LARGE_LENGTH, words)
     try:
         eqns = [flattening.equation(eqn) for eqn in jaxpr.eqns]
         invars, outvars = map(flattening.atoms, (jaxpr.invars, jaxpr.outvars))
@@ -103,8 +108,10 @@ class _NotElementwiseError(Exception):
 class _Flattening:
     """Makes equations on vectors of equations on arrays of a shape."""
 
-    def __init__(self, shape: Sequence[int], length: Sequence[Any]):
+    def __init__(self, shape: Sequence[int], length: Sequence[Any], words: frozenset[jex_core.Var]):
+        """`words` are the variables of keys, which stay as they are."""
         self._shape = shape
+        self._words = words
         self._length = length
         self._vars: dict[jex_core.Var, jex_core.Var] = {}
 
@@ -121,7 +128,7 @@ class _Flattening:
         is_literal = isinstance(atom, jex_core.Literal)
         if not hasattr(atom.aval, "dtype") or (is_literal and atom.aval.shape):
             raise _NotElementwiseError
-        if is_literal or avals.is_key(atom.aval.dtype):
+        if is_literal or atom in self._words:
             return atom
         if atom not in self._vars:
             aval = jax.core.ShapedArray(self._vector(atom.aval.shape), atom.aval.dtype)
@@ -140,10 +147,12 @@ class _Flattening:
 
     def _params(self, eqn):
         name, shape = eqn.primitive.name, self._vector(eqn.outvars[0].aval.shape)
-        if name == _BITS:
+        if _draws_bits(eqn):
             # Otherwise the order of the bits depends on whether the length is even.
-            if not eqn.invars[0].aval.shape and jax_compat.threefry_partitionable(eqn):
+            if len(eqn.invars[0].aval.shape) == 1 and eqn.params["partitionable"]:
                 return {**eqn.params, "shape": shape}
+        elif not self._words.isdisjoint(used([eqn])):
+            raise _NotElementwiseError
         elif name == "broadcast_in_dim" and math.prod(eqn.invars[0].aval.shape) == 1:
             axes = tuple(range(len(self._vector(eqn.invars[0].aval.shape))))
             return {**eqn.params, "shape": shape, "broadcast_dimensions": axes}

@@ -180,7 +180,6 @@ def _is_plain(eqn: jex_core.JaxprEqn) -> bool:
         not eqn.effects
         and jax_compat.can_be_mapped(eqn.primitive)
         and not any(True for _ in called_jaxprs(eqn))
-        and not any(avals.is_key(var.aval.dtype) for var in (*eqn.invars, *eqn.outvars))
     )
 
 

@@ -4,7 +4,7 @@ import contextlib
 import contextvars
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.extend.core as jex_core
 
@@ -17,7 +17,8 @@ from lowering.passes.indices import with_index_ops
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
-from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
+from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.natural import (
@@ -35,19 +36,31 @@ from lowering.passes.tidying import tidy
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import TF, Mode, Target
 
+_SKIPPED: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
+    "skipped", default=frozenset()
+)
 
-class Setting(NamedTuple):
+
+def skipped() -> frozenset[str]:
+    """The names of the passes that are skipped now."""
+    return _SKIPPED.get()
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
     """What a jaxpr is lowered for.
 
     Attributes:
       mode: how TensorFlow executes the ops that the jaxpr becomes.
       target: who runs them.
       functions: the identities of the jaxprs of which calls stay calls.
+      skipped: the names of the passes that are skipped; those that are now by default.
     """
 
     mode: Mode = Mode.GRAPH
     target: Target = TF
     functions: frozenset[int] = frozenset()
+    skipped: frozenset[str] = dataclasses.field(default_factory=skipped)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +74,8 @@ class Pass:
       given: the attributes of the setting that `run` takes.
       when: whether it is for such a mode and target.
       is_required: whether programs are lowered wrongly, or not at all, without it.
-      splits: whether arguments and results are several where the target lacks their dtype.
+      legal_avals: of an argument or result, the abstract values of what stands for it afterwards;
+        None if the pass leaves them as they are.
     """
 
     name: str
@@ -69,7 +83,7 @@ class Pass:
     given: tuple[str, ...] = ()
     when: Callable[[Mode, Target], bool] = lambda mode, target: True
     is_required: bool = False
-    splits: bool = False
+    legal_avals: Callable[[Any], Sequence[Any]] | None = None
 
     def __call__(self, jaxpr: Jaxpr, setting: Setting) -> Any:
         return self.run(jaxpr, *(getattr(setting, name) for name in self.given))
@@ -102,12 +116,19 @@ WHOLE_PROGRAM = (
     Pass("expand primitives", expand, is_required=True),
     Pass("make plain", plain, is_required=True),
     Pass(
+        "split keys",
+        split_keys,
+        given=("target",),
+        is_required=True,
+        legal_avals=avals_of_words,
+    ),
+    Pass(
         "split complex numbers",
         split_complex,
         given=("target",),
         when=_splits_complex,
         is_required=True,
-        splits=True,
+        legal_avals=avals_of_parts,
     ),
 )
 
@@ -134,15 +155,6 @@ PASSES = (
     Pass("mark operands", mark_operands),
 )
 
-_SKIPPED: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar(
-    "skipped", default=frozenset()
-)
-
-
-def skipped() -> frozenset[str]:
-    """The names of the passes that are skipped now."""
-    return _SKIPPED.get()
-
 
 @contextlib.contextmanager
 def without(*names: str) -> Iterator[None]:
@@ -168,9 +180,8 @@ def without(*names: str) -> Iterator[None]:
 
 def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tuple[Pass, Any]]:
     """Runs passes one after the other; yields each that is run, and the jaxpr that it returns."""
-    left_out = skipped()
     for each in passes:
-        if each.name not in left_out and each.when(setting.mode, setting.target):
+        if each.name not in setting.skipped and each.when(setting.mode, setting.target):
             jaxpr = each(jaxpr, setting)
             yield each, jaxpr
 
@@ -182,11 +193,17 @@ def whole_program(
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where
-      possible, and on parts of complex numbers where the target has none; and the identities of the
-      jaxprs that become functions.
+      possible, on words of keys, and on parts of complex numbers where the target has none; and the
+      identities of the jaxprs that become functions.
     """
     jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
     return jaxpr, outlined(jaxpr)
+
+
+def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJaxpr:
+    """What is done once to a traced decomposition: it has the dtypes of the target afterwards."""
+    legalizing = [each for each in WHOLE_PROGRAM if each.legal_avals is not None]
+    return _last(legalizing, jaxpr, Setting(target=target))
 
 
 def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:
@@ -207,7 +224,8 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Targe
     """
     # Jaxprs of this package outlive programs, and have nothing to do with the functions of these.
     functions = functions & _called(jaxpr) if functions else functions
-    return _optimized(jaxpr, mode, functions, target, _SKIPPED.get())
+    in_graph = mode is not Mode.EAGER
+    return _optimized(jaxpr, Setting(mode, target, functions if in_graph else frozenset()))
 
 
 def forget() -> None:
@@ -222,11 +240,8 @@ def _called(jaxpr: Jaxpr) -> frozenset[int]:
 
 
 @PerJaxpr
-def _optimized(
-    jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target, left_out: frozenset[str]
-) -> Jaxpr:
-    in_graph = mode is not Mode.EAGER
-    return _last(PASSES, jaxpr, Setting(mode, target, functions if in_graph else frozenset()))
+def _optimized(jaxpr: Jaxpr, setting: Setting) -> Jaxpr:
+    return _last(PASSES, jaxpr, setting)
 
 
 def _last(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Any:

@@ -11,7 +11,7 @@ from jax import lax
 from lowering.arrays import float_bits
 from lowering.avals import struct
 from lowering.formats import halves, rounding, words
-from lowering.ops import dtypes, kernels
+from lowering.ops import bitcast, dtypes, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER
@@ -20,8 +20,7 @@ from lowering.tensors import halves as arithmetic
 
 @rule("bitcast_convert_type", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
 def bitcast_convert_type(ctx, x, *, new_dtype, **_):
-    dtype = dtypes.to_tf(new_dtype)
-    return x if x.dtype == dtype else tf.bitcast(x, dtype)
+    return bitcast(x, dtypes.to_tf(new_dtype))
 
 
 @rule(

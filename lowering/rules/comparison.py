@@ -1,12 +1,13 @@
 """Comparisons."""
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from lowering.formats import halves, words
 from lowering.ops import dtypes, emit
 from lowering.ops.casts import beside_constant
-from lowering.registry import decomposition, legalization, rule
+from lowering.registry import decomposition, legalization, on_words, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
@@ -41,6 +42,16 @@ def eq_of_parts(x, y):
 @legalization("ne", dtypes=dtypes.COMPLEX)
 def ne_of_parts(x, y):
     return (lax.real(x) != lax.real(y)) | (lax.imag(x) != lax.imag(y))
+
+
+@on_words("eq")
+def eq_of_keys(x, y, **_):
+    return jnp.all(x == y, -1)
+
+
+@on_words("ne")
+def ne_of_keys(x, y, **_):
+    return jnp.any(x != y, -1)
 
 
 rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WORDS)(

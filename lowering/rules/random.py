@@ -9,33 +9,19 @@ import tensorflow as tf
 from jax import lax
 from jax.extend.random import threefry2x32_p
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, registry
 from lowering.formats import halves, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.passes import flattening
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_words, rule
 from lowering.targets import CONSUMER, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
 from lowering.tensors import threefry
 
 
-@rule("random_wrap", "random_unwrap", "random_clone", held=True)
-def random_wrap(ctx, key, **_):
-    """Keys are held as their words."""
-    return key
-
-
-def lower_on_words(ctx, fun, *operands, impl=None, as_function=True, **params):
-    """Lowers a function of `jax_compat` that is written in JAX and takes keys as their words."""
-    return ctx.lower(
-        fun,
-        *operands,
-        avals=[avals.physical_aval(aval) for aval in ctx.in_avals],
-        as_function=as_function,
-        impl=jax_compat.key_impl(ctx.in_avals[0].dtype) if impl is None else impl,
-        partitionable=jax_compat.threefry_partitionable(ctx.eqn),
-        **params,
-    )
+@on_words("random_wrap", "random_unwrap", "random_clone")
+def random_wrap(words, **_):
+    return words
 
 
 for _fun in (
@@ -44,9 +30,14 @@ for _fun in (
     jax_compat.random_fold_in,
     jax_compat.random_bits,
 ):
-    rule(_fun.__name__, held=True, traits=Trait.LONG)(
-        lambda ctx, *operands, fun=_fun, **params: lower_on_words(ctx, fun, *operands, **params)
-    )
+    on_words(_fun.__name__, traits=Trait.LONG)(_fun)
+
+
+@rule("random", held=True, traits=Trait.LONG)
+def random(ctx, *operands, name, **params):
+    """What a primitive does with keys, on their words, as a function of the graph."""
+    fun = registry.facts(name).on_words
+    return ctx.lower(fun, *operands, avals=ctx.in_avals, as_function=True, **params)
 
 
 @rule("threefry2x32", traits=Trait.ELEMENTWISE | Trait.LONG)

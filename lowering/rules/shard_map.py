@@ -21,29 +21,14 @@ from jax import lax
 
 from lowering import avals, jax_compat, registry
 from lowering.errors import UnsupportedError
-from lowering.ops.dtypes import COMPLEX
-from lowering.passes.remembering import PerJaxpr
-from lowering.registry import Trait, has_trait, legalization, rule
+from lowering.registry import Trait, decomposition, has_trait
 from lowering.targets import TF
 
 
-@rule("shard_map", keep_constants=True, held=True)
-def shard_map(ctx, *operands, jaxpr, **params):
+@decomposition("shard_map")
+def shard_map(*operands, jaxpr, **params):
     """All shards are computed by the one device that runs the graph."""
-    structs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.in_avals)
-    return ctx.call(_trace(jaxpr, structs, tuple(sorted(params.items()))), *operands)
-
-
-@legalization("shard_map", dtypes=COMPLEX)
-def shard_map_of_parts(*operands, jaxpr, **params):
     return on_one_device(jaxpr=jaxpr, **params)(*operands)
-
-
-@PerJaxpr
-def _trace(jaxpr, structs, params):
-    with jax_compat.our_settings():
-        traced = jax.make_jaxpr(on_one_device(jaxpr=jaxpr, **dict(params)))(*structs)
-    return jax_compat.eliminate_dead_code(traced)
 
 
 _COLLECTIVES: dict[str, Callable[..., Any]] = {}

@@ -1,13 +1,19 @@
-"""Equations on complex numbers that targets without such numbers take all the same, if any."""
+"""Equations on dtypes that the target lacks, which it takes all the same, if any."""
 
+from lowering.context import describe
+from lowering.errors import UnsupportedError
 from lowering.formats import boundary
 from lowering.ops import kernels
 from lowering.registry import Trait, rule
 
 
-@rule("unsplit", traits=Trait.NOT_FOLDED)
-def unsplit(ctx, *parts, eqn):
+@rule("unsplit", held=True, traits=Trait.NOT_FOLDED)
+def unsplit(ctx, *parts, eqn, reason, **_):
     """What calls TensorFlow or Python says itself what it does; other rules are refused."""
+    if reason:
+        raise UnsupportedError.with_location(describe(eqn, ctx.target, reason))
+    if not ctx.target.splits("complex64"):
+        return ctx.equation(eqn, *parts)
     with kernels.unchecked():
         operands = boundary.joined(parts, [var.aval for var in eqn.invars])
     return boundary.split(ctx.equation(eqn, *operands))

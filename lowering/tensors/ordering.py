@@ -89,13 +89,13 @@ def _finite(x, key, largest, of_nan):
     """Keys of floats, with finite ones for infinities and NaN."""
     key = emit("Minimum", key, constant(largest, x.dtype))
     key = emit("Maximum", key, constant(-largest, x.dtype))
-    return emit("SelectV2", emit("IsNan", x), constant(of_nan, x.dtype), key)
+    return without_nan(x, of_nan, key)
 
 
-def without_nan(x: tf.Tensor, number: float) -> tf.Tensor:
-    """Floats of at least 32 bits: those of `x`, with a number in place of NaN."""
+def without_nan(x: tf.Tensor, number: float, key: tf.Tensor | None = None) -> tf.Tensor:
+    """Floats of at least 32 bits, with a number where `x` is NaN: those of `key`, or of `x`."""
     x = cast(x, tf.float32) if x.dtype.size < 4 else x
-    return emit("SelectV2", emit("IsNan", x), constant(number, x.dtype), x)
+    return emit("SelectV2", emit("IsNan", x), constant(number, x.dtype), x if key is None else key)
 
 
 def _groups_of_bits(x):

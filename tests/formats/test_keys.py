@@ -26,6 +26,28 @@ def test_a_moved_key_costs_one_op():
     assert op_counts(graph)["ConcatV2"] == 1
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_keys_of_words_that_are_broadcast(is_known):
+    def fun(word):
+        word = np.uint32(7) if is_known else word
+        key = jax.random.wrap_key_data(jnp.broadcast_to(word, (2,)))
+        return jax.random.key_data(jnp.stack([key, key]))
+
+    np.testing.assert_array_equal(lowering.convert(fun)(np.uint32(7)), np.full((2, 2), 7))
+
+
+def test_a_callback_takes_keys():
+    def words(keys):
+        return np.asarray(jax.random.key_data(keys))
+
+    def fun(key):
+        shape = jax.ShapeDtypeStruct((3, 2), np.uint32)
+        return jax.pure_callback(words, shape, jax.random.split(key, 3))
+
+    key = jax.random.key(7)
+    np.testing.assert_array_equal(lowering.convert(fun)(key), fun(key))
+
+
 def test_physical_shapes():
     aval = jax.typeof(jax.random.split(jax.random.key(0, impl="rbg"), (2, 3)))
     assert avals.physical_shape(aval) == (2, 3, 4)

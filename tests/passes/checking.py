@@ -1,12 +1,11 @@
 """Checks what each pass makes of a jaxpr: that it is well formed, and of the types it says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
-from lowering.avals import is_complex, real_dtype
 from lowering.passes import pipeline
 from lowering.passes.jaxprs import Jaxpr
 from tests.passes.meanings import known_to_jax
@@ -26,14 +25,16 @@ def steps(
     before = jaxpr
     for each, after in _run(passes, jaxpr, setting):
         try:
-            check(before, after, each.splits)
+            check(before, after, each.legal_avals)
         except Exception as error:
             raise AssertionError(f"{each.name!r} makes a wrong jaxpr: {error}\n{after}") from error
         yield each, after
         before = after
 
 
-def check(before: Jaxpr, after: Jaxpr, splits: bool = False) -> None:
+def check(
+    before: Jaxpr, after: Jaxpr, legal_avals: Callable[[Any], Sequence[Any]] | None = None
+) -> None:
     """Checks what a pass has made of a jaxpr.
 
     Each variable is defined once, and before it is used. Operands of equations that are new fit
@@ -43,7 +44,7 @@ def check(before: Jaxpr, after: Jaxpr, splits: bool = False) -> None:
     Args:
       before: the jaxpr before the pass.
       after: the jaxpr after it.
-      splits: whether complex arguments and results have become two real ones each.
+      legal_avals: the abstract values of what has come to stand for an argument or a result.
 
     Raises:
       AssertionError, TypeError: if something does not fit.
@@ -51,7 +52,10 @@ def check(before: Jaxpr, after: Jaxpr, splits: bool = False) -> None:
     if after is before:
         return
     for old, new in ((before.invars, after.invars), (before.outvars, after.outvars)):
-        assert types(new) == (split(types(old)) if splits else types(old))
+        avals = [x.aval for x in old]
+        if legal_avals is not None:
+            avals = [legal for aval in avals for legal in legal_avals(aval)]
+        assert types([x.aval for x in new]) == types(avals)
     assert len(after.constvars) == len(getattr(after, "consts", after.constvars))
     defined: set[Any] = set()
 
@@ -74,15 +78,6 @@ def check(before: Jaxpr, after: Jaxpr, splits: bool = False) -> None:
     use(after.outvars)
 
 
-def split(types: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Types with two of real numbers in place of each of complex ones."""
-    return [
-        part
-        for shape, dtype in types
-        for part in ([(shape, real_dtype(dtype))] * 2 if is_complex(dtype) else [(shape, dtype)])
-    ]
-
-
-def types(atoms: Sequence[Any]) -> list[tuple[Any, Any]]:
+def types(avals: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Shape and dtype of each; no weak types, which mean nothing to a traced program."""
-    return [(getattr(x.aval, "shape", None), getattr(x.aval, "dtype", None)) for x in atoms]
+    return [(getattr(x, "shape", None), getattr(x, "dtype", None)) for x in avals]

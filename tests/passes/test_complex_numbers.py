@@ -5,18 +5,22 @@ import jax.extend.core as jex_core
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
+import lowering
 from lowering import jax_compat, registry
 from lowering.avals import is_complex
+from lowering.errors import UnsupportedError
 from lowering.ops.dtypes import COMPLEX
 from lowering.passes import pipeline
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import called_jaxprs
-from lowering.passes.legalize.complex_numbers import UNSPLIT, split_complex
+from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.splitting import UNSPLIT
 from lowering.targets import ONNX, TF
 from tests.passes.programs import assert_typed, counts, primitives, traced
 
@@ -315,6 +319,20 @@ def test_a_legalization_says_what_a_primitive_is(opaque):
     assert primitives(after) == ["mul"]
     found = jex_core.jaxpr_as_fun(after)(Z.real, Z.imag)
     np.testing.assert_array_equal(found, [Z.imag, Z.real * 3])
+
+
+def test_why_a_legalization_refuses_is_in_the_message(opaque):
+    @registry.legalization("opaque", dtypes=COMPLEX)
+    def refuses(z, *, size):
+        raise ValueError(f"{size} is too small")
+
+    try:
+        with pytest.raises(
+            UnsupportedError, match=r"opaque\(c64.* at .*: ValueError: 3 is too small"
+        ):
+            tf.function(lowering.convert(lambda z: opaque.bind(z, size=3), target="onnx"))(Z)
+    finally:
+        del registry._RULES["opaque", "consumer"]
 
 
 def test_targets_with_complex_numbers_keep_them():

@@ -5,13 +5,19 @@ import jax.numpy as jnp
 import pytest
 
 from lowering.passes.flattening import flatten, flatten_calls
+from lowering.passes.legalize.keys import split_keys
+from lowering.targets import TF
 from tests.passes.programs import primitives, traced
 
 KEY = jax.random.key(0)
 
 
+def on_words(fun):
+    return split_keys(traced(fun, KEY), TF)
+
+
 def flattened(fun):
-    return flatten(traced(fun, KEY))
+    return flatten(on_words(fun))
 
 
 def test_shapes_share_a_program():
@@ -38,6 +44,7 @@ def test_distributions_are_different_programs():
         lambda k: jax.random.normal(k, (3, 4)).sum(0),
         lambda k: jax.random.normal(k, ()),
         lambda k: (jax.random.bits(k, (3,)), jax.random.bits(k, (4,))),
+        lambda k: jax.random.bits(k, (2,)) + jax.random.key_data(k),
     ],
 )
 def test_programs_that_are_not_elementwise(fun):
@@ -45,5 +52,5 @@ def test_programs_that_are_not_elementwise(fun):
 
 
 def test_calls_are_replaced():
-    jaxpr = traced(lambda k: jax.random.normal(k, (3, 4)).T, KEY)
+    jaxpr = on_words(lambda k: jax.random.normal(k, (3, 4)).T)
     assert "flat_call" in primitives(flatten_calls(jaxpr))

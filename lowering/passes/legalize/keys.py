@@ -1,0 +1,200 @@
+"""PRNG keys become the uint32 words of their data, which have one more dimension.
+
+What JAX computes with keys it says in JAX, on words (`registry.on_words`). Random bits stay one
+equation, `random`, so that equal draws are one function of the graph. What moves keys moves
+integers in their shape: a key of two words is a uint64, one of four words two of them. Where the
+target has no such integers, each word is moved.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex_core
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from lowering import avals, jax_compat, registry
+from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.remembering import PerJaxpr
+from lowering.passes.trace import trace_ours_once
+from lowering.registry import Trait
+from lowering.targets import Target
+
+_WORD, _PAIR = np.dtype(np.uint32), np.dtype(np.uint64)
+
+# Computes what a primitive of JAX does with keys, `name`, on their words.
+RANDOM = registry.new_primitive("random")
+# The integers along the last dimension, and the inverse of that.
+_UNSTACK, _STACK = map(registry.new_primitive, ("unstack_last", "stack_last"))
+_UNSTACK.multiple_results = True
+
+
+@RANDOM.def_abstract_eval
+def _(*operands: Any, name: str, **params: Any) -> Any:
+    structs = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands)
+    fun = registry.facts(name).on_words
+    (aval,) = trace_ours_once(fun, structs, tuple(sorted(params.items())))[0].out_avals
+    return aval
+
+
+@_UNSTACK.def_abstract_eval
+def _(x: Any) -> Any:
+    return [jax.core.ShapedArray(x.shape[:-1], x.dtype)] * x.shape[-1]
+
+
+@_STACK.def_abstract_eval
+def _(*operands: Any) -> Any:
+    return jax.core.ShapedArray((*operands[0].shape, len(operands)), operands[0].dtype)
+
+
+@PerJaxpr
+def split_keys(jaxpr: Jaxpr, target: Target) -> Any:
+    """The closed jaxpr with an input or result of words in place of each of keys.
+
+    A jaxpr without keys, in it and in all that it calls, is the same object as before.
+    """
+    return Splitting(_Words, target).jaxpr(jaxpr)
+
+
+def avals_of_words(aval: Any) -> Sequence[Any]:
+    """The abstract value of the words of keys; that of others as it is."""
+    return (avals.physical_aval(aval) if _Words.is_illegal(aval) else aval,)
+
+
+class _Words(Walk):
+    """A jaxpr whose keys become words, and integers where they are moved."""
+
+    def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
+        # The integers that are keys, by variables that nothing has asked the words of, and others.
+        self._integers: dict[jex_core.Var, Sequence[Any]] = {}
+        self._made_by: dict[jex_core.Var, jex_core.JaxprEqn] = {}
+        super().__init__(splitting, jaxpr)
+
+    @staticmethod
+    def is_illegal(aval: Any) -> bool:
+        return hasattr(aval, "dtype") and avals.is_key(aval.dtype)
+
+    legal_avals = staticmethod(avals_of_words)
+
+    @staticmethod
+    def legal_arrays(x: Any, aval: Any) -> Sequence[Any]:
+        return (np.asarray(jax.random.key_data(x)) if _Words.is_illegal(aval) else x,)
+
+    def values_of(self, atom: Any) -> Sequence[Any]:
+        if not isinstance(atom, jex_core.Literal) and atom in self._made_by:
+            eqn = self._made_by.pop(atom)
+            self._values[atom] = self._inline(_words_of, self._integers[atom], eqn)
+        return super().values_of(atom)
+
+    def legalize(self, eqn: jex_core.JaxprEqn) -> None:
+        facts, dtype = registry.facts(eqn.primitive.name), self._key_dtype(eqn)
+        rule = registry.rule_of(eqn, self.target)
+        if (fun := facts.on_words) is not None and dtype is not None:
+            self._apply_to_words(eqn, fun, dtype)
+        elif rule is not None and rule.is_decomposition:
+            jaxpr = self.splitting.traced(eqn, rule.fun, [x.aval for x in eqn.invars])
+            self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
+        elif rule is None or dtype is None or (rule.held and Trait.SELECTS not in facts.traits):
+            self.add_unsplit(eqn)
+        elif rule.held:
+            self.add(eqn)
+        else:
+            self._move(eqn, dtype)
+
+    def _apply_to_words(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any], dtype: Any) -> None:
+        """Adds what JAX says that an equation computes."""
+        params = {
+            "impl": jax_compat.key_impl(dtype),
+            "partitionable": jax_compat.threefry_partitionable(eqn),
+            **eqn.params,
+        }
+        if registry.has_trait(eqn.primitive.name, Trait.LONG):
+            params["name"] = eqn.primitive.name
+            self.add(eqn.replace(primitive=RANDOM, params=params))
+        else:
+            self.replace(eqn, self._inline(fun, self.read(eqn.invars), eqn, params))
+
+    def _key_dtype(self, eqn: jex_core.JaxprEqn) -> Any:
+        """The dtype of the keys of an equation, which are of one implementation; None if none."""
+        found = {x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if self.is_illegal(x.aval)}
+        return next(iter(found), None)
+
+    def _move(self, eqn: jex_core.JaxprEqn, dtype: Any) -> None:
+        """Adds the equation on integers for each part of the keys."""
+        size = self._words_at_once(dtype)
+        integer = _PAIR if size == 2 else _WORD
+        params = dict(eqn.params)
+        if params.get("fill_value") is not None and size == 2:
+            params["fill_value"] *= 1 + (1 << 32)  # It fills each word.
+        operands = [self._integers_of(x, eqn) if self._is_key(x) else None for x in eqn.invars]
+        results: list[list[Any]] = [[] for _ in eqn.outvars]
+        (num_words,) = jax_compat.key_shape(dtype)
+        for i in range(num_words // size):
+            invars = [
+                self.values_of(x)[0] if parts is None else parts[i]
+                for x, parts in zip(eqn.invars, operands, strict=True)
+            ]
+            for var, parts in zip(eqn.outvars, results, strict=True):
+                aval = jax.core.ShapedArray(var.aval.shape, integer)
+                # Other results are those of the first equation.
+                other = var if not i else jex_core.Var(var.aval)
+                parts.append(jex_core.Var(aval) if self._is_key(var) else other)
+            outvars = [parts[-1] for parts in results]
+            self.new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
+        for var, parts in zip(eqn.outvars, results, strict=True):
+            if self._is_key(var):
+                self._integers[var], self._made_by[var] = parts, eqn
+
+    def _words_at_once(self, dtype: Any) -> int:
+        """How many words of a key are moved as one integer."""
+        (num_words,) = jax_compat.key_shape(dtype)
+        return 1 if self.target.emulates(_WORD) else min(num_words, 2)
+
+    def _integers_of(self, atom: Any, eqn: jex_core.JaxprEqn) -> Sequence[Any]:
+        """The integers that are keys, made where an equation asks for them."""
+        size = self._words_at_once(atom.aval.dtype)
+        if isinstance(atom, jex_core.Literal):
+            return self._inline(_integers_of, self.read([atom]), eqn, {"size": size})
+        if atom not in self._integers:
+            made = self._inline(_integers_of, self.read([atom]), eqn, {"size": size})
+            self._integers[atom] = made
+        return self._integers[atom]
+
+    def _is_key(self, atom: Any) -> bool:
+        return self.is_illegal(atom.aval)
+
+    def _inline(
+        self,
+        fun: Callable[..., Any],
+        operands: Sequence[Any],
+        scope: jex_core.JaxprEqn,
+        params: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        """Adds what a function of JAX computes; returns the atoms of its results."""
+        structs = tuple(jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in operands)
+        jaxpr, _ = trace_ours_once(fun, structs, tuple(sorted((params or {}).items())))
+        return self.new.inline(jaxpr, operands, scope)
+
+
+def _integers_of(words: jax.Array, *, size: int) -> Sequence[jax.Array]:
+    """Keys as arrays of integers of `size` words each."""
+    count = words.shape[-1]
+    if size == 1:
+        return _UNSTACK.bind(words) if count > 1 else [lax.squeeze(words, [words.ndim - 1])]
+    if count == size:
+        return [lax.bitcast_convert_type(words, _PAIR)]
+    pairs = lax.reshape(words, (*words.shape[:-1], count // size, size))
+    return _UNSTACK.bind(lax.bitcast_convert_type(pairs, _PAIR))
+
+
+def _words_of(*integers: jax.Array) -> jax.Array:
+    """The inverse of `_integers_of`."""
+    if integers[0].dtype == _PAIR:
+        words = [lax.bitcast_convert_type(x, _WORD) for x in integers]
+        return jnp.concatenate(words, -1) if len(words) > 1 else words[0]
+    if len(integers) > 1:
+        return _STACK.bind(*integers)
+    return lax.expand_dims(integers[0], [integers[0].ndim])

@@ -1,0 +1,218 @@
+"""Programs in which other values stand for those of dtypes that the target lacks.
+
+Each variable of such a dtype becomes one or several of dtypes that the target has: operands and
+results of programs, what loops carry, and what calls pass on. The walk over a program, and how
+control flow and calls get new signatures, is here. A module for each kind of dtype says which those
+are, and what becomes of other equations.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex_core
+
+from lowering import jax_compat, registry
+from lowering.passes.everywhere import Everywhere
+from lowering.passes.expansion import EXPANSION
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
+from lowering.passes.rewriting import Rewriter
+from lowering.passes.trace import trace_ours, trace_ours_once
+from lowering.registry import Trait
+from lowering.targets import Target
+
+# Stands for an equation that is not changed, on what stands for its operands and results. Its
+# parameters are the equation, what stands for the results, and why its decomposition refuses it. It
+# may never be lowered, as it may be in a branch for another platform.
+UNSPLIT = registry.new_primitive("unsplit")
+UNSPLIT.multiple_results = True
+UNSPLIT.def_effectful_abstract_eval(
+    lambda *_, eqn, out_avals, reason: (list(out_avals), eqn.effects)
+)
+
+
+class Splitting(Everywhere):
+    """Legalizes jaxprs, those that are called in them first."""
+
+    def __init__(self, walk: "type[Walk]", target: Target):
+        """
+        Args:
+          walk: legalizes one jaxpr.
+          target: the target.
+        """
+        super().__init__(lambda eqn: eqn)
+        self.target = target
+        self._walk = walk
+
+    def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+        for eqn in jaxpr.eqns:
+            if _is_call(eqn) or _is_control_flow(eqn) or not self.has_illegal(eqn):
+                yield from called_jaxprs(eqn)
+
+    def _changed(self, jaxpr: Jaxpr) -> Any:
+        variables = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
+        if any(map(self._is_illegal, variables)) or any(map(self.is_changed, jaxpr.eqns)):
+            return self._walk(self, jaxpr).jaxpr()
+        return jaxpr
+
+    def _is_illegal(self, atom: Any) -> bool:
+        return self._walk.is_illegal(atom.aval)
+
+    def has_illegal(self, eqn: jex_core.JaxprEqn) -> bool:
+        """Whether an operand or a result of an equation is of a dtype that the target lacks."""
+        return any(map(self._is_illegal, (*eqn.invars, *eqn.outvars)))
+
+    def is_changed(self, eqn: jex_core.JaxprEqn) -> bool:
+        """Whether an equation has such operands or results, or a jaxpr that it calls has."""
+        return self.has_illegal(eqn) or any(self.jaxpr(x) is not x for x in called_jaxprs(eqn))
+
+    def with_legal_jaxprs(self, eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
+        """An equation whose jaxprs are legalized, but not its operands and results."""
+        return self._with_changed_jaxprs(eqn)
+
+    def traced(
+        self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any], avals: Sequence[Any]
+    ) -> jex_core.ClosedJaxpr:
+        """A function of JAX that says what an equation computes, as a legalized jaxpr.
+
+        Args:
+          eqn: the equation, whose parameters the function takes.
+          fun: the function.
+          avals: the abstract values of its operands.
+
+        Raises:
+          TypeError, ValueError, NotImplementedError: if the function refuses them.
+        """
+        structs = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals)
+        has_jaxprs = any(True for _ in called_jaxprs(eqn))
+        trace: Callable[..., Any] = trace_ours if has_jaxprs else trace_ours_once
+        return self.jaxpr(trace(fun, structs, tuple(sorted(eqn.params.items())))[0])
+
+
+class Walk:
+    """Legalizes one jaxpr, equation by equation."""
+
+    def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
+        self.splitting = splitting
+        self.target = splitting.target
+        self._old = jaxpr
+        # What stands for variables, where they do not themselves.
+        self._values: dict[jex_core.Var, Sequence[Any]] = {}
+        pairs = zip(getattr(jaxpr, "consts", ()), jaxpr.constvars, strict=True)
+        consts = [x for const, var in pairs for x in self.legal_arrays(const, var.aval)]
+        inputs = jex_core.Jaxpr(self.define(jaxpr.constvars), self.define(jaxpr.invars), [], [])
+        self.new = Rewriter(jex_core.ClosedJaxpr(inputs, consts))
+
+    @staticmethod
+    def is_illegal(aval: Any) -> bool:
+        """Whether an abstract value is of a dtype that the target lacks."""
+        raise NotImplementedError
+
+    @staticmethod
+    def legal_avals(aval: Any) -> Sequence[Any]:
+        """The abstract values of what stands for a value, of any dtype."""
+        raise NotImplementedError
+
+    @staticmethod
+    def legal_arrays(x: Any, aval: Any) -> Sequence[Any]:
+        """The arrays that stand for an array of an abstract value, of any dtype."""
+        raise NotImplementedError
+
+    def legalize(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds what takes the place of an equation that is no call and no control flow."""
+        raise NotImplementedError
+
+    def jaxpr(self) -> jex_core.ClosedJaxpr:
+        """The legalized jaxpr, without equations of which nothing is used."""
+        for eqn in self._old.eqns:
+            if not self.splitting.is_changed(eqn):
+                self.add(eqn)
+            elif _is_call(eqn):
+                legal = self.splitting.with_legal_jaxprs(eqn)
+                called, operands = registry.called(legal, eqn.invars)
+                params = {"jaxpr": called}
+                self.add(eqn.replace(primitive=EXPANSION, invars=list(operands), params=params))
+            elif _is_control_flow(eqn):
+                legal = self.splitting.with_legal_jaxprs(eqn)
+                self.add(legal.replace(params=self._with_counts(legal)))
+            else:
+                self.legalize(eqn)
+        outvars = self.read(self._old.outvars)
+        jaxpr = self.new.jaxpr()
+        eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), outvars)
+        return jax_compat.with_equations(jaxpr, jaxpr.jaxpr.invars, outvars, eqns)
+
+    def read(self, atoms: Sequence[Any]) -> list[Any]:
+        """The atoms that stand for others."""
+        return [value for atom in atoms for value in self.values_of(atom)]
+
+    def values_of(self, atom: Any) -> Sequence[Any]:
+        """The atoms that stand for one."""
+        if not isinstance(atom, jex_core.Literal):
+            return self._values.get(atom, (atom,))
+        if not self.is_illegal(atom.aval):
+            return (atom,)
+        arrays = self.legal_arrays(atom.val, atom.aval)
+        pairs = zip(arrays, self.legal_avals(atom.aval), strict=True)
+        return [jex_core.Literal(value, aval) for value, aval in pairs]
+
+    def define(self, variables: Sequence[jex_core.Var]) -> list[jex_core.Var]:
+        """The variables that stand for others: new ones, where they do not themselves."""
+        defined: list[Any] = []
+        for var in variables:
+            if self.is_illegal(var.aval):
+                self._values[var] = list(map(jex_core.Var, self.legal_avals(var.aval)))
+            defined += self._values.get(var, (var,))
+        return defined
+
+    def add(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds an equation on what stands for its operands and results."""
+        self.new.add(eqn.replace(invars=self.read(eqn.invars), outvars=self.define(eqn.outvars)))
+
+    def add_unsplit(self, eqn: jex_core.JaxprEqn, reason: str = "") -> None:
+        """Adds an equation as it is; `reason` is why it cannot be lowered, if that is known."""
+        out_avals = tuple(aval for var in eqn.outvars for aval in self.legal_avals(var.aval))
+        params = {"eqn": eqn, "out_avals": out_avals, "reason": reason}
+        self.add(eqn.replace(primitive=UNSPLIT, params=params))
+
+    def replace(self, eqn: jex_core.JaxprEqn, atoms: Sequence[Any]) -> None:
+        """Lets atoms stand for the results of an equation, in their shapes."""
+        rest = iter(atoms)
+        for var in eqn.outvars:
+            avals = self.legal_avals(var.aval)
+            self._values[var] = [self._broadcast(next(rest), aval.shape, eqn) for aval in avals]
+
+    def _broadcast(self, atom: Any, shape: Sequence[Any], eqn: jex_core.JaxprEqn) -> Any:
+        if atom.aval.shape == shape:
+            return atom
+        result = jex_core.Var(jax.core.ShapedArray(shape, atom.aval.dtype))
+        axes = tuple(range(len(shape) - len(atom.aval.shape), len(shape)))
+        params = {"shape": shape, "broadcast_dimensions": axes, "sharding": None}
+        broadcast = {"primitive": jax.lax.broadcast_in_dim_p, "params": params}
+        self.new.add(eqn.replace(invars=[atom], outvars=[result], **broadcast))
+        return result
+
+    def _with_counts(self, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
+        """The parameters of control flow, which say of how many operands groups are."""
+
+        def count(start, number):
+            return len(self.read(eqn.invars[start : start + number]))
+
+        params = eqn.params
+        if "branches" in params:
+            return params
+        if "cond_nconsts" in params:
+            of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
+            counts = {"cond_nconsts": count(0, of_cond), "body_nconsts": count(of_cond, of_body)}
+            return {**params, **counts}
+        consts, carry = jax_compat.scan_counts(params)
+        body, num_consts, num_carry = params["jaxpr"], count(0, consts), count(consts, carry)
+        return jax_compat.with_scan_body(params, body, num_consts, num_carry)
+
+
+def _is_call(eqn: jex_core.JaxprEqn) -> bool:
+    return registry.facts(eqn.primitive.name).called is not None
+
+
+def _is_control_flow(eqn: jex_core.JaxprEqn) -> bool:
+    return registry.has_trait(eqn.primitive.name, Trait.CONTROL_FLOW)
