@@ -365,7 +365,7 @@ def _entry(
         given = list(map(jax.ShapeDtypeStruct, symbolic, dtypes))
         results = jax.eval_shape(fun_held, *first, *jax.tree_util.tree_unflatten(tree, given))
         arrays = [*given, *jax.tree_util.tree_leaves(results)]
-        of_arrays = [_sizes(x, bool(target.holds)) for x in arrays]
+        of_arrays = [_sizes(x, target.is_consumer) for x in arrays]
         return dict(zip([*names, *made.outputs], of_arrays, strict=True))
 
     return dataclasses.replace(

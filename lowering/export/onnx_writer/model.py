@@ -15,6 +15,7 @@ from lowering.export.onnx_writer import (
     control_flow,
     dtypes,
     elementwise,
+    fusing,
     graph,
     indexing,
     initializers,
@@ -90,6 +91,7 @@ def model(
         ir_version=opsets.ir_version(opset),
         producer_name="lowering",
     )
+    fusing.fuse(b, made.graph)
     common.RemoveUnusedNodesPass()(made)
     initializers.add(made.graph, of_program)
     return made
