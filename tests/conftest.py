@@ -50,8 +50,6 @@ _READ_BY_US = ("JAX_", "LOWERING_", "TF_", "XLA_")
 def _shared_state() -> dict[str, Any]:
     """What all tests of a process share and none may leave changed: their order is a random one."""
     environment = {key: value for key, value in os.environ.items() if key.startswith(_READ_BY_US)}
-    # tf2onnx sets it when it is imported. TensorFlow has read it by then.
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     return {
         **{f"limitations of {name}": of for name, of in all_limitations().items()},
         **{f"JAX's {name}": value for name, value in jax.config.values.items()},

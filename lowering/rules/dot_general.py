@@ -20,7 +20,6 @@ from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuni
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
-from lowering.targets.onnx import quirks as onnx
 from lowering.targets.tfjs import quirks as tfjs
 from lowering.targets.tflite import quirks as tflite
 from lowering.tensors import limbs, movement
@@ -264,9 +263,8 @@ def _matmul(ctx, x, y, adj_x, adj_y, is_long=False):
     x, y = even.contracted(x, y, -2 if adj_x else -1, -1 if adj_y else -2)
     if x.shape.rank == y.shape.rank == 2:
         return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
-    loses_flags = x.dtype.is_integer and ctx.target.has(onnx.flags_of_integer_products)
-    if x.dtype.is_complex or loses_flags:
-        # Its flags would take the conjugate; and `onnx.quirks.flags_of_integer_products`.
+    if x.dtype.is_complex:
+        # Its flags would take the conjugate.
         x, y = _swapped(ctx, x) if adj_x else x, _swapped(ctx, y) if adj_y else y
         adj_x = adj_y = False
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):

@@ -62,6 +62,6 @@ def one_hot_tfjs(ctx, index, *, depth, dtype):
 
 @rule("one_hot", target=ONNX)
 def one_hot_onnx(ctx, index, *, depth, dtype):
-    """By comparisons; see `onnx.quirks.one_hot_of_negative_indices`."""
+    """By comparisons, as OneHot of ONNX counts negative indices from the end."""
     expanded = emit("ExpandDims", index, constant(-1, np.int32))
     return cast(emit("Equal", expanded, constant(range(depth), index.dtype)), dtypes.to_tf(dtype))

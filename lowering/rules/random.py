@@ -143,10 +143,7 @@ def _rounds(one_round, *words):
 
 
 def _rounds_by_loop(one_round, *words):
-    """A round takes hundreds of ops of TF.js, and converters take minutes for thousands.
-
-    It is not for ONNX: in loops of a program, tf2onnx makes loops of them that do not end.
-    """
+    """A round takes hundreds of ops of TF.js, and converters take minutes for thousands."""
     words = tuple(jnp.broadcast_arrays(*words))
     return lax.fori_loop(0, _PHILOX_ROUNDS, lambda _, words: one_round(*words), words)
 

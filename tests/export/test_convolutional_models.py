@@ -53,16 +53,13 @@ def test_tflite(name, batch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_onnx(name):
-    """Only images and the last features are transposed, as ONNX has the channels first.
-
-    In images of one pixel tf2onnx does not join normalizations with convolutions.
-    """
+    """Only images and the last features are transposed, as ONNX has the channels first."""
     model = onnx.load_from_string(export.to_onnx(**options(name, 2)))
     ops = collections.Counter(node.op_type for node in model.graph.node)
     assert ops["Transpose"] <= 2
     assert ops["Conv"] == kernels(name)[0]
     assert not {"Mul", "Sub", "Div"} & set(ops)
-    assert name == "resnet50" or not ops["BatchNormalization"]
+    assert not ops["BatchNormalization"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,6 +34,8 @@ class Classifier(nn.Module):
 
 IMAGES = jax.ShapeDtypeStruct((2, 16, 16, 1), "float32")
 X = np.arange(3, dtype=np.float32)
+# Of ONNX; None is the default.
+OPSETS = (17, 18, 21, 24, None)
 
 
 @pytest.fixture(scope="module")
@@ -129,32 +131,16 @@ def test_several_signatures(to, tmp_path):
         export.to_saved_model(functions, args, tmp_path / "model")
 
 
-@pytest.mark.parametrize("opset", onnx.OPSETS)
+@pytest.mark.parametrize("opset", OPSETS)
 def test_opsets(opset, params):
+    from lowering.export.onnx import opsets
+
     model = export.to_onnx(classify, (IMAGES,), params=params, opset=opset)
     library = pytest.importorskip("onnx")
     (version,) = [
         x.version for x in library.load_model_from_string(model).opset_import if not x.domain
     ]
-    assert version == opset
-
-
-def test_a_pass_of_tf2onnx_that_fails(monkeypatch):
-    """It may have changed the graph, so the conversion begins anew; the pass is left out then."""
-    optimizer = pytest.importorskip("tf2onnx.optimizer")
-    tried = []
-
-    class Failing:
-        def optimize(self, graph, iteration):
-            tried.append(graph)
-            graph.get_nodes().clear()
-            raise RuntimeError
-
-    passes = {"failing": Failing, **optimizer._get_optimizers()}
-    monkeypatch.setattr(optimizer, "_get_optimizers", lambda: passes)
-    x = np.float32([0.5, -1.0])
-    assert export.to_onnx(lambda x: jnp.sin(x) * 2, (x,))
-    assert len(tried) > 1
+    assert version == (opset or opsets.newest())
 
 
 def test_names_in_their_order(export_to):
@@ -283,7 +269,7 @@ def test_bad_arguments(tmp_path):
         export.to_onnx(jnp.hypot, (IMAGES, IMAGES), input_names=["x", "X"])
     with pytest.raises(ValueError, match="a sequence of names, not the string 'image'"):
         export.to_onnx(jnp.sin, (IMAGES,), input_names="image")
-    with pytest.raises(ValueError, match="opset is one of 13, 14, 15, 16, 17, 18, not 40"):
+    with pytest.raises(ValueError, match="opset is a number from 17 to "):
         export.to_onnx(jnp.sin, (IMAGES,), opset=40)
     with pytest.raises(TypeError, match=r"arguments of classify\(params, images\); found 1 arg"):
         export.to_onnx(classify, (IMAGES,))
@@ -368,9 +354,9 @@ def test_integers_of_all_sizes(export_to, dtype):
     export_to(fun, (x,))
 
 
-@pytest.mark.parametrize("opset", onnx.OPSETS)
+@pytest.mark.parametrize("opset", OPSETS)
 def test_orders_in_opsets(opset):
-    """onnxruntime sorts integers of 32 bits as they are; complements are bits in opset 18 alone."""
+    """onnxruntime sorts integers of 32 bits as they are; complements are bits since opset 18."""
     x = np.array([[5, -(2**31), 2**31 - 1, 16777217, 16777216, 5]], np.int32)
 
     def fun(x):

@@ -17,10 +17,11 @@ package = pytest.importorskip("onnx")
 ir = pytest.importorskip("onnx_ir")
 pytest.importorskip("onnxruntime")
 
-from lowering.export import onnx_writer  # noqa: E402  It needs the packages above.
+from lowering.export.onnx import model as models  # noqa: E402  It needs the packages above.
+from lowering.export.onnx import opsets  # noqa: E402
 
 RNG = np.random.default_rng(0)
-NEWEST = onnx_writer.newest()
+NEWEST = opsets.newest()
 
 
 def numbers(*shape):
@@ -34,8 +35,8 @@ WEIGHTS, OF_HEADS = numbers(8, 12), numbers(3, 4)
 def exported(fun, *args, opset=NEWEST, **options):
     """The kinds of nodes of a model, which computes what JAX does and passes the checker."""
     program = entry(fun, args, ONNX, **options)
-    model = onnx_writer.model(program.concrete, opset, dims=program.sizes())
-    written = onnx_writer.serialized(model)
+    model = models.model(program.concrete, opset, dims=program.sizes())
+    written = models.serialized(model)
     package.checker.check_model(package.load_from_string(written), full_check=True)
     verify("the model", program, onnx.run(written, program), None)
     return collections.Counter(

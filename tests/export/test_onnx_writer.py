@@ -19,10 +19,11 @@ package = pytest.importorskip("onnx")
 ir = pytest.importorskip("onnx_ir")
 pytest.importorskip("onnxruntime")
 
-from lowering.export import onnx_writer  # noqa: E402  It needs the packages above.
+from lowering.export.onnx import model as models  # noqa: E402  It needs the packages above.
+from lowering.export.onnx import opsets  # noqa: E402
 
 RNG = np.random.default_rng(0)
-NEWEST = onnx_writer.newest()
+NEWEST = opsets.newest()
 
 
 def numbers(*shape):
@@ -168,8 +169,8 @@ OPS = {
 
 def made(concrete, opset=NEWEST, **options):
     """A model, which has passed the checker."""
-    model = onnx_writer.model(concrete, opset, **options)
-    written = onnx_writer.serialized(model)
+    model = models.model(concrete, opset, **options)
+    written = models.serialized(model)
     package.checker.check_model(package.load_from_string(written), full_check=True)
     return model, written
 
@@ -308,7 +309,7 @@ def test_weights_beside_the_model(tmp_path):
     params = {"w": MATRIX, "b": ROWS[0]}
     program = entry(mlp, (ROWS,), ONNX, params=params)
     path = tmp_path / "model.onnx"
-    onnx_writer.save(onnx_writer.model(program.concrete, NEWEST), path, external_data=True)
+    models.save(models.model(program.concrete, NEWEST), path, external_data=True)
     assert {x.name for x in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
     package.checker.check_model(str(path), full_check=True)
     verify("the model", program, onnx.run(str(path), program), None)
@@ -317,7 +318,7 @@ def test_weights_beside_the_model(tmp_path):
 def test_what_is_lacking_is_named():
     concrete = flat_entry(lambda x: tf.linalg.qr(x)[1], [MATRIX]).concrete
     with pytest.raises(UnsupportedError, match="is Qr, which ONNX lacks"):
-        onnx_writer.model(concrete, NEWEST)
-    concrete = flat_entry(tf.bitwise.invert, [INTEGERS]).concrete
-    with pytest.raises(UnsupportedError, match="is Invert, which ONNX has since opset 18"):
-        onnx_writer.model(concrete, 17)
+        models.model(concrete, NEWEST)
+    concrete = flat_entry(tf.bitwise.bitwise_xor, [INTEGERS, INTEGERS]).concrete
+    with pytest.raises(UnsupportedError, match="is BitwiseXor, which ONNX has since opset 18"):
+        models.model(concrete, 17)

@@ -67,7 +67,7 @@ def tanh_and_sum(x):
 @pytest.mark.parametrize(
     ("module", "stage", "message"),
     [
-        (onnx, "_by_tf2onnx", "Tensorflow op [result/Tanh: Tanh] is not supported"),
+        (onnx, "converted", "'result/Tanh' is Tanh, which ONNX lacks"),
         (onnx, "run", "Could not find an implementation for Tanh(13) node"),
         (tflite, "keep_transposes", "TF Select ops: Tanh"),
         (tfjs.graph_model, "_encoded", "TF.js has no Tanh"),

@@ -42,7 +42,7 @@ STAGES = {
     ],
     "onnx": [
         (onnx, "entry"),
-        (onnx, "frozen"),
+        (onnx, "dtypes_of"),
         (onnx, "converted"),
         (onnx, "run"),
         (onnx, "compare"),

@@ -23,7 +23,7 @@ def test_an_application(name):
 
 
 def test_layers_in_onnx():
-    pytest.importorskip("tf2onnx")
+    pytest.importorskip("onnx_ir")
     run("tests.frameworks.keras_layers")
 
 

@@ -3,7 +3,6 @@
 They have a process of their own, as importing JAX's module tells JAX of containers of TensorFlow.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -38,20 +37,6 @@ def test_jax_module_of_orbax(trainable, tmp_path):
         np.testing.assert_allclose(actual, apply(params, X[:batch]), rtol=1e-5)
     counts = op_counts(signature.graph)
     assert counts["MatMul"] and not counts["XlaCallModule"]
-
-
-def test_to_onnx_of_equinox():
-    """It asks for `enable_xla=False`, and hands the graph to tf2onnx."""
-    eqx = pytest.importorskip("equinox")
-    eqxi = pytest.importorskip("equinox.internal")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("tf2onnx")
-    model = jax.vmap(eqx.nn.MLP(3, 2, 8, 2, key=jax.random.key(0)))
-    with jax2tf.installed():
-        exported, _ = eqxi.to_onnx(model)(jnp.ones((4, 3)))
-    session = onnxruntime.InferenceSession(exported.SerializeToString())
-    (actual,) = session.run(None, {session.get_inputs()[0].name: X})
-    np.testing.assert_allclose(actual, model(X), rtol=1e-4, atol=1e-6)
 
 
 def test_convert_jax_of_tensorflowjs(tmp_path):

@@ -65,7 +65,7 @@ def test_quirks_are_imported_without_a_runtime():
     modules = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"ai_edge_litert", "onnx", "onnxruntime", "tf2onnx"} & set(modules)
+    assert not {"ai_edge_litert", "onnx", "onnx_ir", "onnxruntime"} & set(modules)
 
 
 def _of_page():

@@ -18,7 +18,7 @@ from tools.ci.selecting import SELECTED, Selected, by_directory
 RULE, PASS, WRITER = (
     "lowering/rules/sort.py",
     "lowering/passes/hoisting.py",
-    "lowering/export/onnx.py",
+    "lowering/export/onnx/__init__.py",
 )
 TESTS = {
     "tests/rules/test_a.py::test_sort": frozenset([RULE]),

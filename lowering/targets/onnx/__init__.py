@@ -1,1 +1,1 @@
-"""ONNX, by tf2onnx and onnxruntime."""
+"""ONNX, as onnxruntime runs it."""

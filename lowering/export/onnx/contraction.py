@@ -4,9 +4,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of
 
 
 @op("MatMul")

@@ -6,10 +6,10 @@ import numpy as np
 import onnx_ir as ir
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx_writer import dtypes, layout
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of, dtype_of
+from lowering.export.onnx import dtypes, layout
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of
 
 _KINDS = {
     "Sum": "ReduceSum",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer.values import array_of
+from lowering.export.onnx.values import array_of
 
 # Ops whose operands may be swapped.
 _COMMUTATIVE = frozenset({"Add", "Max", "Min", "Mul"})

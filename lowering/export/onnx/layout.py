@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer.values import is_known, made_by, permutation, static
+from lowering.export.onnx.values import is_known, made_by, permutation, static
 
 # Ops on each element, whose operands are broadcast.
 ELEMENTWISE = frozenset(

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.patterns import Match, either, op
-from lowering.export.onnx_writer.values import array_of, dtype_of, static
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.patterns import Match, either, op
+from lowering.export.onnx.values import array_of, dtype_of, static
 
 # A number that leaves nothing of what is added to it. Rows of which all is masked have equal
 # weights then, as in JAX; of the least number onnxruntime makes zeros.

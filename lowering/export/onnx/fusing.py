@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import fused_attention, fused_dense, fused_layers
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.patterns import find, kinds, pattern
+from lowering.export.onnx import fused_attention, fused_dense, fused_layers
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.patterns import find, kinds, pattern
 
 # From a builder and a node to the value that replaces its result; None if it has to stay.
 Step = Callable[[Builder, ir.Node], ir.Value | None]

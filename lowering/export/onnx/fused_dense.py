@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.values import is_known, made_by, static
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.values import is_known, made_by, static
 
 
 class _Dense(NamedTuple):

@@ -5,7 +5,7 @@ import functools
 import onnx_ir as ir
 from onnx import defs, helper
 
-from lowering.export.onnx_writer import dtypes
+from lowering.export.onnx import dtypes
 from lowering.export.packages import import_package
 
 # The versions that models may have.
@@ -14,12 +14,11 @@ OPSETS = range(17, defs.onnx_opset_version() + 1)
 
 @functools.cache
 def newest() -> int:
-    """The newest version that the installed onnxruntime runs.
-
-    Raises:
-      ImportError: if there is no onnxruntime.
-    """
-    runtime = import_package("onnxruntime", "onnx")
+    """The newest version that the installed onnxruntime runs; without one, that onnx knows."""
+    try:
+        runtime = import_package("onnxruntime", "onnx")
+    except ImportError:
+        return OPSETS[-1]
     for opset in reversed(OPSETS):
         try:
             model = ir.to_proto(_smallest(opset)).SerializeToString()

@@ -4,8 +4,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
 
 Parts = tuple[ir.Value, ir.Value]
 

@@ -8,11 +8,11 @@ import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
 
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.graph import call, function_graph, needed
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of, dtype_of
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.graph import call, function_graph, needed
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of
 
 
 @op("If", "StatelessIf")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes, layout
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.values import (
+from lowering.export.onnx import dtypes, layout
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.values import (
     array_of,
     dtype_of,
     is_known,

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
 
 # From this version on, onnxruntime's CPU has no kernel for RandomUniformLike.
 _WITHOUT_KERNEL = 22
@@ -18,7 +18,10 @@ _BITS = 24
 
 @op("RandomUniform")
 def random_uniform(b: Builder, node: Any, sizes: ir.Value) -> ir.Value:
-    """Random numbers from 0 to 1; without the op, of the random bits that a Dropout leaves out."""
+    """Random numbers from 0 to 1, of the random bits that a Dropout leaves out.
+
+    Before `onnx.quirks.random_numbers_of_new_opsets`, they are those of an op.
+    """
     dtype, sizes = dtypes.of(node.outputs[0].dtype), b.int64(sizes)
     if b.opset < _WITHOUT_KERNEL:
         return b.op("RandomUniformLike", _filled(b, 0, sizes, dtype))

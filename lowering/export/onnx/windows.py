@@ -6,9 +6,9 @@ from typing import Any
 import onnx_ir as ir
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx_writer import fusion, layout
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
+from lowering.export.onnx import fusion, layout
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
 
 Pads = tuple[list[int], list[int]]
 

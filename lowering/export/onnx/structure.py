@@ -7,11 +7,11 @@ import numpy as np
 import onnx_ir as ir
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.reduction import constant
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of, dtype_of, static
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.reduction import constant
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of, static
 
 # The ends of slices that go as far as there are elements.
 _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min

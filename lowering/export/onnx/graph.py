@@ -8,9 +8,9 @@ import onnx_ir as ir
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import OPS, op
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import OPS, op
 
 # What stands for a tensor: a value of ONNX, a variable, or the two parts of complex numbers.
 Value = Any

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes, fusion
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of, dtype_of
+from lowering.export.onnx import dtypes, fusion
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of
 
 # Ops that ONNX has with the same operands.
 _SAME = {
@@ -126,7 +126,7 @@ def cast(b: Builder, node: Any, x: Any) -> Any:
 
 @op("SelectV2")
 def select(b: Builder, node: Any, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """A choice; of booleans, for which onnxruntime has no kernel, by logic."""
+    """A choice; of booleans by logic, see `onnx.quirks.where_of_bools`."""
     if dtype_of(x) == dtypes.BOOL:
         return _select_boolean(b, condition, x, y)
     return b.op("Where", condition, x, y)

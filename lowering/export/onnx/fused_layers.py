@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.patterns import Match, either, op, product
-from lowering.export.onnx_writer.values import array_of, dtype_of, static
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.patterns import Match, either, op, product
+from lowering.export.onnx.values import array_of, dtype_of, static
 
 _TANH_SCALE, _TANH_CUBE = np.sqrt(2 / np.pi), 0.044715
 

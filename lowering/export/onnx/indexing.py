@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.reduction import constant
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of, dtype_of
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.reduction import constant
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of
 
 _REDUCTIONS = {
     "TensorScatterUpdate": "none",

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import FOLDED
-from lowering.export.onnx_writer.values import dtype_of, is_known
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import FOLDED
+from lowering.export.onnx.values import dtype_of, is_known
 from lowering.export.weights import in_fewer_bits
 
 

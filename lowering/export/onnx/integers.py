@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx_writer import dtypes
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.table import op
-from lowering.export.onnx_writer.values import array_of, dtype_of
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.table import op
+from lowering.export.onnx.values import array_of, dtype_of
 
 # Since these versions ONNX has operators on bits, one that reads bits in another dtype, and shifts
 # of numbers with signs.
@@ -67,8 +68,9 @@ def bitwise(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
 
 @op("Invert")
 def invert(b: Builder, node: Any, x: ir.Value) -> ir.Value:
-    """The complement."""
-    _check_opset(b, node, _BITWISE)
+    """The complement; before ONNX had it, -1 less the number."""
+    if b.opset < _BITWISE:
+        return b.op("Sub", b.cast(b.constant(np.int64(-1)), dtype_of(x)), x)
     return b.op("BitwiseNot", x)
 
 

@@ -1,4 +1,4 @@
-"""What tf2onnx makes of ordinary layers, whose scales, biases and norms are constants."""
+"""What ordinary layers become in ONNX, whose scales, biases and norms are constants."""
 
 import flax.linen as nn
 import jax
@@ -127,7 +127,7 @@ def all_of(functions):
     return lambda x: {name.replace(" ", "_"): fun(x) for name, fun in functions.items()}
 
 
-@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("opset", [17, None])
 def test_constants_of_channels(opset):
     def fun(rows, images, integers):
         return all_of(OF_ROWS)(rows), all_of(OF_IMAGES)(images), all_of(OF_INTEGERS)(integers)
@@ -142,12 +142,4 @@ def test_layers_of_libraries():
 def test_greatest_of_infinities():
     """A mask may cover whatever is compared."""
     masked = np.full((2, 3, 4, 5), -np.inf, np.float32)
-    export.to_onnx(lambda x: jnp.maximum(x.max((2, 3)), -5) + x.shape[0], (masked,), opset=13)
-
-
-def test_tf2onnx_of_others_is_as_it_was():
-    from tf2onnx import optimizer, tfonnx
-
-    export.to_onnx(OF_ROWS["scale and bias"], (ROWS,))
-    assert tfonnx.rewrite_gemm.__module__ == "tf2onnx.rewriter.gemm_rewriter"
-    assert "global_pool_optimizer" in optimizer._get_optimizers()
+    export.to_onnx(lambda x: jnp.maximum(x.max((2, 3)), -5) + x.shape[0], (masked,), opset=17)

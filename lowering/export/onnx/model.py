@@ -10,7 +10,7 @@ import tensorflow as tf
 from onnx_ir.passes import common
 
 from lowering.export import signatures
-from lowering.export.onnx_writer import (
+from lowering.export.onnx import (
     contraction,
     control_flow,
     dtypes,
@@ -27,8 +27,8 @@ from lowering.export.onnx_writer import (
     structure,
     windows,
 )
-from lowering.export.onnx_writer.builder import Builder
-from lowering.export.onnx_writer.values import is_known
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.values import is_known
 
 # How many bytes of weights a model may have in one message of protobuf, which ends at 2 GB.
 LARGEST = 2_000_000_000

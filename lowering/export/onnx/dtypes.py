@@ -11,6 +11,8 @@ import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
 
+from lowering.errors import UnsupportedError
+
 BOOL, INT8, UINT8 = ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8
 INT16, UINT16 = ir.DataType.INT16, ir.DataType.UINT16
 INT32, UINT32 = ir.DataType.INT32, ir.DataType.UINT32
@@ -71,9 +73,12 @@ _OF_ORDER = {"MaxPool"}
 
 
 def of(dtype: Any) -> ir.DataType:
-    """The dtype of ONNX for one of TensorFlow or NumPy; a TypeError if there is none."""
+    """The dtype of ONNX for one of TensorFlow or NumPy; an UnsupportedError if there is none."""
     numpy_dtype = dtype.as_numpy_dtype if isinstance(dtype, tf.DType) else dtype
-    return ir.DataType.from_numpy(np.dtype(numpy_dtype))
+    try:
+        return ir.DataType.from_numpy(np.dtype(numpy_dtype))
+    except TypeError as error:
+        raise UnsupportedError(f"ONNX has no {getattr(dtype, 'name', dtype)}") from error
 
 
 def computed_in(kind: str, dtype: ir.DataType) -> ir.DataType:

@@ -1,0 +1,179 @@
+"""Export to ONNX.
+
+`graph` walks a graph of TensorFlow once; values of ONNX stand for its tensors. The rule of each op
+is in a table that the other modules fill, and adds nodes by a `builder`. Variables become
+initializers, whose values stay where they are until they are written. Functions that are called are
+inlined.
+"""
+
+import logging
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from lowering.export import reach, signatures
+from lowering.export.entry import Entry, entry
+from lowering.export.narrow import advising_32_bits
+from lowering.export.origins import located
+from lowering.export.packages import import_package
+from lowering.export.paths import new_path
+from lowering.export.verification import refusals
+from lowering.export.verification import verify as compare
+from lowering.export.weights import dtypes_of
+from lowering.targets import ONNX
+
+_log = logging.getLogger("lowering.export")
+
+
+def to_onnx(
+    fun: Any,
+    args: Any,
+    *,
+    params: Any = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Any = None,
+    input_names: Any = None,
+    output_names: Any = None,
+    opset: int | None = None,
+    verify: bool = True,
+    tolerance: float | None = None,
+) -> bytes:
+    """An ONNX model.
+
+    It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
+    bits as JAX does, as far as onnxruntime has the ops.
+
+    Args:
+      fun: a JAX function.
+      args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+      params: a pytree of arrays that the model keeps; it is the first argument of the function.
+      polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
+      polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
+      input_names: the names of the leaves of `args`; by default those of the parameters of the
+        function and of the keys of the pytrees.
+      output_names: the names of the leaves of the result.
+      opset: the version of ONNX's set of operators, from 17 to the newest that the installed onnx
+        knows; by default the newest that the installed onnxruntime runs.
+      verify: whether to run the model in onnxruntime and compare it with JAX.
+      tolerance: the largest error that is accepted, relative to the largest element of an output.
+
+    Raises:
+      ValueError: for several functions, another opset, or an output that is called as an input.
+      ImportError: if onnx-ir is missing, or the runtime that verifies the model.
+      UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.
+      VerificationError: if the model does not compute what JAX computes.
+    """
+    signatures.single(fun, "an ONNX model")
+    chosen = chosen_opset(opset)
+    if verify:
+        import_package("onnxruntime", "onnx")
+    with advising_32_bits("onnxruntime"):
+        _log.info("lowering for ONNX")
+        made = entry(
+            fun,
+            args,
+            ONNX,
+            params=params,
+            polymorphic_shapes=polymorphic_shapes,
+            polymorphic_constraints=polymorphic_constraints,
+            input_names=input_names,
+            output_names=output_names,
+        )
+        concrete = made.concrete
+        _log.info("writing the model of ONNX")
+        with located([made]):
+            model = converted(concrete, chosen, _sizes(made))
+        if verify:
+            _log.info("running the model in onnxruntime")
+            for sampled in reach.sampled("the ONNX model", made):
+                with located([made]):
+                    results = run(model, sampled)
+                compare("the ONNX model", sampled, results, tolerance)
+        return model
+
+
+def write(function: Any, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
+    """Writes a function that is lowered already as an ONNX model; its variables are frozen.
+
+    Inputs have the names of the function's arguments, and outputs the keys of a dictionary that it
+    returns, or `output_0` and so on.
+
+    Args:
+      function: a concrete function of TensorFlow.
+      path: the file; it must not exist.
+      opset: the version of ONNX's set of operators, as for `to_onnx`.
+
+    Raises:
+      TypeError: for what is no concrete function.
+      ValueError: for several functions, another opset, or an output that is called as an input.
+      FileExistsError: if there is something at `path`.
+      ImportError: if onnx-ir is missing.
+      UnsupportedError: for an op that ONNX lacks; the error names it.
+    """
+    (concrete,) = signatures.signatures(signatures.single(function, "an ONNX model")).values()
+    chosen = chosen_opset(opset)
+    with new_path(path) as written:
+        written.write_bytes(converted(concrete, chosen))
+
+
+def chosen_opset(opset: int | None) -> int:
+    """The version of the set of operators that is asked for, or the default.
+
+    Raises:
+      ValueError: for one that the installed onnx does not know, or that is too old.
+      ImportError: if onnx-ir is missing.
+    """
+    import_package("onnx_ir", "onnx")
+    from lowering.export.onnx import opsets
+
+    if opset is None:
+        return opsets.newest()
+    if opset not in opsets.OPSETS:
+        first, last = opsets.OPSETS[0], opsets.OPSETS[-1]
+        raise ValueError(f"opset is a number from {first} to {last}, not {opset!r}")
+    return opset
+
+
+def converted(concrete: Any, opset: int | None = None, sizes: Any = None) -> bytes:
+    """The model of a concrete function.
+
+    Args:
+      concrete: the function.
+      opset: the version of the set of operators, as for `to_onnx`.
+      sizes: the shapes of inputs and outputs, by name, with names for symbolic sizes.
+
+    Raises:
+      ValueError: for another opset, or an output that is called as an input.
+      ImportError: if onnx-ir is missing.
+      UnsupportedError: for an op that ONNX lacks.
+    """
+    chosen = chosen_opset(opset)
+    both = {x.op.name for x in signatures.inputs(concrete)} & set(signatures.output_names(concrete))
+    if both:
+        raise ValueError(
+            "ONNX has one name for one array, but inputs and outputs are both called "
+            f"{', '.join(sorted(both))}; give other output_names"
+        )
+    from lowering.export.onnx.model import model, serialized
+
+    return serialized(model(concrete, chosen, sizes, dtypes_of([concrete])))
+
+
+def _sizes(made: Entry) -> Any:
+    """The shapes of inputs and outputs by name, where TensorFlow does not know all of them."""
+    tensors = (*made.specs, *made.concrete.structured_outputs.values())
+    return None if all(x.shape.is_fully_defined() for x in tensors) else made.sizes()
+
+
+def run(model: bytes | pathlib.Path, made: Entry) -> dict[str, np.ndarray]:
+    """The results of a model, or of the one in a file, in onnxruntime, for an entry's samples."""
+    onnxruntime = import_package("onnxruntime", "onnx")
+    inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
+    with refusals("onnxruntime", "run the model"):
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        taken = {node.name for node in session.get_inputs()}
+        given = {name: x for name, x in inputs.items() if name in taken}
+        results = session.run(made.outputs, given)
+    return dict(zip(made.outputs, results, strict=True))
