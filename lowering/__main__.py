@@ -46,6 +46,7 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "allow_flex": ("tflite",),
     "io_dtype": ("tflite",),
     "opset": ("onnx",),
+    "external_data": ("onnx",),
     "quantize": ("tflite", "tfjs"),
     "representative_data": ("tflite",),
     "shard_bytes": ("tfjs",),
@@ -204,6 +205,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="tflite: permit ops that only a runtime with TensorFlow's kernels runs",
     )
     command.add_argument("--opset", type=int, help="onnx: the version of the set of operators")
+    command.add_argument(
+        "--external-data",
+        action="store_true",
+        default=None,
+        help="onnx: write weights to a file beside the model, as is done beyond 2 GB",
+    )
     command.add_argument("--shard-bytes", type=int, help="tfjs: the size of a file of weights")
     command.add_argument("--target", help="saved_model: the target, such as tf; default xla")
 
@@ -224,10 +231,11 @@ def _write(args: argparse.Namespace, to: str, output: pathlib.Path, **more: Any)
         export.to_saved_model(fun, inputs, output, **options)
     elif to == "tfjs":
         export.to_tfjs(fun, inputs, output, **options)
+    elif to == "onnx":
+        export.to_onnx(fun, inputs, path=output, **options)
     else:
         with new_path(output) as written:
-            make = export.to_tflite if to == "tflite" else export.to_onnx
-            written.write_bytes(make(fun, inputs, **options))
+            written.write_bytes(export.to_tflite(fun, inputs, **options))
 
 
 def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from lowering.convert import convert
 from lowering.errors import UnsupportedError
 from lowering.export import held, samples, signatures
 from lowering.formats import boundary
-from lowering.frontend import closures, naming, refused
+from lowering.frontend import closures, exchange, naming, refused
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -61,13 +61,30 @@ def parameters(params: Any, target: Target) -> Parameters:
             _check_leaf("params", leaf)
         if isinstance(leaf, jax.ShapeDtypeStruct):
             raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
-    arrays = [np.asarray(held.words(jax.numpy.asarray(leaf))) for leaf in leaves]
+    given = [_as_jax_has_it(leaf) for leaf in leaves]
+    arrays = list(map(np.asarray, given))
     dtypes = [
         leaf.dtype if not np.isscalar(leaf) and is_key(leaf.dtype) else x.dtype
         for leaf, x in zip(leaves, arrays, strict=True)
     ]
     kept = [x.astype(held.of_parameter(x.dtype, target), copy=False) for x in arrays]
-    return Parameters(tree, dtypes, kept, [tf.Variable(x, trainable=False) for x in kept])
+    variables = []
+    for x, array, leaf in zip(kept, arrays, given, strict=True):
+        is_shared = x is array and isinstance(leaf, jax.Array) and _is_on_cpu(leaf)
+        value = exchange.to_tensor(leaf) if is_shared else x
+        variables.append(tf.Variable(value, trainable=False))
+    return Parameters(tree, dtypes, kept, variables)
+
+
+def _as_jax_has_it(leaf: Any) -> Any:
+    """A leaf in the dtype that JAX gives it, without a copy if it is that already."""
+    if isinstance(leaf, np.ndarray) and jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype:
+        return leaf
+    return held.words(jax.numpy.asarray(leaf))
+
+
+def _is_on_cpu(array: jax.Array) -> bool:
+    return {device.platform for device in array.devices()} == {"cpu"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """A context with a path to write a file or directory to, which becomes `path` at its end.
 
+    What is written beside it, under its name with something behind it, comes to be beside `path`.
     If the context ends with an error, nothing is left behind: neither what was written, nor
     directories above it that did not exist.
 
@@ -27,11 +28,14 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
             written = pathlib.Path(folder) / path.name
             yield written
+            beside = [x for x in written.parent.iterdir() if x != written]
             # Something may have come there in the meantime.
-            _check_free(path)
+            for new in (written, *beside):
+                _check_free(path.parent / new.name)
             if path.exists():
                 path.rmdir()
-            written.rename(path)
+            for new in (*beside, written):
+                new.rename(path.parent / new.name)
     except BaseException:
         for parent in missing:
             with contextlib.suppress(OSError):  # Someone else has put something there.

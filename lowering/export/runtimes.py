@@ -94,7 +94,7 @@ def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _run_onnx(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
-    return {"onnxruntime": onnx.run(onnx.converted(entry.concrete), entry)}
+    return {"onnxruntime": onnx.run(onnx.serialized(onnx.converted(entry.concrete)), entry)}
 
 
 def _run_tfjs(entry: Entry) -> dict[str, dict[str, np.ndarray]]:

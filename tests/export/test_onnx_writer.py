@@ -170,7 +170,7 @@ OPS = {
 def made(concrete, opset=NEWEST, **options):
     """A model, which has passed the checker."""
     model = models.model(concrete, opset, **options)
-    written = models.serialized(model)
+    written = onnx.serialized(model)
     package.checker.check_model(package.load_from_string(written), full_check=True)
     return model, written
 
@@ -309,10 +309,10 @@ def test_weights_beside_the_model(tmp_path):
     params = {"w": MATRIX, "b": ROWS[0]}
     program = entry(mlp, (ROWS,), ONNX, params=params)
     path = tmp_path / "model.onnx"
-    models.save(models.model(program.concrete, NEWEST), path, external_data=True)
+    onnx.save(models.model(program.concrete, NEWEST), path, external_data=True)
     assert {x.name for x in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
     package.checker.check_model(str(path), full_check=True)
-    verify("the model", program, onnx.run(str(path), program), None)
+    verify("the model", program, onnx.run(path, program), None)
 
 
 def test_what_is_lacking_is_named():
@@ -322,3 +322,38 @@ def test_what_is_lacking_is_named():
     concrete = flat_entry(tf.bitwise.bitwise_xor, [INTEGERS, INTEGERS]).concrete
     with pytest.raises(UnsupportedError, match="is BitwiseXor, which ONNX has since opset 18"):
         models.model(concrete, 17)
+
+
+def test_a_path_for_the_model(tmp_path):
+    params = {"w": MATRIX, "b": ROWS[0]}
+    path = tmp_path / "new" / "model.onnx"
+    assert onnx.to_onnx(mlp, (ROWS,), params=params, path=path) is None
+    assert path.read_bytes() == onnx.to_onnx(mlp, (ROWS,), params=params)
+    with pytest.raises(FileExistsError):
+        onnx.to_onnx(mlp, (ROWS,), params=params, path=path)
+
+
+def test_weights_are_beside_the_model_where_one_message_does_not_hold_them(tmp_path, monkeypatch):
+    wide = numbers(600, 600)
+    path = tmp_path / "model.onnx"
+    monkeypatch.setattr(onnx, "LARGEST", wide.nbytes - 1)
+    with pytest.raises(ValueError, match="more than 2 GB.*with `path` they are written to a file"):
+        onnx.to_onnx(lambda w, x: x @ w, (wide[:2],), params=wide)
+    onnx.to_onnx(lambda w, x: x @ w, (wide[:2],), params=wide, path=path)
+    sizes = {x.name: x.stat().st_size for x in tmp_path.iterdir()}
+    assert sizes["model.onnx.data"] >= wide.nbytes and sizes["model.onnx"] < 2000
+    package.checker.check_model(str(path), full_check=True)
+
+
+def test_a_failed_export_leaves_no_weights(tmp_path):
+    with pytest.raises(Exception, match="the ONNX model differs from JAX"):
+        onnx.to_onnx(
+            lambda x: jnp.tanh(x @ MATRIX) / 3,
+            (ROWS,),
+            path=tmp_path / "model",
+            external_data=True,
+            tolerance=0.0,
+        )
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="external_data needs a path"):
+        onnx.to_onnx(jnp.sin, (ROWS,), external_data=True)

@@ -6,13 +6,17 @@ initializers, whose values stay where they are until they are written. Functions
 inlined.
 """
 
+import contextlib
 import logging
 import os
 import pathlib
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from lowering import callables
 from lowering.export import reach, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.narrow import advising_32_bits
@@ -24,6 +28,9 @@ from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
 from lowering.targets import ONNX
 
+# How many bytes of weights a model may have in one message of protobuf, which ends at 2 GB.
+LARGEST = 2_000_000_000
+
 _log = logging.getLogger("lowering.export")
 
 
@@ -31,6 +38,8 @@ def to_onnx(
     fun: Any,
     args: Any,
     *,
+    path: str | os.PathLike[str] | None = None,
+    external_data: bool = False,
     params: Any = None,
     polymorphic_shapes: Any = None,
     polymorphic_constraints: Any = None,
@@ -39,8 +48,8 @@ def to_onnx(
     opset: int | None = None,
     verify: bool = True,
     tolerance: float | None = None,
-) -> bytes:
-    """An ONNX model.
+) -> bytes | Any:
+    """An ONNX model, as bytes or, if a path is given, in a file; then nothing is returned.
 
     It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
     bits as JAX does, as far as onnxruntime has the ops.
@@ -48,6 +57,9 @@ def to_onnx(
     Args:
       fun: a JAX function.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+      path: the file; it must not exist. Weights of more than 2 GB are then written to a file beside
+        it, with ".data" behind its name.
+      external_data: whether all but small weights are written to that file, however many they are.
       params: a pytree of arrays that the model keeps; it is the first argument of the function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
@@ -60,13 +72,17 @@ def to_onnx(
       tolerance: the largest error that is accepted, relative to the largest element of an output.
 
     Raises:
-      ValueError: for several functions, another opset, or an output that is called as an input.
+      ValueError: for several functions, another opset, an output that is called as an input, or
+        weights that need a path.
+      FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
     signatures.single(fun, "an ONNX model")
     chosen = chosen_opset(opset)
+    if external_data and path is None:
+        raise ValueError("external_data needs a path, beside which the weights are written")
     if verify:
         import_package("onnxruntime", "onnx")
     with advising_32_bits("onnxruntime"):
@@ -84,17 +100,47 @@ def to_onnx(
         concrete = made.concrete
         _log.info("writing the model of ONNX")
         with located([made]):
-            model = converted(concrete, chosen, _sizes(made))
-        if verify:
-            _log.info("running the model in onnxruntime")
-            for sampled in reach.sampled("the ONNX model", made):
-                with located([made]):
-                    results = run(model, sampled)
-                compare("the ONNX model", sampled, results, tolerance)
-        return model
+            model = converted(concrete, chosen, _sizes(made), callables.name(fun))
+        if path is None and not verify:
+            return serialized(model)
+        with _new_file(path) as written:
+            if path is None:
+                written.write_bytes(serialized(model))
+            else:
+                save(model, written, external_data)
+            del model
+            if verify:
+                _verify(written, made, tolerance)
+            return written.read_bytes() if path is None else None
 
 
-def write(function: Any, path: str | os.PathLike[str], *, opset: int | None = None) -> None:
+@contextlib.contextmanager
+def _new_file(path: str | os.PathLike[str] | None) -> Iterator[pathlib.Path]:
+    """A context with a file to write, which becomes `path` at its end, or else is left."""
+    if path is not None:
+        with new_path(path) as written:
+            yield written
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(folder) / "model.onnx"
+
+
+def _verify(model: pathlib.Path, made: Entry, tolerance: float | None) -> None:
+    """Compares the model in a file with JAX."""
+    _log.info("running the model in onnxruntime")
+    for sampled in reach.sampled("the ONNX model", made):
+        with located([made]):
+            results = run(model, sampled)
+        compare("the ONNX model", sampled, results, tolerance)
+
+
+def write(
+    function: Any,
+    path: str | os.PathLike[str],
+    *,
+    opset: int | None = None,
+    external_data: bool = False,
+) -> None:
     """Writes a function that is lowered already as an ONNX model; its variables are frozen.
 
     Inputs have the names of the function's arguments, and outputs the keys of a dictionary that it
@@ -104,6 +150,7 @@ def write(function: Any, path: str | os.PathLike[str], *, opset: int | None = No
       function: a concrete function of TensorFlow.
       path: the file; it must not exist.
       opset: the version of ONNX's set of operators, as for `to_onnx`.
+      external_data: whether weights are written to a file beside it, as for `to_onnx`.
 
     Raises:
       TypeError: for what is no concrete function.
@@ -115,7 +162,7 @@ def write(function: Any, path: str | os.PathLike[str], *, opset: int | None = No
     (concrete,) = signatures.signatures(signatures.single(function, "an ONNX model")).values()
     chosen = chosen_opset(opset)
     with new_path(path) as written:
-        written.write_bytes(converted(concrete, chosen))
+        save(converted(concrete, chosen), written, external_data)
 
 
 def chosen_opset(opset: int | None) -> int:
@@ -136,13 +183,16 @@ def chosen_opset(opset: int | None) -> int:
     return opset
 
 
-def converted(concrete: Any, opset: int | None = None, sizes: Any = None) -> bytes:
-    """The model of a concrete function.
+def converted(
+    concrete: Any, opset: int | None = None, sizes: Any = None, name: str | None = None
+) -> Any:
+    """The model of a concrete function, an `onnx_ir.Model`.
 
     Args:
       concrete: the function.
       opset: the version of the set of operators, as for `to_onnx`.
       sizes: the shapes of inputs and outputs, by name, with names for symbolic sizes.
+      name: the name of its graph, by default that of the function.
 
     Raises:
       ValueError: for another opset, or an output that is called as an input.
@@ -156,9 +206,48 @@ def converted(concrete: Any, opset: int | None = None, sizes: Any = None) -> byt
             "ONNX has one name for one array, but inputs and outputs are both called "
             f"{', '.join(sorted(both))}; give other output_names"
         )
-    from lowering.export.onnx.model import model, serialized
+    from lowering.export.onnx.model import model
 
-    return serialized(model(concrete, chosen, sizes, dtypes_of([concrete])))
+    return model(concrete, chosen, sizes, dtypes_of([concrete]), name or concrete.graph.name)
+
+
+def serialized(model: Any) -> bytes:
+    """A model as bytes.
+
+    Raises:
+      ValueError: if that is more than one message of protobuf has.
+    """
+    import onnx_ir as ir
+
+    if _bytes_of_weights(model) > LARGEST:
+        raise ValueError(
+            "the weights have more than 2 GB, which one message of ONNX does not hold; with `path` "
+            "they are written to a file beside the model"
+        )
+    return ir.to_proto(model).SerializeToString()
+
+
+def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
+    """Writes a model, one weight after the other.
+
+    Args:
+      model: the model, as `converted` makes it.
+      path: the file.
+      external_data: whether weights are written to a file beside it, with ".data" behind its name;
+        where they are too large for one file they are.
+    """
+    import onnx_ir as ir
+
+    if external_data or _bytes_of_weights(model) > LARGEST:
+        ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
+    else:
+        path.write_bytes(serialized(model))
+
+
+def _bytes_of_weights(model: Any) -> int:
+    """The size of all weights."""
+    values = [x.const_value for x in model.graph.initializers.values()]
+    return sum(tensor.nbytes for tensor in values if tensor is not None)
 
 
 def _sizes(made: Entry) -> Any:

@@ -104,7 +104,10 @@ def read_variable(b: Builder, node: Any, variable: Any) -> ir.Value:
     """The value of a variable, which an initializer holds without a copy."""
     key = "variable", id(variable)
     if key not in b.shared:
-        array = np.asarray(memoryview(variable.read_value()))
+        value = variable.read_value()
+        if value.dtype == tf.bfloat16:  # Buffers do not have it.
+            value = tf.bitcast(value, tf.uint16)
+        array = np.asarray(memoryview(value))
         array = array.view(variable.dtype.as_numpy_dtype).reshape(variable.shape)
         name = variable.name.removesuffix(":0")
         b.shared[key] = b.constants.tensor(ir.Tensor(array), name), variable

@@ -1,6 +1,5 @@
 """Models of ONNX: a graph with its inputs, outputs and initializers."""
 
-import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,9 +29,6 @@ from lowering.export.onnx import (
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.values import is_known
 
-# How many bytes of weights a model may have in one message of protobuf, which ends at 2 GB.
-LARGEST = 2_000_000_000
-
 # The modules whose rules the table has.
 RULES = (
     contraction,
@@ -53,6 +49,7 @@ def model(
     opset: int,
     dims: Mapping[str, Sequence[int | str | None]] | None = None,
     of_program: Iterable[np.dtype] = (),
+    name: str = "program",
 ) -> ir.Model:
     """The model of a concrete function of TensorFlow.
 
@@ -62,6 +59,7 @@ def model(
       dims: the shapes of inputs and outputs, by name, with names for symbolic sizes; by default the
         sizes that TensorFlow knows.
       of_program: dtypes of 8 and 16 bits in which weights are stored if these hold them.
+      name: the name of its graph.
 
     Raises:
       UnsupportedError: for an op that ONNX lacks.
@@ -85,7 +83,7 @@ def model(
             inputs,
             named,
             nodes=b.nodes,
-            name=concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name,
+            name=name,
             opset_imports={"": opset},
         ),
         ir_version=opsets.ir_version(opset),
@@ -95,36 +93,6 @@ def model(
     common.RemoveUnusedNodesPass()(made)
     initializers.add(made.graph, of_program)
     return made
-
-
-def serialized(made: ir.Model) -> bytes:
-    """A model as bytes.
-
-    Raises:
-      ValueError: if that is more than protobuf has in one message; `save` writes such models.
-    """
-    if _bytes_of_weights(made) > LARGEST:
-        raise ValueError(f"a model of more than {LARGEST} bytes has to be saved in several files")
-    return ir.to_proto(made).SerializeToString()
-
-
-def save(made: ir.Model, path: pathlib.Path, external_data: bool = False) -> None:
-    """Writes a model, one weight after the other.
-
-    Args:
-      made: the model.
-      path: the file.
-      external_data: whether weights are written to a file beside it, with ".data" behind its name;
-        where they are too large for one file they are.
-    """
-    is_external = external_data or _bytes_of_weights(made) > LARGEST
-    ir.save(made, path, external_data=f"{path.name}.data" if is_external else None)
-
-
-def _bytes_of_weights(made: ir.Model) -> int:
-    """The size of all weights."""
-    values = [x.const_value for x in made.graph.initializers.values()]
-    return sum(tensor.nbytes for tensor in values if tensor is not None)
 
 
 def _input(b: Builder, x: tf.Tensor, dims: Mapping[str, Any]) -> ir.Value:
