@@ -47,8 +47,8 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "io_dtype": ("tflite",),
     "opset": ("onnx",),
     "external_data": ("onnx",),
-    "quantize": ("tflite", "tfjs"),
-    "representative_data": ("tflite",),
+    "quantize": ("tflite", "onnx", "tfjs"),
+    "representative_data": ("tflite", "onnx"),
     "shard_bytes": ("tfjs",),
     "target": ("saved_model",),
     "tolerance": FORMATS,
@@ -188,12 +188,14 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--tolerance", type=float, help="the largest relative error accepted")
     command.add_argument(
         "--quantize",
-        help="tflite: dynamic, float16 or full; tfjs: uint8, uint16 or float16",
+        help="tflite: dynamic, float16 or full; onnx: dynamic, int8 or int4; tfjs: uint8, uint16 "
+        "or float16",
     )
     command.add_argument(
         "--representative-data",
         metavar="MODULE:NAME",
-        help="tflite, for --quantize full: tuples of inputs, or a function that returns them",
+        help="tflite, for --quantize full, and onnx, for --quantize int8: tuples of inputs, or a "
+        "function that returns them",
     )
     command.add_argument(
         "--io-dtype", help="tflite, for --quantize full: int8 or uint8 inputs and outputs"

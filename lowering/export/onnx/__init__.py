@@ -7,19 +7,22 @@ inlined.
 """
 
 import contextlib
+import dataclasses
+import functools
 import logging
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from lowering import callables
-from lowering.export import reach, signatures
+from lowering.export import quantization, reach, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.narrow import advising_32_bits
+from lowering.export.onnx import quantized
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -46,6 +49,8 @@ def to_onnx(
     input_names: Any = None,
     output_names: Any = None,
     opset: int | None = None,
+    quantize: str | None = None,
+    representative_data: Any = None,
     verify: bool = True,
     tolerance: float | None = None,
 ) -> bytes | Any:
@@ -68,22 +73,32 @@ def to_onnx(
       output_names: the names of the leaves of the result.
       opset: the version of ONNX's set of operators, from 17 to the newest that the installed onnx
         knows; by default the newest that the installed onnxruntime runs.
+      quantize: "dynamic" for weights of 8 bits of products, convolutions and embeddings, whose
+        other operands are quantized when the model runs; "int8" for integers wherever onnxruntime
+        has them, in pairs of QuantizeLinear and DequantizeLinear; "int4" for weights of products in
+        4 bits, in blocks of 32. By default nothing is quantized.
+      representative_data: for "int8", inputs that the ranges of values are found with: tuples of
+        arrays like `args`, or a function that returns some.
       verify: whether to run the model in onnxruntime and compare it with JAX.
-      tolerance: the largest error that is accepted, relative to the largest element of an output.
+      tolerance: the largest error that is accepted, relative to the largest element of an output;
+        by default a few square roots of the epsilon of the dtype, and for quantized models what the
+        steps of the quantized numbers do to the results.
 
     Raises:
       ValueError: for several functions, another opset, an output that is called as an input, or
-        weights that need a path.
+        weights that need a path; for an unknown quantization, one that finds no weights, or
+        representative data that are missing or not for it.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
     signatures.single(fun, "an ONNX model")
-    chosen = chosen_opset(opset)
+    chosen = chosen_opset(opset, quantize)
+    quantized.check_options(quantize, representative_data)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
-    if verify:
+    if verify or quantize is not None:
         import_package("onnxruntime", "onnx")
     with advising_32_bits("onnxruntime"):
         _log.info("lowering for ONNX")
@@ -101,16 +116,19 @@ def to_onnx(
         _log.info("writing the model of ONNX")
         with located([made]):
             model = converted(concrete, chosen, _sizes(made), callables.name(fun))
-        if path is None and not verify:
+        if path is None and not verify and quantize is None:
             return serialized(model)
+        data = quantized.inputs(made, representative_data)
         with _new_file(path) as written:
-            if path is None:
+            if quantize is not None:
+                _quantize(model, written, made, quantize, data, external_data)
+            elif path is None:
                 written.write_bytes(serialized(model))
             else:
                 save(model, written, external_data)
             del model
             if verify:
-                _verify(written, made, tolerance)
+                _verify(written, made, tolerance, quantize, data)
             return written.read_bytes() if path is None else None
 
 
@@ -125,13 +143,45 @@ def _new_file(path: str | os.PathLike[str] | None) -> Iterator[pathlib.Path]:
         yield pathlib.Path(folder) / "model.onnx"
 
 
-def _verify(model: pathlib.Path, made: Entry, tolerance: float | None) -> None:
+def _quantize(
+    model: Any,
+    path: pathlib.Path,
+    made: Entry,
+    quantize: str,
+    data: Sequence[Sequence[np.ndarray]],
+    external_data: bool,
+) -> None:
+    """Writes a model, quantized; the arguments are those of `to_onnx`."""
+    _log.info("quantizing by onnxruntime")
+    names = [spec.name for spec in made.specs]
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "model.onnx"
+        save(model, source)
+        named = [dict(zip(names, arrays, strict=True)) for arrays in data]
+        quantized.save(source, path, quantize, named, external_data)
+
+
+def _verify(
+    model: pathlib.Path,
+    made: Entry,
+    tolerance: float | None,
+    quantize: str | None,
+    data: Sequence[Sequence[np.ndarray]],
+) -> None:
     """Compares the model in a file with JAX."""
     _log.info("running the model in onnxruntime")
+    if quantize is not None:  # Other numbers may be beyond what it was quantized for.
+        made = dataclasses.replace(made, draw=None)
+        made = made if made.is_given or not data else made.with_samples(data[0])
     for sampled in reach.sampled("the ONNX model", made):
         with located([made]):
             results = run(model, sampled)
-        compare("the ONNX model", sampled, results, tolerance)
+        spreads = None
+        if quantize is not None:
+            spreads = functools.partial(
+                quantization.spread, sampled, quantization.ONNX[quantize], data
+            )
+        compare("the ONNX model", sampled, results, tolerance, spreads)
 
 
 def write(
@@ -165,8 +215,8 @@ def write(
         save(converted(concrete, chosen), written, external_data)
 
 
-def chosen_opset(opset: int | None) -> int:
-    """The version of the set of operators that is asked for, or the default.
+def chosen_opset(opset: int | None, quantize: str | None = None) -> int:
+    """The version of the set of operators that is asked for, or the default for a quantization.
 
     Raises:
       ValueError: for one that the installed onnx does not know, or that is too old.
@@ -176,7 +226,7 @@ def chosen_opset(opset: int | None) -> int:
     from lowering.export.onnx import opsets
 
     if opset is None:
-        return opsets.newest()
+        return opsets.newest("Identity" if quantize is None else "DequantizeLinear")
     if opset not in opsets.OPSETS:
         first, last = opsets.OPSETS[0], opsets.OPSETS[-1]
         raise ValueError(f"opset is a number from {first} to {last}, not {opset!r}")
