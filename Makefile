@@ -52,6 +52,6 @@ reach: $(READY)
 $(READY): setup.cfg pyproject.toml
 	@echo "Installing JAX, TensorFlow and what tests need into $(VENV), once. This takes some minutes."
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --progress-bar on --editable ".[cpu,cli,models,frameworks,onnx,tfjs,tflite,litertlm,quantization,browser,demo,ray,dev,site,notebooks]"
+	$(PIP) install --progress-bar on --editable ".[cpu,cli,models,frameworks,onnx,tfjs,tflite,litertlm,quantization,openvino,browser,demo,ray,dev,site,notebooks]"
 	$(VENV)/bin/python -m lowering.export.tfjs.install
 	touch $@

@@ -23,8 +23,8 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "gradients": ("saved_model",),
     "io_dtype": ("tflite",),
     "opset": ("onnx",),
-    "quantize": ("tflite", "tfjs", LANGUAGE_MODELS),
-    "representative_data": ("tflite",),
+    "quantize": ("tflite", "onnx", "tfjs", LANGUAGE_MODELS),
+    "representative_data": ("tflite", "onnx"),
     "shard_bytes": ("tfjs",),
     "target": ("saved_model",),
     "tolerance": (*FORMATS, LANGUAGE_MODELS),
@@ -126,11 +126,13 @@ def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:
         check_target(args.target)
     if args.io_dtype not in (None, *IO_DTYPES):
         raise CommandError(f"--io-dtype is one of {', '.join(IO_DTYPES)}, not {args.io_dtype!r}")
-    if args.quantize == "full" and args.representative_data is None:
-        raise CommandError("--quantize full needs --representative-data")
-    for option in ("representative_data", "io_dtype"):
-        if getattr(args, option) is not None and args.quantize != "full":
-            raise CommandError(f"--{option.replace('_', '-')} is for --quantize full")
+    needs_data = "full" if "onnx" not in formats else "int8"
+    if args.quantize == needs_data and args.representative_data is None:
+        raise CommandError(f"--quantize {needs_data} needs --representative-data")
+    if args.representative_data is not None and args.quantize != needs_data:
+        raise CommandError(f"--representative-data is for --quantize {needs_data}")
+    if args.io_dtype is not None and args.quantize != "full":
+        raise CommandError("--io-dtype is for --quantize full")
     if args.shard_bytes is not None and args.shard_bytes < 1:
         raise CommandError(f"--shard-bytes is a positive number of bytes, not {args.shard_bytes}")
     if args.tolerance is not None and not args.tolerance >= 0:

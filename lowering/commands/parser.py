@@ -15,6 +15,7 @@ LANGUAGE_MODELS = "litertlm"
 TARGETS = ("tf", "xla", "portable", "tflite", "tfjs", "onnx")
 QUANTIZATIONS = {
     "tflite": ("dynamic", "float16", "full", "int8", "int4"),
+    "onnx": ("dynamic", "int8", "int4"),
     "tfjs": ("uint8", "uint16", "float16"),
     LANGUAGE_MODELS: ("dynamic", "float16", "int8", "int4"),
 }
@@ -163,12 +164,14 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--tolerance", type=float, help="the largest relative error accepted")
     command.add_argument(
         "--quantize",
-        help="tflite: int8, int4, dynamic, float16 or full; tfjs: uint8, uint16 or float16",
+        help="tflite: int8, int4, dynamic, float16 or full; onnx: dynamic, int8 or int4; tfjs: "
+        "uint8, uint16 or float16",
     )
     command.add_argument(
         "--representative-data",
         metavar="MODULE:NAME",
-        help="tflite, for --quantize full: tuples of inputs, or a function that returns them",
+        help="tflite, for --quantize full, and onnx, for --quantize int8: tuples of inputs, or a "
+        "function that returns them",
     )
     command.add_argument(
         "--io-dtype",

@@ -241,3 +241,11 @@ TFJS = {
     "uint16": Quantization(weights=of_range(65535)),
     "float16": Quantization(weights=_of_float16),
 }
+
+# Those of ONNX: integers of 8 bits between the least and the largest weight or operand, as many on
+# both sides of zero, or of 4 bits between the least and the largest weight of a block.
+ONNX = {
+    "dynamic": Quantization(weights=of_range(255), operands=of_range(255)),
+    "int8": Quantization(weights=_symmetric(127), values=of_range(255)),
+    "int4": Quantization(weights=of_range(15)),
+}

@@ -6,21 +6,26 @@ initializers, whose values stay where they are until they are written. Functions
 inlined.
 """
 
+import contextlib
+import dataclasses
+import functools
 import logging
 import os
 import pathlib
 import tempfile
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from lowering import callables
-from lowering.export import limits, reach, reports, signatures
+from lowering.export import limits, quantization, reach, reports, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
 from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import advising_32_bits
+from lowering.export.onnx import quantized
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -45,6 +50,8 @@ def to_onnx(
     input_names: Any = None,
     output_names: Any = None,
     opset: int | None = None,
+    quantize: str | None = None,
+    representative_data: Any = None,
     verify: bool = True,
     tolerance: float | None = None,
     overwrite: bool = False,
@@ -70,25 +77,35 @@ def to_onnx(
       opset: the version of ONNX's set of operators, from 17 to the newest that the installed onnx
         knows; by default the newest that the installed onnxruntime runs. Other runtimes may
         need an older one: onnxruntime-web 1.30 takes 26.
+      quantize: "dynamic" for weights of 8 bits of products, convolutions and embeddings, whose
+        other operands are quantized when the model runs; "int8" for integers wherever onnxruntime
+        has them, in pairs of QuantizeLinear and DequantizeLinear; "int4" for weights of products in
+        4 bits, in blocks of 32. By default nothing is quantized.
+      representative_data: for "int8", inputs that the ranges of values are found with: tuples of
+        arrays like `args`, or a function that returns some.
       verify: whether to run the model in onnxruntime and compare it with JAX.
-      tolerance: the largest error that is accepted, relative to the largest element of an output.
+      tolerance: the largest error that is accepted, relative to the largest element of an output;
+        by default a few square roots of the epsilon of the dtype, and for quantized models what the
+        steps of the quantized numbers do to the results.
       overwrite: whether files at `path` are replaced.
       metadata: what the model says of itself.
 
     Raises:
       ValueError: for several functions, another opset, an output that is called as an input,
-        weights that need a path, or labels that belong to no output.
+        weights that need a path, or labels that belong to no output; for an unknown quantization,
+        one that finds no weights, or representative data that are missing or not for it.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
     signatures.single(fun, "an ONNX model")
-    chosen = chosen_opset(opset)
+    chosen = chosen_opset(opset, quantize)
+    quantized.check_options(quantize, representative_data)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
     check_metadata(metadata)
-    if verify:
+    if verify or quantize is not None:
         import_package("onnxruntime", "onnx")
     with reports.making(path, overwrite) as making, advising_32_bits("onnxruntime"):
         _log.info("lowering for ONNX")
@@ -107,31 +124,72 @@ def to_onnx(
         with located([made]):
             model = converted(concrete, chosen, _sizes(made), callables.name(fun))
         add_metadata(metadata, model)
-        if making.path is not None:
-            save(model, making.path, external_data)
+        if path is None and not verify and quantize is None:
+            return making.model(serialized(model))
+        data = quantized.inputs(made, representative_data)
+        with _file(making.path) as written:
+            if quantize is not None:
+                _quantize(model, written, made, quantize, data, external_data)
+            elif path is None:
+                written.write_bytes(serialized(model))
+            else:
+                save(model, written, external_data)
             del model
             if verify:
-                _verify(making, making.path, made, tolerance)
-            return making.report()
-        content = serialized(model)
-        del model
-        if verify:
-            with tempfile.TemporaryDirectory() as folder:
-                written = pathlib.Path(folder) / "model.onnx"
-                written.write_bytes(content)
-                _verify(making, written, made, tolerance)
-        return making.model(content)
+                _verify(making, written, made, tolerance, quantize, data)
+            return making.model(written.read_bytes()) if path is None else making.report()
+
+
+@contextlib.contextmanager
+def _file(path: pathlib.Path | None) -> Iterator[pathlib.Path]:
+    """A context with a file to write: that at a path, or one that is left."""
+    if path is not None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(folder) / "model.onnx"
+
+
+def _quantize(
+    model: Any,
+    path: pathlib.Path,
+    made: Entry,
+    quantize: str,
+    data: Sequence[Sequence[np.ndarray]],
+    external_data: bool,
+) -> None:
+    """Writes a model, quantized; the arguments are those of `to_onnx`."""
+    _log.info("quantizing by onnxruntime")
+    names = [spec.name for spec in made.specs]
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "model.onnx"
+        save(model, source)
+        named = [dict(zip(names, arrays, strict=True)) for arrays in data]
+        quantized.save(source, path, quantize, named, external_data)
 
 
 def _verify(
-    making: reports.Making, model: pathlib.Path, made: Entry, tolerance: float | None
+    making: reports.Making,
+    model: pathlib.Path,
+    made: Entry,
+    tolerance: float | None,
+    quantize: str | None,
+    data: Sequence[Sequence[np.ndarray]],
 ) -> None:
     """Compares the model in a file with JAX."""
     _log.info("running the model in onnxruntime")
+    if quantize is not None:  # Other numbers may be beyond what it was quantized for.
+        made = dataclasses.replace(made, draw=None)
+        made = made if made.is_given or not data else made.with_samples(data[0])
     for sampled in reach.sampled("the ONNX model", made):
         with located([made]):
             results = run(model, sampled)
-        making.note(compare("the ONNX model", sampled, results, tolerance))
+        spreads = None
+        if quantize is not None:
+            spreads = functools.partial(
+                quantization.spread, sampled, quantization.ONNX[quantize], data
+            )
+        making.note(compare("the ONNX model", sampled, results, tolerance, spreads))
 
 
 def write(
@@ -165,8 +223,8 @@ def write(
         save(converted(concrete, chosen), written, external_data)
 
 
-def chosen_opset(opset: int | None) -> int:
-    """The version of the set of operators that is asked for, or the default.
+def chosen_opset(opset: int | None, quantize: str | None = None) -> int:
+    """The version of the set of operators that is asked for, or the default for a quantization.
 
     Raises:
       ValueError: for one that the installed onnx does not know, or that is too old.
@@ -176,7 +234,7 @@ def chosen_opset(opset: int | None) -> int:
     from lowering.export.onnx import opsets
 
     if opset is None:
-        return opsets.newest()
+        return opsets.newest("Identity" if quantize is None else "DequantizeLinear")
     if opset not in opsets.OPSETS:
         first, last = opsets.OPSETS[0], opsets.OPSETS[-1]
         raise ValueError(f"opset is a number from {first} to {last}, not {opset!r}")

@@ -113,6 +113,12 @@ class Builder:
         """A builder of a graph within this one."""
         return Builder(self.opset, self)
 
+    def beside(self, name: str) -> "Builder":
+        """A builder of nodes that are put elsewhere, which begin with a name."""
+        made = self.inner()
+        made._outer, made.name = None, name
+        return made
+
     def op(self, kind: str, *operands: ir.Value | None, **attributes: Any) -> ir.Value:
         """The result of a node; that of an equal one, if there is one.
 
@@ -234,7 +240,7 @@ class Builder:
             if known is None:
                 return self.op("Reshape", x, self.int64(shape), allowzero=1)
             shape = tuple(map(int, known))
-        if -1 not in shape and static(x) == tuple(shape):
+        if static(x) == tuple(shape) or _has_shape(x, shape):
             return x
         if is_known(x):
             sizes = static(x)
@@ -330,6 +336,13 @@ class Builder:
             # What it is made of; a chain of constants keeps all of them, and their identities.
             value.meta[FOLDED] = x, how
         return self.shared[key]
+
+
+def _has_shape(x: ir.Value, shape: Sequence[int]) -> bool:
+    """Whether a value has a shape, of which it has one size that is not known in common."""
+    if x.shape is None or shape.count(-1) != 1 or 0 in shape:
+        return False
+    return [n if isinstance(n, int) else -1 for n in x.shape] == list(shape)
 
 
 def _key(

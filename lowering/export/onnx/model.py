@@ -14,6 +14,7 @@ from lowering.export.onnx import (
     control_flow,
     dtypes,
     elementwise,
+    fusing,
     graph,
     indexing,
     initializers,
@@ -68,15 +69,15 @@ def model(
     outputs = signatures.named(concrete, concrete.outputs)
     b = Builder(opset)
     inputs = [_input(b, x, dims) for x in tensors]
-    for name in outputs:
-        b.names.unique(name)
+    for output in outputs:
+        b.names.unique(output)
     captured = [_captured(b, x, concrete) for x in concrete.captured_inputs]
     found = graph.call(b, concrete.graph, [*inputs, *captured])
     results = signatures.named(concrete, found)
     named = _named(b, results, inputs)
-    for name, x in zip(results, named, strict=True):
-        if name in dims:
-            x.shape = ir.Shape(dims[name])
+    for output, x in zip(results, named, strict=True):
+        if output in dims:
+            x.shape = ir.Shape(dims[output])
     made = ir.Model(
         ir.Graph(
             inputs,
@@ -88,6 +89,7 @@ def model(
         ir_version=opsets.ir_version(opset),
         producer_name="lowering",
     )
+    fusing.fuse(b, made.graph)
     common.RemoveUnusedNodesPass()(made)
     initializers.add(made.graph, of_program)
     return made

@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import onnx_ir as ir
 from onnx import defs, helper
 
@@ -13,15 +14,19 @@ OPSETS = range(17, defs.onnx_opset_version() + 1)
 
 
 @functools.cache
-def newest() -> int:
-    """The newest version that the installed onnxruntime runs; without one, that onnx knows."""
+def newest(kind: str = "Identity") -> int:
+    """The newest version that the installed onnxruntime runs; without one, that onnx knows.
+
+    Args:
+      kind: an op that it has to run, of one operand; or "DequantizeLinear", for quantized models.
+    """
     try:
         runtime = import_package("onnxruntime", "onnx")
     except ImportError:
         return OPSETS[-1]
     for opset in reversed(OPSETS):
         try:
-            model = ir.to_proto(_smallest(opset)).SerializeToString()
+            model = ir.to_proto(_smallest(opset, kind)).SerializeToString()
             runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
         except Exception:  # Its errors have no class of their own.
             continue
@@ -34,11 +39,22 @@ def ir_version(opset: int) -> int:
     return helper.OP_SET_ID_VERSION_MAP["ai.onnx", opset]
 
 
-def _smallest(opset: int) -> ir.Model:
+def _smallest(opset: int, kind: str) -> ir.Model:
     """A model of one node."""
-    x = ir.Value(name="x", shape=ir.Shape([1]), type=ir.TensorType(dtypes.FLOAT))
-    node = ir.Node("", "Identity", [x], name="Identity")
+    is_integer = kind == "DequantizeLinear"
+    given = ir.TensorType(dtypes.INT8 if is_integer else dtypes.FLOAT)
+    x = ir.Value(name="x", shape=ir.Shape([1]), type=given)
+    scale = ir.Value(name="scale", const_value=ir.Tensor(np.float32(1), name="scale"))
+    node = ir.Node("", kind, [x, scale] if is_integer else [x], name=kind)
     (y,) = node.outputs
-    y.name, y.type, y.shape = "y", x.type, x.shape
-    graph = ir.Graph([x], [y], nodes=[node], name="graph", opset_imports={"": opset})
+    y.name, y.type, y.shape = "y", ir.TensorType(dtypes.FLOAT), x.shape
+    initializers = [scale] if is_integer else []
+    graph = ir.Graph(
+        [x],
+        [y],
+        nodes=[node],
+        initializers=initializers,
+        name="graph",
+        opset_imports={"": opset},
+    )
     return ir.Model(graph, ir_version=ir_version(opset))

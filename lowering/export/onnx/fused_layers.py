@@ -1,0 +1,144 @@
+"""Groups of nodes that newer sets of operators have one node for.
+
+Each is one that onnxruntime runs faster than the group: activations and norms in the rows
+"transformer" and "vision_transformer" of `tools.bench_exports`. Mish is not among them, which takes
+three times as long as the three ops that it stands for, and GroupNormalization is not, which
+onnxruntime expands to more ops than the group has.
+"""
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from lowering.export.onnx import dtypes
+from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.patterns import Match, either, op, product
+from lowering.export.onnx.values import array_of, dtype_of, static
+
+_TANH_SCALE, _TANH_CUBE = np.sqrt(2 / np.pi), 0.044715
+
+
+def _mean(x: Any, axes: Any) -> Any:
+    return op.ReduceMean(x, axes, keepdims=1)
+
+
+def _normalized(x: Any, variance: Any, epsilon: Any, *scale: Any) -> Any:
+    """A value divided by its deviation, and perhaps scaled."""
+    deviation = op.Sqrt(op.Add(variance, epsilon))
+    inverse = either(op.Reciprocal(deviation), op.Div(1.0, deviation))
+    divided = op.Div(product(x, *scale), deviation)
+    if scale:
+        divided = either(divided, product(op.Div(x, deviation), *scale))
+    return either(product(x, inverse, *scale), divided)
+
+
+def _centered(x: Any, axes: Any, epsilon: Any, *scale: Any) -> Any:
+    """As a layer norm; the variance is written in two ways."""
+    mean = _mean(x, axes)
+    centered = op.Sub(x, mean)
+    of_squares = op.Sub(_mean(op.Mul(x, x), axes), op.Mul(mean, mean))
+    variance = either(
+        _mean(either(op.Mul(centered, centered), op.Pow(centered, 2.0)), axes),
+        of_squares,
+        op.Relu(of_squares),
+        op.Max(of_squares, 0.0),
+    )
+    return _normalized(centered, variance, epsilon, *scale)
+
+
+def scaled_layer_norm(x: Any, axes: Any, epsilon: Any, scale: Any, bias: Any) -> Any:
+    """With factors and offsets."""
+    return op.Add(_centered(x, axes, epsilon, scale), bias)
+
+
+def layer_norm_without_bias(x: Any, axes: Any, epsilon: Any, scale: Any) -> Any:
+    """With factors alone."""
+    return _centered(x, axes, epsilon, scale)
+
+
+def plain_layer_norm(x: Any, axes: Any, epsilon: Any) -> Any:
+    """With neither."""
+    return _centered(x, axes, epsilon)
+
+
+def scaled_rms_norm(x: Any, axes: Any, epsilon: Any, scale: Any) -> Any:
+    """With factors."""
+    return _normalized(x, _mean(op.Mul(x, x), axes), epsilon, scale)
+
+
+def plain_rms_norm(x: Any, axes: Any, epsilon: Any) -> Any:
+    """Without factors."""
+    return _normalized(x, _mean(op.Mul(x, x), axes), epsilon)
+
+
+def norm(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
+    """A norm over the last axes, whose factors and offsets have a number for each element there."""
+    x = found["x"]
+    axes, epsilon = array_of(found["axes"]), array_of(found["epsilon"])
+    if dtype_of(x) != dtypes.FLOAT or x.shape is None or axes is None or epsilon is None:
+        return None
+    rank, count = len(x.shape), axes.size
+    sizes = tuple(n for n in tuple(x.shape)[rank - count :] if isinstance(n, int))
+    if len(sizes) < count or epsilon.size != 1:
+        return None
+    if sorted(axes % rank) != [*range(rank - count, rank)]:
+        return None
+    of_elements = [_of_elements(b, found.values.get(name), sizes) for name in ("scale", "bias")]
+    if any(v is None for name, v in zip(("scale", "bias"), of_elements) if name in found.values):
+        return None
+    scale, bias = of_elements
+    scale = b.constant(np.ones(sizes, np.float32)) if scale is None else scale
+    attributes = {"axis": -count, "epsilon": float(epsilon.item())}
+    if any(node.op_type == "Sub" for node in found.nodes):
+        rest = [] if bias is None else [bias]
+        return b.op("LayerNormalization", x, scale, *rest, **attributes)
+    return b.op("RMSNormalization", x, scale, **attributes) if bias is None else None
+
+
+def _of_elements(b: Builder, x: ir.Value | None, sizes: tuple[int, ...]) -> ir.Value | None:
+    """A value that is broadcast along all axes but the last ones, in the shape of these."""
+    shape = None if x is None else static(x)
+    if x is None or shape is None or shape[-len(sizes) :] != sizes:
+        return None
+    return b.reshape(x, sizes) if set(shape[: -len(sizes)]) <= {1} else None
+
+
+def gelu(x: Any) -> Any:
+    """By the error function."""
+    scaled = either(op.Mul(x, np.sqrt(0.5)), op.Div(x, np.sqrt(2)))
+    return product(0.5, x, op.Add(1.0, op.Erf(scaled)))
+
+
+def gelu_by_tanh(x: Any) -> Any:
+    """By its approximation."""
+    cube = either(product(_TANH_CUBE, x, x, x), op.Mul(_TANH_CUBE, op.Pow(x, 3.0)))
+    inner = either(
+        op.Mul(_TANH_SCALE, op.Add(x, cube)),
+        product(_TANH_SCALE, x, op.Add(1.0, product(_TANH_CUBE, x, x))),
+    )
+    return product(0.5, x, op.Add(1.0, op.Tanh(inner)))
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """A sixth of what is clipped."""
+    clipped = op.Clip(op.Add(x, 3.0), 0.0, 6.0)
+    return either(op.Div(clipped, 6.0), op.Mul(clipped, 1 / 6))
+
+
+def hard_swish(x: Any) -> Any:
+    """The product of a number and its HardSigmoid, in any order."""
+    clipped = op.Clip(op.Add(x, 3.0), 0.0, 6.0)
+    return either(
+        product(x, clipped, 1 / 6), op.Div(op.Mul(x, clipped), 6.0), op.Mul(x, hard_sigmoid(x))
+    )
+
+
+def activation(kind: str, **attributes: Any) -> Any:
+    """What replaces a group by a node of one operand of float32."""
+
+    def replacement(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
+        x = found["x"]
+        return b.op(kind, x, **attributes) if dtype_of(x) == dtypes.FLOAT else None
+
+    return replacement

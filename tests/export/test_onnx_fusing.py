@@ -1,0 +1,195 @@
+"""Groups of nodes that the writer of ONNX models makes one, as authors of models write them."""
+
+import collections
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from lowering.export import onnx
+from lowering.export.entry import entry
+from lowering.export.verification import verify
+from lowering.targets import ONNX
+
+package = pytest.importorskip("onnx")
+ir = pytest.importorskip("onnx_ir")
+pytest.importorskip("onnxruntime")
+
+from lowering.export.onnx import model as models  # noqa: E402  It needs the packages above.
+from lowering.export.onnx import opsets  # noqa: E402
+
+RNG = np.random.default_rng(0)
+NEWEST = opsets.newest()
+
+
+def numbers(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+X, SCALE, BIAS = numbers(2, 3, 8), numbers(8), numbers(8)
+WEIGHTS, OF_HEADS = numbers(8, 12), numbers(3, 4)
+
+
+def exported(fun, *args, opset=NEWEST, **options):
+    """The kinds of nodes of a model, which computes what JAX does and passes the checker."""
+    program = entry(fun, args, ONNX, **options)
+    model = models.model(program.concrete, opset, dims=program.sizes())
+    written = models.serialized(model)
+    package.checker.check_model(package.load_from_string(written), full_check=True)
+    verify("the model", program, onnx.run(written, program), None)
+    return collections.Counter(
+        node.op_type for node in ir.traversal.RecursiveGraphIterator(model.graph)
+    )
+
+
+def flax_norm(x):
+    mean, squares = x.mean(-1, keepdims=True), (x * x).mean(-1, keepdims=True)
+    variance = jnp.maximum(0, squares - mean * mean)
+    return (x - mean) * (lax.rsqrt(variance + 1e-6) * SCALE) + BIAS
+
+
+def equinox_norm(x):
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return SCALE * ((x - mean) * lax.rsqrt(variance + 1e-5)) + BIAS
+
+
+def divided_norm(x):
+    return SCALE * (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def standardized(x):
+    return jax.nn.standardize(x, epsilon=1e-5)
+
+
+def norm_of_two_axes(x):
+    mean, variance = x.mean((1, 2), keepdims=True), x.var((1, 2), keepdims=True)
+    return (x - mean) / jnp.sqrt(variance + 1e-5) * X[:1]
+
+
+@pytest.mark.parametrize("opset", [18, NEWEST])
+@pytest.mark.parametrize(
+    "fun", [flax_norm, equinox_norm, divided_norm, standardized, norm_of_two_axes]
+)
+def test_layer_norms(fun, opset):
+    assert exported(fun, X, opset=opset) == {"LayerNormalization": 1}
+
+
+def test_a_layer_norm_of_large_numbers():
+    assert exported(equinox_norm, X + 100) == {"LayerNormalization": 1}
+
+
+RMS_NORMS = [
+    lambda x: x * lax.rsqrt((x**2).mean(-1, keepdims=True) + 1e-6) * (1 + SCALE),
+    lambda x: x / jnp.sqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-6),
+]
+
+
+@pytest.mark.parametrize("fun", RMS_NORMS)
+def test_rms_norms(fun):
+    assert exported(fun, X, opset=23) == {"RMSNormalization": 1}
+    assert exported(fun, X, opset=22)["RMSNormalization"] == 0
+
+
+def gelu_by_hand(x):
+    return 0.5 * x * (1 + jnp.tanh(0.7978845608 * x * (1 + 0.044715 * x * x)))
+
+
+ACTIVATIONS = {
+    "Gelu": [
+        jax.nn.gelu,
+        lambda x: jax.nn.gelu(x, approximate=False),
+        gelu_by_hand,
+        lambda x: 0.5 * x * (1 + jnp.tanh(jnp.sqrt(2 / jnp.pi) * (x + 0.044715 * x**3))),
+        lambda x: x * (1 + lax.erf(x / jnp.sqrt(2.0))) * 0.5,
+    ],
+    "HardSwish": [jax.nn.hard_swish, lambda x: x * jnp.clip(x + 3, 0, 6) / 6],
+    "HardSigmoid": [jax.nn.hard_sigmoid],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fun"), [(kind, fun) for kind, funs in ACTIVATIONS.items() for fun in funs]
+)
+def test_activations(kind, fun):
+    assert exported(fun, 3 * X) == {kind: 1}
+
+
+def test_a_part_that_is_needed_stays():
+    def fun(x):
+        mean = x.mean(-1, keepdims=True)
+        return (x - mean) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5), x - mean
+
+    assert exported(fun, X)["LayerNormalization"] == 0
+
+
+def test_in_a_loop():
+    def fun(x):
+        return lax.fori_loop(0, 20, lambda i, y: flax_norm(jax.nn.gelu(y) + i), x)
+
+    kinds = exported(fun, X)
+    assert kinds["LayerNormalization"] == kinds["Gelu"] == kinds["Loop"] == 1
+
+
+@pytest.mark.parametrize("shapes", [None, ["b, _, _"]])
+def test_dense_layers_of_sequences(shapes):
+    def fun(x):
+        heads = jnp.einsum("bld,dhf->blhf", x, WEIGHTS.reshape(8, 3, 4)) + OF_HEADS
+        return (jax.nn.relu(heads).reshape(*x.shape[:2], -1) @ WEIGHTS.T + BIAS) @ WEIGHTS
+
+    kinds = exported(fun, X, polymorphic_shapes=shapes)
+    assert kinds["Reshape"] <= 2
+    assert kinds["MatMul"] == 3
+
+
+QUERY, KEY, VALUE = numbers(2, 5, 2, 4), numbers(2, 6, 2, 4), numbers(2, 6, 2, 4)
+MASK = RNG.uniform(size=(2, 1, 5, 6)) < 0.5
+MASK[0, 0, 1] = False
+
+
+def attend(q, k, v, mask=None, fill=-1e30):
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q / np.sqrt(q.shape[-1]), k)
+    scores = scores if mask is None else jnp.where(mask, scores, fill)
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
+
+
+ATTENTION = {
+    "plain": (attend, QUERY, KEY, VALUE),
+    "with a mask": (attend, QUERY, KEY, VALUE, MASK),
+    "with the least number": (
+        lambda *args: attend(*args, jnp.finfo(jnp.float32).min),
+        *(QUERY, KEY, VALUE, MASK),
+    ),
+    "with infinity": (lambda *args: attend(*args, -jnp.inf), QUERY, KEY, VALUE, MASK[1:]),
+    "causal": (
+        lambda q, k, v: attend(q, k, v, jnp.tril(jnp.ones((5, 6), bool))),
+        *(QUERY, KEY, VALUE),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(name):
+    fun, *args = ATTENTION[name]
+    assert exported(fun, *args, opset=23)["Attention"] == 1
+
+
+def test_masks_that_leave_something():
+    """A score that is not so small as to vanish is no mask."""
+    fun = ATTENTION["with a mask"][0]
+    args = QUERY, KEY, VALUE, MASK
+    assert exported(lambda *args: fun(*args, -5.0), *args, opset=23)["Attention"] == 0
+
+
+def test_attention_of_batches_of_any_size():
+    shapes = ["b, _, _, _"] * 3
+    kinds = exported(attend, QUERY, KEY, VALUE, polymorphic_shapes=shapes, opset=23)
+    assert kinds["Attention"] == 1
+
+
+def test_a_product_of_a_matrix_of_heads():
+    def fun(x):
+        return (x.reshape(2, 24) @ jnp.tile(WEIGHTS, (3, 1))).reshape(2, 3, 4)
+
+    assert exported(fun, X) == {"Reshape": 2, "MatMul": 1}

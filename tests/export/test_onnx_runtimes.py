@@ -1,0 +1,99 @@
+"""Models of ONNX in other runtimes than the one that they are verified with."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from lowering import export
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx_ir")
+pytest.importorskip("onnxruntime")
+
+RNG = np.random.default_rng(0)
+
+# The one with nodes of attention, and the newest.
+OPSETS = [23, None]
+
+
+def numbers(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def mlp(params, x):
+    x = jax.nn.gelu(x @ params["dense"] + params["bias"])
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return (x - mean) * lax.rsqrt(variance + 1e-5) @ params["dense"].T
+
+
+def images(params, x):
+    numbers_of = ("NHWC", "HWIO", "NHWC")
+    x = lax.conv_general_dilated(x, params["filters"], (2, 2), "SAME", dimension_numbers=numbers_of)
+    pooled = lax.reduce_window(
+        jax.nn.relu(x), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"
+    )
+    return pooled.mean((1, 2))
+
+
+def attention(params, x):
+    query, key, value = jnp.split((x @ params["all"]).reshape(2, 5, 2, 12), 3, -1)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) / 2
+    scores = jnp.where(jnp.tril(jnp.ones((5, 5), bool)), scores, -1e30)
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), value)
+
+
+def recurrent(params, x):
+    def step(state, row):
+        state = jnp.tanh(row @ params["input"] + state @ params["state"])
+        return state, state.sum(-1)
+
+    return lax.scan(step, jnp.zeros((3, 8)), x)
+
+
+def branching(params, x):
+    x = lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x)
+    return lax.while_loop(lambda x: x.sum() < 100, lambda x: 2 * jnp.abs(x) + 1, x @ params["w"])
+
+
+def searching(params, x):
+    values, indices = lax.top_k(x, 3)
+    return values, indices, jnp.argmax(x, -1), jnp.cumsum(x, -1), params["table"][indices]
+
+
+PROGRAMS = {
+    "mlp": (mlp, {"dense": numbers(8, 16), "bias": numbers(16)}, numbers(3, 8)),
+    "images": (images, {"filters": numbers(3, 3, 4, 5)}, numbers(2, 9, 9, 4)),
+    "attention": (attention, {"all": numbers(8, 24)}, numbers(2, 5, 8)),
+    "recurrent": (recurrent, {"input": numbers(4, 8), "state": numbers(8, 8)}, numbers(6, 3, 4)),
+    "branching": (branching, {"w": numbers(4, 4)}, numbers(3, 4)),
+    "searching": (searching, {"table": numbers(6, 2)}, numbers(2, 6)),
+}
+
+
+def in_openvino(model, x):
+    openvino = pytest.importorskip("openvino")
+    core = openvino.Core()
+    # By default it computes with 16 bits where a processor has them.
+    precise = {"INFERENCE_PRECISION_HINT": "f32"}
+    compiled = core.compile_model(core.read_model(model), "CPU", precise)
+    return [np.array(result) for result in compiled([x]).values()]
+
+
+def in_reference(model, x):
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(onnx.load_from_string(model))
+    return evaluator.run(None, {evaluator.input_names[0]: x})
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("runtime", [in_openvino, in_reference])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name, runtime, opset):
+    fun, params, x = PROGRAMS[name]
+    model = export.to_onnx(fun, (x,), params=params, opset=opset)
+    expected = jax.tree.leaves(fun(params, x))
+    for actual, e in zip(runtime(model, x), expected, strict=True):
+        np.testing.assert_allclose(actual, e, 1e-4, 1e-4)
