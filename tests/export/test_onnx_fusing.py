@@ -36,7 +36,7 @@ def exported(fun, *args, opset=NEWEST, **options):
     """The kinds of nodes of a model, which computes what JAX does and passes the checker."""
     program = entry(fun, args, ONNX, **options)
     model = models.model(program.concrete, opset, dims=program.sizes())
-    written = models.serialized(model)
+    written = onnx.serialized(model)
     package.checker.check_model(package.load_from_string(written), full_check=True)
     verify("the model", program, onnx.run(written, program), None)
     return collections.Counter(
