@@ -1,4 +1,4 @@
-"""Attention as one node; rows "transformer" and "whisper_encoder" of `tools.bench_exports`."""
+"""Attention as one node; rows "transformer" and "whisper_encoder" of `tools.bench_onnx`."""
 
 import math
 from typing import Any

@@ -1,6 +1,6 @@
 """Products of stacks of rows, which need no reshapes to and from matrices.
 
-Rows "transformer" and "whisper_encoder" of `tools.bench_exports`.
+Rows "transformer" and "whisper_encoder" of `tools.bench_onnx`.
 """
 
 import math

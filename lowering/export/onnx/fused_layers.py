@@ -1,7 +1,7 @@
 """Groups of nodes that newer sets of operators have one node for.
 
 Each is one that onnxruntime runs faster than the group: activations and norms in the rows
-"transformer" and "vision_transformer" of `tools.bench_exports`. Mish is not among them, which takes
+"transformer" and "vision_transformer" of `tools.bench_onnx`. Mish is not among them, which takes
 three times as long as the three ops that it stands for, and GroupNormalization is not, which
 onnxruntime expands to more ops than the group has.
 """
