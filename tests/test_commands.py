@@ -154,6 +154,8 @@ def test_a_command_that_a_page_names(command, monkeypatch):
         name = pathlib.Path(program).name
         if name.startswith("python") and args[:1] == ["-m"]:
             check_module(args[1], args[2:], monkeypatch)
+        elif name == "lowering":
+            check_module(name, args, monkeypatch)
         elif name == "pip":
             check_extras(args)
         elif name == "sqlite3":
@@ -167,7 +169,7 @@ def test_a_command_that_a_page_names(command, monkeypatch):
 
 def test_commands_are_found():
     assert len(COMMANDS) > 30 and "make lint" in COMMANDS
-    assert any(c.startswith("python -m lowering export my_models:predict") for c in COMMANDS)
+    assert any(c.startswith("lowering export my_models:predict") for c in COMMANDS)
 
 
 @pytest.mark.parametrize("command", ["make sweep ARGS=--primitives=sin", "python -m tools.nothing"])

@@ -368,8 +368,8 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
         (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
         (
-            ["export", *PREDICT, "--to", "onnx", "--output", "m", "--quantize", "int8"],
-            "--quantize is for tflite and tfjs and litertlm, not onnx",
+            ["export", *PREDICT, "--to", "onnx", "--output", "m", "--quantize", "full"],
+            "--quantize is one of dynamic, int8, int4 for onnx, not 'full'",
         ),
     ],
 )
