@@ -1,4 +1,4 @@
-"""`convert`: the front door."""
+"""`lowering.convert`, which makes a TensorFlow function of a JAX function."""
 
 import dataclasses
 import functools
