@@ -14,7 +14,7 @@ G3DOC = ROOT / "g3doc"
 
 
 def documented(page):
-    """The names that a page of the reference has; the module `convert` has a function of its name."""
+    """The names that a page of the reference has; `convert` is in a module of its name."""
     names = re.findall(r"^::: (\S+)", (G3DOC / "api" / page).read_text(), re.MULTILINE)
     return {name.replace("convert.convert", "convert") for name in names}
 

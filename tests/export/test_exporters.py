@@ -292,8 +292,18 @@ def test_bad_arguments(tmp_path):
 
 
 def test_a_missing_package_says_how_to_install_it():
-    with pytest.raises(ImportError, match=r"pip install 'onnxruntime|pip install '\.\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"pip install ('onnx-ir.*|'\.\[onnx\]')"):
         packages.import_package("no_such_package", "onnx")
+
+
+def test_a_package_that_fails_is_not_said_to_be_missing(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "is_broken.py").write_text("from json import no_such_name")
+    (tmp_path / "needs_more.py").write_text("import no_such_package.inside")
+    with pytest.raises(ImportError, match="is_broken, which cannot be imported: cannot import"):
+        packages.import_package("is_broken", "onnx")
+    with pytest.raises(ImportError, match="no_such_package, for needs_more, which is not inst"):
+        packages.import_package("needs_more", "onnx")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64", "uint32", "int8", "bool"])
