@@ -71,7 +71,7 @@ class Comparison:
       worse: the cells that got worse, with what was found before (None: nothing) and now.
       better: the cells that got better.
       slower: the cells that take longer, the worst first.
-      stale: how many cells became stale, by primitive and the reason of the limitation.
+      stale: how many cells became unexpected passes, by primitive and the reason of the limitation.
       compared: how many cells both sweeps have.
       gone: how many cells only the old one has.
       added: how many cells only the new one has.
@@ -211,7 +211,7 @@ def describe(comparison: Comparison) -> list[str]:
         ),
     )
     group(
-        "stale limitations",
+        "limitations with unexpected passes",
         (
             f"{primitive}: {reason!r} ({_count(cells, 'cell')})"
             for (primitive, reason), cells in sorted(comparison.stale.items())
@@ -225,7 +225,7 @@ def describe(comparison: Comparison) -> list[str]:
     lines.append(
         f"{len(comparison.worse):,} worse, {len(comparison.better):,} better, "
         f"{len(comparison.slower):,} slower, "
-        f"{_count(len(comparison.stale), 'limitation')} became stale"
+        f"{_count(len(comparison.stale), 'limitation')} with new unexpected passes"
     )
     return lines
 

@@ -31,6 +31,8 @@ text { fill: #e6edf3 } .page { fill: #0d1117 } .quiet { fill: #9198a1 } .grid { 
 }
 """
 _SERIES = "abcd"
+# What people call the kinds of records.
+_KINDS = {"core": "TensorFlow", "consumers": "other runtimes"}
 
 
 class Picture:
@@ -201,7 +203,7 @@ def over_time(records: Sequence[Record]) -> str:
     """How many cells were run and how many limitations they needed, sweep by sweep."""
     series: dict[str, list[Record]] = {}
     for record in records:
-        series.setdefault(f"{record.kind}, JAX {record.jax}", []).append(record)
+        series.setdefault(f"{_KINDS[record.kind]}, JAX {record.jax}", []).append(record)
     title = "How many cells are compared, and how many limitations do they need?"
     picture = Picture(720, 470, title)
     _legend(picture, list(series), 50)

@@ -129,7 +129,7 @@ def substitute(op: str) -> Callable[[Fun], Fun]:
 def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """An op that has a kernel for no dtype.
 
-    For a consumer another op takes its place if there is one. Else the op is left to the converter,
+    For a runtime another op takes its place if there is one. Else the op is left to the converter,
     which may know it in this form.
     """
     if targets.current().has_tensorflow_kernels:

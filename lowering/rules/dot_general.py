@@ -88,7 +88,7 @@ def dot_general_of_held(
     permutation=None,
     **params,
 ):
-    """In the dtypes that consumers multiply, rounded or wrapped around once."""
+    """In the dtypes that runtimes multiply, rounded or wrapped around once."""
     dot_general = functools.partial(
         lax.dot_general_p.bind, dimension_numbers=dimension_numbers, precision=None, **params
     )

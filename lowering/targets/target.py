@@ -1,6 +1,6 @@
 """Targets: who will run the TensorFlow ops, and what is known about that.
 
-A target inherits the rules of its parent and overrides only those that its consumer needs or
+A target inherits the rules of its parent and overrides only those that its runtime needs or
 rewards. `tf` is the base: plain TensorFlow ops that any TensorFlow runtime executes.
 
 The numerics of a target are exact or natural. Exact graphs compute what `jax.jit` computes, NaN and
@@ -28,7 +28,7 @@ Table = Mapping[str, frozenset[str]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Target:
-    """A consumer of lowered graphs, and its capabilities.
+    """What runs lowered graphs, and its capabilities.
 
     Attributes:
       name: what `convert(target=...)` takes.

@@ -81,7 +81,7 @@ def write(
 
 
 def _select(ctx, x, shape, block, sizes, starts, cut):
-    """Chooses each element from the block or from `x`, in ops that all consumers have."""
+    """Chooses each element from the block or from `x`, in ops that all runtimes have."""
     is_inside = None
     for axis in cut:
         steps = indexing.steps(ctx, (shape[axis],), 0, shape[axis])
@@ -99,7 +99,7 @@ def _select(ctx, x, shape, block, sizes, starts, cut):
 
 
 def _select_flat(ctx, x, shape, block, sizes, starts, cut):
-    """As `_select`, of arrays with more axes than consumers take, by the places of all elements."""
+    """As `_select`, of arrays with more axes than runtimes take, by the places of all elements."""
     is_inside, index = None, constant(0, "int32")
     coordinates = np.indices(shape, np.int32).reshape(len(shape), -1)
     for axis, steps in enumerate(coordinates):
