@@ -69,7 +69,8 @@ class Program:
 def model_program(name: str, batch: int) -> Program:
     """Returns the model called `name`, with random parameters and inputs."""
     model = models.load(name)
-    inputs = model.make_inputs(1, batch=batch, **_SIZES.get(name, {}))
+    sizes = {"batch": batch} if "batch" in model.dimensions else {}
+    inputs = model.make_inputs(1, **sizes, **_SIZES.get(name, {}))
     return Program(f"{name}, batch {batch}", model.apply, (model.init(0), inputs))
 
 

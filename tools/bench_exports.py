@@ -6,7 +6,7 @@
 TF Lite: the same model written in Keras and converted by TensorFlow, and JAX's native serialization
 where that converts. ONNX: jax2onnx, if there is a Python that has it. TF.js by WebAssembly in
 Chromium, if there is one: the model written in Keras. All run on one thread; the models take turns,
-and a ratio is the median over the turns.
+and a ratio is the median over the turns. `bench_decoding` adds the rows of a language model.
 """
 
 import argparse
@@ -29,11 +29,14 @@ from harnesses.evaluation.converters import CONVERTERS, chromium, jax2onnx, onnx
 from harnesses.evaluation.errors import describe
 from harnesses.evaluation.program import Case, Program
 from lowering.export.tfjs import graph_model
-from tools import in_keras
+from tools import bench_decoding, in_keras
 from tools.bench import CLOCKS, time_in_turns
 
 # How often TF.js runs a model in a turn.
 _CALLS = 5
+
+# The rows of a language model.
+DECODING = "decoding"
 
 Row = tuple[str, str]
 
@@ -44,17 +47,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     models = tuple(in_keras.MODELS)
     parser.add_argument("--model", nargs="+", choices=models, default=models)
     parser.add_argument("--repeats", type=int, default=20, help="turns of each model")
-    parser.add_argument("--format", nargs="+", choices=tuple(FORMATS), default=tuple(FORMATS))
+    formats = (*FORMATS, DECODING)
+    parser.add_argument("--format", nargs="+", choices=formats, default=formats)
     parser.add_argument(
         "--jax2onnx", type=pathlib.Path, metavar="PYTHON", help="a Python that has jax2onnx"
+    )
+    parser.add_argument(
+        "--litert-torch", type=pathlib.Path, metavar="PYTHON", help="a Python that has litert-torch"
     )
     args = parser.parse_args(argv)
     if args.jax2onnx is not None:
         os.environ[jax2onnx.PYTHON] = str(args.jax2onnx)
     for name in args.model:
-        for kind in args.format:
+        for kind in (kind for kind in args.format if kind in FORMATS):
             for figure, value in FORMATS[kind](name, args.repeats):
                 print(f"{name:16}{figure:44}{value}", flush=True)
+    if DECODING in args.format:
+        for figure, value in bench_decoding.report(args.repeats, args.litert_torch):
+            print(f"{'decoder':16}{figure:44}{value}", flush=True)
     return 0
 
 

@@ -23,6 +23,7 @@ from lowering.export import (
     signatures,
     weight_quantization,
 )
+from lowering.export.composites import replace_composites
 from lowering.export.entry import Entry, entries
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
@@ -368,6 +369,7 @@ def _converted(
     """The model as the converter makes it; the arguments are those of `write`."""
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
+        replace_composites(pathlib.Path(folder))
         keep_transposes(pathlib.Path(folder))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
         keep_infinities(converter)

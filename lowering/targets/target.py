@@ -47,6 +47,7 @@ class Target:
       broadcast_groups: how many groups of neighbouring axes ops broadcast.
       has_grouped_convolutions: whether convolutions have groups of several features.
       has_dilated_strides: whether convolutions have both strides and dilations.
+      block_writes: the dtypes for which it has an op that writes a block into an array.
       normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
     """
 
@@ -64,6 +65,7 @@ class Target:
     broadcast_groups: int = 5
     has_grouped_convolutions: bool = True
     has_dilated_strides: bool = True
+    block_writes: Sequence[str] = ()
     normalized_convolutions: Sequence[str] = ("Conv2D",)
 
     @property
