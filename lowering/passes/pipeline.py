@@ -21,6 +21,7 @@ from lowering.passes.legalize.complex_numbers import avals_of_parts, split_compl
 from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
+from lowering.passes.moves import MOVE_SEARCHES, with_mirror_pads
 from lowering.passes.natural import (
     LATE_PATTERNS,
     LATE_SEARCHES,
@@ -28,6 +29,7 @@ from lowering.passes.natural import (
     NATURAL_SEARCHES,
     fuse_halves,
 )
+from lowering.passes.norms import fold_norms
 from lowering.passes.patterns import Pattern, Search, fuse
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
@@ -101,6 +103,10 @@ def _is_natural(mode: Mode, target: Target) -> bool:
     return target.is_natural
 
 
+def _folds_norms(mode: Mode, target: Target) -> bool:
+    return target.is_natural and mode is not Mode.EAGER
+
+
 def _promotes_halves(mode: Mode, target: Target) -> bool:
     return target.emulates("bfloat16")
 
@@ -149,8 +155,11 @@ PASSES = (
     Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
     Pass("tidy", tidy, when=_is_natural),
+    Pass("fold norms", fold_norms, when=_folds_norms),
     Pass("keep reduced axes", keep_axes, when=_is_natural),
     Pass("fuse index ops", with_index_ops, when=_is_natural),
+    Pass("fuse mirror pads", with_mirror_pads, when=_is_natural),
+    Pass("fuse moves", _fuse((), MOVE_SEARCHES), when=_is_natural),
     Pass("fuse late ops", _fuse(LATE_PATTERNS, LATE_SEARCHES), when=_is_natural),
     Pass("mark operands", mark_operands),
 )
