@@ -185,6 +185,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--opset", type=int, help="onnx: the version of the set of operators")
     command.add_argument(
+        "--compute-dtype",
+        choices=("float16",),
+        help="onnx: compute in float16 what JAX computes in float16",
+    )
+    command.add_argument(
         "--external-data",
         action="store_true",
         default=None,
