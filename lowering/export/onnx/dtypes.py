@@ -38,7 +38,7 @@ _WIDER = {
 }
 
 # Ops whose results are the same in a wider dtype, whatever their operands.
-_OF_ORDER = {"MaxPool"}
+_OF_ORDER = {"DepthToSpace", "MaxPool", "SpaceToDepth"}
 
 
 def of(dtype: Any) -> ir.DataType:
