@@ -350,9 +350,20 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
     """
     for base in target.chain:
         for candidate in _RULES.get((primitive, base.name), ()):
-            if not named if candidate.dtypes is None else dtype in candidate.dtypes:
+            is_found = not named if candidate.dtypes is None else dtype in candidate.dtypes
+            if is_found and not _is_for_lack(candidate, base, target, dtype):
                 return candidate
     return None
+
+
+def _is_for_lack(candidate: Rule, base: Target, target: Target, dtype: Any) -> bool:
+    """Whether a rule is there because a target emulates its dtypes, one of which an heir has.
+
+    Dtypes that NumPy does not have may be among them, too: all targets emulate them.
+    """
+    if candidate.dtypes is None or not base.emulates(dtype) or target.emulates(dtype):
+        return False
+    return all(base.emulates(each) or each.isbuiltin != 1 for each in candidate.dtypes)
 
 
 def rule_of(eqn: jex_core.JaxprEqn, target: Target, dtype: Any = None) -> Rule | None:

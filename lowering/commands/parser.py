@@ -195,6 +195,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="onnx: the version of the operators, by default the newest that ONNX Runtime has",
     )
     command.add_argument(
+        "--compute-dtype",
+        choices=("float16",),
+        help="onnx: compute in float16 what JAX computes in float16",
+    )
+    command.add_argument(
         "--external-data",
         action="store_true",
         default=None,

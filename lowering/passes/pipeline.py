@@ -150,7 +150,7 @@ PASSES = (
     Pass("convert literals", convert_literals),
     # Patterns with constants are found in the dtype to which these are rounded.
     Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
-    Pass("promote 16-bit floats", promote_halves, when=_promotes_halves),
+    Pass("promote 16-bit floats", promote_halves, given=("target",), when=_promotes_halves),
     Pass("convert promoted literals", convert_literals, when=_promotes_halves),
     Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),

@@ -41,7 +41,9 @@ class Target:
       has_xla_ops: whether the ops may be XLA's where it is sure to compile them.
       has_64_bits: whether it has arithmetic of 64 bits. Without, exports are of 32 bits.
       types: for dtypes that it has no arithmetic for, what programs do instead ("promote",
-        "bitcast" or "split"), and in which storage dtype.
+        "bitcast" or "split"), and in which storage dtype. In `target.json` a dtype that is "legal"
+        is one that the target has, though its parent has not.
+      computed_like: dtypes that it computes with wherever it does with another one, by that.
       exact_integer_bits: up to how many bits its integers are exact in all of its runtimes.
       rounds_by_casts: whether floats are rounded to a promoted dtype by a cast to it and back.
       broadcast_groups: how many groups of neighbouring axes ops broadcast.
@@ -60,6 +62,7 @@ class Target:
     has_xla_ops: bool = False
     has_64_bits: bool = True
     types: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    computed_like: Mapping[str, str] = dataclasses.field(default_factory=dict)
     exact_integer_bits: int = 64
     rounds_by_casts: bool = False
     broadcast_groups: int = 5
@@ -97,12 +100,13 @@ class Target:
 
         The dtype of a `Cast` is a pair, such as "int32->float32".
         """
-        return _sets(self._nearest("ops"))
+        return self._with_likes(_sets(self._nearest("ops")))
 
     @functools.cached_property
     def refused(self) -> Table:
         """The dtypes of each op that its converter or its runtime does not take."""
-        return _sets(self._nearest("refused"))
+        refused = _sets(self._nearest("refused"))
+        return {op: dtypes - self.ops.get(op, frozenset()) for op, dtypes in refused.items()}
 
     @functools.cached_property
     def failing_kernels(self) -> Table:
@@ -137,6 +141,22 @@ class Target:
         """Whether a quirk is one of its own, or of those that it inherits from."""
         return any(target.name == quirk.target for target in self.chain)
 
+    def computing_in(self, dtype: str) -> "Target":
+        """The target, where it computes in a dtype that it promotes otherwise."""
+        return _computing_in(self, dtype)
+
+    def _with_likes(self, table: Table) -> Table:
+        """A table of ops with the dtypes that are computed like others."""
+        for dtype, like in self.computed_like.items():
+            pairs = [(f"{like}->", f"{dtype}->"), (f"->{like}", f"->{dtype}")]
+            table = {
+                op: dtypes
+                | {dtype for each in dtypes if each == like}
+                | {each.replace(*pair) for each in dtypes for pair in pairs}
+                for op, dtypes in table.items()
+            }
+        return table
+
     def _tables(self) -> Iterator[Mapping[str, Any]]:
         for target in self.chain:
             path = target.folder / "ops.json"
@@ -145,6 +165,13 @@ class Target:
 
     def _nearest(self, part: str) -> Mapping[str, Sequence[str]]:
         return next((data[part] for data in self._tables() if part in data), {})
+
+
+@functools.cache
+def _computing_in(target: Target, dtype: str) -> Target:
+    types = {name: of for name, of in target.types.items() if name != dtype}
+    like = target.types[dtype]["promote"]
+    return dataclasses.replace(target, types=types, computed_like={dtype: like})
 
 
 def _name(dtype: Any) -> Any:
@@ -171,5 +198,6 @@ def read(folder: pathlib.Path, parent: Target | None) -> Target:
     if parent is None:
         return Target(folder.name, folder, **own)
     types = {**parent.types, **own.pop("types", {})}
+    types = {dtype: of for dtype, of in types.items() if "legal" not in of}
     own = {"is_abstract": False, **own, "types": types}
     return dataclasses.replace(parent, name=folder.name, folder=folder, parent=parent, **own)
