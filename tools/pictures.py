@@ -32,7 +32,7 @@ text { fill: #e6edf3 } .page { fill: #0d1117 } .quiet { fill: #9198a1 } .grid { 
 """
 _SERIES = "abcd"
 # What people call the kinds of records.
-_KINDS = {"core": "TensorFlow", "consumers": "other runtimes"}
+_KINDS = {"core": "TensorFlow", "consumers": "runtimes"}
 
 
 class Picture:

@@ -35,6 +35,7 @@ def _primitive_of_two(name: str) -> jex_core.Primitive:
 _RELU6 = primitive_like_operand("relu6")
 _LEAKY_RELU = primitive_like_operand("leaky_relu")
 _ELU = primitive_like_operand("elu")
+_SCALED_ELU = primitive_like_operand("scaled_elu")
 _SOFTPLUS = primitive_like_operand("softplus")
 _LOG_SOFTMAX = primitive_like_operand("log_softmax")
 _FLOOR_DIVIDE = primitive_like_operand("floor_divide")
@@ -162,10 +163,6 @@ _GELUS = (
 )
 
 
-def _elu_by_op(x, alpha):
-    return jnp.where(x > 0, x, alpha * _ELU.bind(x))
-
-
 def _celu_by_op(x, alpha):
     return alpha * _ELU.bind(x / alpha)
 
@@ -247,7 +244,7 @@ NATURAL_PATTERNS = (
     Pattern(lambda x: 1 / jnp.sqrt(x), lax.rsqrt, args=(_X,), when=_is_float),
     *(
         _by_number(example, by_op, (_X, _NUMBER), _is_single, _is_positive)
-        for example, by_op in ((jax.nn.elu, _elu_by_op), (jax.nn.celu, _celu_by_op))
+        for example, by_op in ((jax.nn.elu, _SCALED_ELU.bind), (jax.nn.celu, _celu_by_op))
     ),
     *(Pattern(example, _relu, args=(_X,), when=_is_float) for example in _RELUS),
     *(_of_float(example, _GELU) for example in _GELUS),
