@@ -40,6 +40,7 @@ class Picture:
 
     def __init__(self, width: float, height: float, title: str):
         """Makes a picture with a title above it."""
+        self.width = width
         self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
         self._root.set("viewBox", f"0 0 {width:g} {height:g}")
         self._root.set("width", f"{width:g}")
@@ -239,9 +240,12 @@ def over_time(records: Sequence[Record]) -> str:
 def _legend(picture: Picture, names: Sequence[str], y: float) -> None:
     x = 80.0
     for number, name in enumerate(names):
+        size = 34 + 6.6 * len(name)
+        if x + size > picture.width:
+            x, y = 80.0, y + 15
         picture.rectangle(x, y - 9, 10, 10, _SERIES[number % len(_SERIES)])
         picture.text(x + 16, y, name)
-        x += 34 + 6.6 * len(name)
+        x += size
 
 
 def _moment(record: Record) -> datetime:

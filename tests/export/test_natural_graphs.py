@@ -257,7 +257,7 @@ def test_no_graph_chooses_by_device():
 
 
 def count_nodes(fun, args, target):
-    """How many nodes a graph and its functions have, besides constants, which cost nothing to run."""
+    """How many nodes a graph and its functions have; constants, which do not run, do not count."""
     converted = lowering.convert(fun, target=target, with_gradient=False)
     specs = jax.tree.map(lambda x: tf.TensorSpec(np.shape(x), np.asarray(x).dtype), args)
     function = tf.function(converted, autograph=False).get_concrete_function(*specs)

@@ -48,11 +48,9 @@ FOUND = {
     "leaky relu by > 0": (lambda x: jnp.where(x > 0, x, 0.1 * x), (X,), ["leaky_relu"]),
     "elu": (jax.nn.elu, (X,), ["elu"]),
     "celu": (jax.nn.celu, (X,), ["elu"]),
-    "elu with a factor": (
-        lambda x: jax.nn.elu(x, 2.0), (X,), ["gt", "elu", "mul", "select_n"]
-    ),
+    "elu with a factor": (lambda x: jax.nn.elu(x, 2.0), (X,), ["scaled_elu"]),
     "celu with a factor": (lambda x: jax.nn.celu(x, 2.0), (X,), ["div", "elu", "mul"]),
-    "selu": (jax.nn.selu, (X,), ["gt", "elu", "mul", "select_n", "mul"]),
+    "selu": (jax.nn.selu, (X,), ["scaled_elu", "mul"]),
     "hard tanh": (jax.nn.hard_tanh, (X,), ["clamp"]),
     "reciprocal of a root": (lambda x: 1 / jnp.sqrt(x), (X * X + 1,), ["rsqrt"]),
     "softplus": (jax.nn.softplus, (X,), ["softplus"]),
