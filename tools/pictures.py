@@ -207,7 +207,7 @@ def over_time(records: Sequence[Record]) -> str:
         series.setdefault(f"{_KINDS[record.kind]}, JAX {record.jax}", []).append(record)
     title = "How many cells are compared, and how many limitations do they need?"
     picture = Picture(720, 470, title)
-    _legend(picture, list(series), 50)
+    _legend(picture, list(series), 44)
     moments = sorted({_moment(record) for record in records})
     for name, top, height in (("cells", 76, 200), ("limitations", 326, 100)):
         values = [getattr(record, name) for record in records]
@@ -242,7 +242,7 @@ def _legend(picture: Picture, names: Sequence[str], y: float) -> None:
     for number, name in enumerate(names):
         size = 34 + 6.6 * len(name)
         if x + size > picture.width:
-            x, y = 80.0, y + 15
+            x, y = 80.0, y + 12
         picture.rectangle(x, y - 9, 10, 10, _SERIES[number % len(_SERIES)])
         picture.text(x + 16, y, name)
         x += size

@@ -67,6 +67,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "batch_norm": _batch_norm,
     "depth_to_space": _depth_to_space,
     "elu": jax.nn.elu,
+    "scaled_elu": jax.nn.elu,
     "flat_call": lambda *args, jaxpr, flattened: jex_core.jaxpr_as_fun(jaxpr)(*args),
     "floor_divide": jnp.floor_divide,
     "floor_mod": jnp.remainder,
