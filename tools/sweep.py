@@ -55,7 +55,7 @@ from harnesses.times import Times
 from harnesses.turn import TURN
 from harnesses.variants import VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
-from results import files
+from results import files, outcome
 from tools import bisect, failures, update_limitations
 
 DATABASE = pathlib.Path("sweep.sqlite")
@@ -193,13 +193,8 @@ def print_report(report: Report, verbose: bool) -> None:
             f"{report.variants} of the cells are of variants; JAX itself cannot map, differentiate "
             f"or trace {missing} more"
         )
-    equal, limited, unexpected = map(
-        report.count, (Verdict.EQUAL, Verdict.LIMITED, Verdict.UNEXPECTED)
-    )
-    print(
-        f"{len(report.rows) - missing} cells: {equal} equal, {limited} expected failures, "
-        f"{unexpected} unexpected failures, {report.stale} unexpected passes"
-    )
+    counts = {verdict: report.count(verdict) for verdict in Verdict} | {Verdict.STALE: report.stale}
+    print(f"{len(report.rows) - missing} cells: {outcome.summary(counts)}")
 
 
 def _line(primitive: str, rows: Sequence[Row]) -> tuple[str | int, ...]:
