@@ -193,7 +193,8 @@ def print_report(report: Report, verbose: bool) -> None:
             f"{report.variants} of the cells are of variants; JAX itself cannot map, differentiate "
             f"or trace {missing} more"
         )
-    counts = {verdict: report.count(verdict) for verdict in Verdict} | {Verdict.STALE: report.stale}
+    counts: dict[str, int] = {verdict: report.count(verdict) for verdict in Verdict}
+    counts[Verdict.STALE] = report.stale
     print(f"{len(report.rows) - missing} cells: {outcome.summary(counts)}")
 
 
