@@ -15,6 +15,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+# The version of this package.
+VERSION = "0.1.0"
+
 
 @dataclasses.dataclass(frozen=True)
 class Supported:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import tensorflow as tf
 from onnx_ir.passes import common
 
-from lowering import __version__
+from lowering import versions
 from lowering.export import signatures
 from lowering.export.onnx import (
     contraction,
@@ -91,7 +91,7 @@ def model(
         ),
         ir_version=opsets.ir_version(opset),
         producer_name="lowering",
-        producer_version=__version__,
+        producer_version=versions.VERSION,
     )
     fusing.fuse(b, made.graph)
     common.RemoveUnusedNodesPass()(made)
