@@ -64,8 +64,12 @@ def with_mirror_pads(jaxpr: Jaxpr) -> Jaxpr:
         if x in padded:
             inner, before, did_repeat = padded[x]
             both = tuple((a + c, b + d) for (a, b), (c, d) in zip(before, paddings, strict=True))
-            # What is padded must not be mirrored again.
-            if did_repeat == repeats_ends and _fits(inner.aval.shape, both, repeats_ends):
+            # What is padded must not be mirrored again: not its images, nor around another end.
+            is_new = not any(
+                p and q for p, q in zip(sum(before, ()), sum(paddings, ()), strict=True)
+            )
+            fits = _fits(inner.aval.shape, both, repeats_ends)
+            if is_new and fits and did_repeat == repeats_ends:
                 x, paddings = inner, both
         padded[concatenate.outvars[0]] = x, paddings, repeats_ends
         params = {"paddings": paddings, "repeats_ends": repeats_ends}

@@ -46,8 +46,14 @@ FOUND = {
     "one element": (lambda x: x[1, 2], X, ["slice_and_squeeze"]),
 }  # fmt: skip
 
+
+def padded_once(x):
+    return jnp.pad(x, ((0, 0), (1, 0)), "reflect")
+
+
 OTHERS = {
     "more than there is": lambda x: jnp.pad(x, ((0, 0), (7, 7)), "reflect"),
+    "one end twice": lambda x: padded_once(padded_once(x)),
     "both modes": lambda x: jnp.pad(jnp.pad(x, 1, "reflect"), 1, "symmetric"),
     "not turned around": lambda x: jnp.concatenate([x[1:2], x]),
     "of another": lambda x: jnp.concatenate([jnp.flip(jnp.sin(x)[1:3], 0), x]),
