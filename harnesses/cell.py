@@ -18,7 +18,16 @@ from harnesses.devices import PLACES, reference, running_on
 from harnesses.harness import Harness
 from harnesses.natural import natural
 from harnesses.runs import Runs, RunsInMemory, key_of
-from harnesses.variants import PLAIN, VARIANTS, Trial, array_of, arrays_of, on_arrays
+from harnesses.variants import (
+    PLAIN,
+    RUNTIME,
+    VARIANTS,
+    Trial,
+    Variant,
+    array_of,
+    arrays_of,
+    on_arrays,
+)
 from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
 from lowering.export import runtimes
@@ -27,9 +36,8 @@ from lowering.ops.dtypes import LOW_PRECISION
 from lowering.targets import CONSUMERS, PORTABLE, TARGETS, TF, XLA
 from results.outcome import Outcome, Verdict
 
-# How TensorFlow executes a graph; and the mode in which a consumer's own runtime runs it.
+# How TensorFlow executes a graph.
 MODES = ("eager", "graph", "compiled")
-RUNTIME = "runtime"
 ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name, PORTABLE.name)
@@ -91,10 +99,10 @@ def cells_of(
 
 
 def _modes(target: str, variant: str) -> Sequence[str]:
-    """The modes of a variant on a target. Consumers run harnesses as they are."""
-    if target not in CONSUMERS:
-        return VARIANTS[variant].modes
-    return ("graph", RUNTIME) if variant == PLAIN else ()
+    """The modes of a variant on a target."""
+    if target in CONSUMERS and variant == PLAIN:
+        return ("graph", RUNTIME)
+    return [m for m in VARIANTS[variant].modes if (m == RUNTIME) == (target in CONSUMERS)]
 
 
 def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> Iterator[Result]:
@@ -136,7 +144,7 @@ class Runner:
         kind = natural(self._harness, promotes=is_consumer) if is_natural else self._harness
         kind.make_args()
         try:
-            trial = VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else variant].trial(kind)
+            trial = _variant(variant, is_consumer).trial(kind)
         except Exception as error:  # Any error of JAX is an outcome.
             return functools.partial(_of_jax, kind, error)
         return _runner_of(kind, trial, self._runs)
@@ -151,7 +159,11 @@ def trial_of(harness: Harness, cell: Cell) -> Trial:
     """The program that a cell runs; raises whatever JAX raises if it cannot make it."""
     is_natural, is_consumer = _kind(cell)
     kind = natural(harness, promotes=is_consumer) if is_natural else harness
-    return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer else cell.variant].trial(kind)
+    return _variant(cell.variant, is_consumer).trial(kind)
+
+
+def _variant(name: str, is_consumer: bool) -> Variant:
+    return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer and name == PLAIN else name]
 
 
 def run_trial(harness: Harness, trial: Trial, cells: Iterable[Cell]) -> Iterator[Result]:

@@ -14,7 +14,7 @@ from harnesses import cell
 from harnesses.cell import ALL_MODES, DEVICES, RUNTIME, SWEPT, Cell
 from harnesses.harness import Harness
 from harnesses.times import Times
-from harnesses.variants import PLAIN, SETTINGS, VARIANTS
+from harnesses.variants import MORE_AXES, PLAIN, SETTINGS, VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
 
 # The dtypes whose harnesses a sweep also runs by the runtimes of consumers, unless it has filters.
@@ -23,6 +23,8 @@ OTHER_DTYPES = (
     *("int8", "int16", "uint8", "uint16", "uint32"),
     *("float16", "bfloat16", "complex64"),
 )
+# One of so many harnesses that runtimes run has more axes.
+_MORE_AXES_OF = 4
 # The dtypes of up to 32 bits, whose harnesses consumers are held to.
 CONSUMER_DTYPES = (*CORE_DTYPES, *OTHER_DTYPES)
 
@@ -78,13 +80,16 @@ class Selection:
         primitives: Sequence[str] = ("*",),
         targets: Sequence[str] = CONSUMERS,
     ) -> "Selection":
-        """All harnesses of some dtypes and primitives by the runtimes of consumers, or of some."""
+        """All harnesses of some dtypes and primitives by the runtimes of consumers, or of some.
+
+        One of each primitive and one of each dtype is also run with more axes.
+        """
         return cls(
             primitives=primitives,
             dtypes=dtypes,
             modes=(RUNTIME,),
             targets=targets,
-            share="none",
+            variants=(PLAIN, MORE_AXES),
             per_harness="all",
         )
 
@@ -163,10 +168,16 @@ class Selection:
             if of_all:
                 return cells
             chosen = CONSUMERS[_drawn(turn, RUNTIME, harness.name) % len(CONSUMERS)]
+            has_more_axes = (
+                harness.name in half
+                and _drawn(turn, MORE_AXES, harness.name) % _MORE_AXES_OF == 0
+                and _applies(MORE_AXES, harness)
+            )
+            variant = MORE_AXES if has_more_axes else PLAIN
+            drawn = cell.cells_of(harness, (RUNTIME,), (chosen,), variant=variant)
             return [
-                c
-                for c in cells
-                if (c.target == chosen and harness.name in half) or cell.find_limitation(harness, c)
+                *(drawn if harness.name in half else ()),
+                *(c for c in cells if c not in drawn and cell.find_limitation(harness, c)),
             ]
 
         selected = {

@@ -25,13 +25,20 @@ from lowering import jax_compat
 
 # The harness as it is.
 PLAIN = "plain"
+# A harness whose arrays have more axes than a runtime may take.
+MORE_AXES = "more axes"
+
+# The mode of what converters and runtimes of consumers make of a program.
+RUNTIME = "runtime"
 
 # The sizes of batches and of symbolic dimensions; the first is that for which a program is lowered
 # where its shapes are static.
 SIZES = (3, 1, 2)
 
-# The sizes of many axes over which a harness is mapped.
+# The sizes of axes over which a harness is mapped: so many that few ops of TensorFlow take as many,
+# and as many as make most arrays such that a runtime may not take them.
 MANY_AXES = (2, 1, 1, 2, 1, 1, 1, 1)
+MORE_AXES_OF_RUNTIMES = (2, 1, 2, 1)
 
 
 def _convert_without_gradient(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -90,7 +97,7 @@ class Variant:
 
     Attributes:
       trial: makes the program of a harness; raises a `NoVariantError`, or any error of JAX.
-      modes: the modes in which it is run.
+      modes: the modes in which it is run; that of runtimes for what their converters are given.
       applies: whether a harness may have it, as far as its arguments tell.
     """
 
@@ -211,17 +218,26 @@ def _vmap(harness: Harness) -> Trial:
     return Trial(fun, [args], comparer, whatever_shapes=harness.comparer)
 
 
-def _many_axes(harness: Harness) -> Trial:
-    """A harness mapped over so many axes that few ops of TensorFlow take as many."""
-    size, count = math.prod(MANY_AXES), len(MANY_AXES)
+def _more_axes(harness: Harness, axes: Sequence[int]) -> Trial:
+    """A harness mapped over axes of some sizes."""
+    size, count = math.prod(axes), len(axes)
     fun, args, comparer = _batch(harness, size)
     mapped = functools.reduce(lambda f, _: jax.vmap(f), range(count - 1), fun)
 
     def compare_elements(*values):
         return comparer(*([x.reshape(size, *x.shape[count:]) for x in v] for v in values))
 
-    args = [x.reshape(*MANY_AXES, *x.shape[1:]) for x in args]
+    args = [x.reshape(*axes, *x.shape[1:]) for x in args]
     return Trial(mapped, [args], compare_elements, whatever_shapes=harness.comparer)
+
+
+def _more_axes_of_runtimes(harness: Harness) -> Trial:
+    """A harness of 32 bits mapped over so many axes that a runtime may not take its arrays."""
+    if _has_doubles(harness, harness.make_args()):
+        raise NoVariantError("runtimes have numbers of 32 bits")
+    return dataclasses.replace(
+        _more_axes(harness, MORE_AXES_OF_RUNTIMES), settings=SETTINGS["32 bits"]
+    )
 
 
 def _symbolic_batch(harness: Harness) -> Trial:
@@ -395,6 +411,19 @@ def _has_arrays(harness: Harness) -> bool:
     return any(map(is_array, harness.make_args()))
 
 
+def _has_fewer_axes(harness: Harness) -> bool:
+    """Whether the arrays of a harness have at most eight axes when they get more.
+
+    Numbers of a function's whole domain say more of its digits than of its axes.
+    """
+    ranks = [x.ndim for x in harness.make_args() if is_array(x)]
+    return (
+        bool(ranks)
+        and max(ranks) + len(MORE_AXES_OF_RUNTIMES) <= 8
+        and "domain" not in harness.case
+    )
+
+
 def _has_derivatives(harness: Harness) -> bool:
     return harness.derivatives is not None and any(map(_is_inexact, harness.make_args()))
 
@@ -410,7 +439,8 @@ def _keeps(setting: str, harness: Harness) -> bool:
 VARIANTS: Mapping[str, Variant] = {
     PLAIN: Variant(_plain, ("eager", "graph", "compiled"), lambda harness: True),
     "vmap": Variant(_vmap, ("graph",), _has_arrays),
-    "many axes": Variant(_many_axes, ("graph",), _has_arrays),
+    "many axes": Variant(functools.partial(_more_axes, axes=MANY_AXES), ("graph",), _has_arrays),
+    MORE_AXES: Variant(_more_axes_of_runtimes, (RUNTIME,), _has_fewer_axes),
     "symbolic batch": Variant(_symbolic_batch, ("graph", "compiled"), _has_arrays),
     "symbolic axes": Variant(
         _symbolic_axes, ("graph", "compiled"), lambda h: any(h.shapes(h.make_args()))

@@ -22,6 +22,9 @@ class Lowering(Protocol):
     dimensions: dims_.Dimensions
     folder: Any
 
+    @property
+    def highest_rank(self) -> int: ...
+
     def run(self, jaxpr: Any, *operands: Value) -> list[Value]: ...
 
     def run_to_tensors(self, jaxpr: Any, *operands: Value) -> list[tf.Tensor]: ...

@@ -73,9 +73,10 @@ LIMITATIONS = {
         ),
         dataclasses.replace(
             LARGE_COMPLEX_ANGLES_OF_TFJS,
-            reason="TF.js computes other sines and cosines of huge angles by WebAssembly, and next "
-            "to poles one and an exponential cancel all digits but those that rounding makes.",
+            reason="Sines and cosines for TF.js are rounded otherwise, and next to poles one and "
+            "an exponential cancel all digits but those that rounding makes.",
             looser=Looser.NEAR_ONE,
+            modes=("graph", *RUNTIME),
             where=is_domain,
         ),
         LARGE_COMPLEX_ANGLES,

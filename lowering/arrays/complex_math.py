@@ -290,10 +290,10 @@ def log_size(large, small):
 
 def _scaled(size, x, factor):
     """Returns the product of cosh(x) or sinh(x) and a factor; the first may overflow."""
-    root = lax.exp(lax.abs(x) * 0.5)
-    return jnp.where(
-        lax.abs(size) == jnp.inf, lax.sign(size) * root * (0.5 * factor) * root, size * factor
-    )
+    half = lax.abs(x) * 0.5
+    # A product of three, which an optimizer may compute in another order, would overflow, too.
+    product = lax.sign(size) * (0.5 * factor) * lax.exp(half) / lax.exp(-half)
+    return jnp.where(lax.abs(size) == jnp.inf, product, size * factor)
 
 
 def _hyperbolic(x):

@@ -78,6 +78,11 @@ class Interpreter(Lowering):
             functions = memory.functions if is_eager else outlining.Functions()
         self._functions = functions
 
+    @property
+    def highest_rank(self) -> int:
+        """The most axes that an array of the program has."""
+        return self._program.highest_rank
+
     def run(self, jaxpr: Jaxpr, *operands: Value) -> list[Value]:
         """Lowers a jaxpr in place; returns its results."""
         jaxpr = pipeline.optimized(jaxpr, modes.current(), self._program.outlined, self.target)

@@ -104,8 +104,8 @@ def _loses_signs(array: np.ndarray) -> bool:
 def integers(values: Any) -> tf.Tensor:
     """A vector of axes, sizes or positions as an int32 constant (int64 if one needs it)."""
     array = np.asarray(values, np.int64)
-    fits = not array.size or np.abs(array).max() <= np.iinfo(np.int32).max
-    return constant(array, np.int32 if fits else np.int64)
+    largest = max(map(abs, array.ravel().tolist()), default=0)
+    return constant(array, np.int32 if largest < 2**31 else np.int64)
 
 
 def is_weight(x: tf.Tensor) -> bool:

@@ -7,10 +7,11 @@ runtime of graphs takes stands in its table.
 import contextlib
 import contextvars
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework import kernels as tf_kernels
 from tensorflow.python.framework import op_callbacks
 
@@ -23,6 +24,10 @@ BATCHED_GATHER = "GatherV2 of batches"
 
 # Whether an op that the runtime is known to lack is an error.
 _IS_CHECKED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_checked", default=True)
+# The callbacks that check ops now, each with its target.
+_CHECKS: contextvars.ContextVar[tuple[tuple[Callable[..., None], Target], ...]] = (
+    contextvars.ContextVar("checks", default=())
+)
 
 
 @functools.cache
@@ -73,10 +78,26 @@ def checked(target: Target) -> Iterator[None]:
             raise UnsupportedError(refusal(target, op, dtype))
 
     op_callbacks.add_op_callback(check)
+    token = _CHECKS.set((*_CHECKS.get(), (check, target)))
     try:
         yield
     finally:
+        _CHECKS.reset(token)
         op_callbacks.remove_op_callback(check)
+
+
+def checks() -> tuple[Any, ...] | None:
+    """What the check of an op depends on, beside the op: one that has passed would pass again.
+
+    None if callbacks of others look at ops, too.
+    """
+    callbacks = context.context().op_callbacks
+    if not callbacks:
+        return ()
+    ours = [check for check, _ in _CHECKS.get()]
+    if list(callbacks) != ours:
+        return None
+    return _IS_CHECKED.get(), targets.current(), *(target for _, target in _CHECKS.get())
 
 
 def refusal(target: Target, op: str, dtype: str) -> str:

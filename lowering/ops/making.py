@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_callbacks
 
+from lowering.ops import kernels
 from lowering.ops.bounded import Bounded
 
 # How many kinds of ops are remembered.
@@ -39,8 +39,8 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
         return getattr(tf.raw_ops, op)(**dict(zip(names, operands, strict=True)), **attrs)
 
     # Callbacks see what `tf.raw_ops` makes alone.
-    is_plain = not (tf.executing_eagerly() or op_callbacks.should_invoke_op_callbacks())
-    kind = _kind(op, operands, attrs) if is_plain else None
+    checks = None if tf.executing_eagerly() else kernels.checks()
+    kind = None if checks is None else _kind(op, operands, attrs)
     if kind is None:
         return make()
     results = None
@@ -50,7 +50,7 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
         results = make()
         return _maker(results)
 
-    maker = _makers.get(kind, first)
+    maker = _makers.get((kind, checks), first)
     if results is not None:
         return results
     return make() if maker is None else maker(operands)

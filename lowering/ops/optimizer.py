@@ -55,6 +55,8 @@ _GUARDED = _EXTREMA | _SIMPLIFIED | frozenset("Log LogicalNot Pack Square".split
 # The ops that it merges with others.
 _MET = _COMPARISONS | _MONOTONIC | _SUMS | frozenset("Mul Softmax Sub".split())
 
+_SOURCES = frozenset({"Const", "Placeholder"})
+
 # Of larger constants the optimizer is kept from anything.
 _MOST_ELEMENTS = 4096
 
@@ -132,6 +134,9 @@ def _is_known(x: tf.Tensor) -> bool:
     waiting = [x.op]
     while waiting:
         op = waiting[-1]
+        if op.type in _SOURCES:
+            found[waiting.pop().name] = op.type == "Const"
+            continue
         inputs = [y.op for y in op.inputs]
         below = [made for made in inputs if made.name not in found]
         if below and op.name not in found:
@@ -140,7 +145,7 @@ def _is_known(x: tf.Tensor) -> bool:
             continue
         waiting.pop()
         are_known = bool(inputs) and all(found[made.name] for made in inputs)
-        found[op.name] = op.type == "Const" or (are_known and not op.op_def.is_stateful)
+        found[op.name] = are_known and not op._is_stateful
     return found[x.op.name]
 
 

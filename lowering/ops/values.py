@@ -23,6 +23,8 @@ from lowering.ops import dtypes
 from lowering.ops.constants import constant
 
 _SMALL_BYTES = 256
+# Ops whose results have the elements of their first operand in the same order.
+_RESHAPES = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze"})
 
 
 @dataclasses.dataclass(eq=False)
@@ -117,6 +119,14 @@ def source(tensor: tf.Tensor) -> Any:
     while made.op.type == "Identity":
         made = made.op.inputs[0]
     return made.op
+
+
+def unshaped(tensor: tf.Tensor) -> tf.Tensor:
+    """The tensor that reshapes of a graph made another of; the tensor itself if there are none."""
+    made: Any = tensor
+    while tf.is_symbolic_tensor(made) and made.op.type in _RESHAPES:
+        made = made.op.inputs[0]
+    return made
 
 
 def is_small(value: Value) -> bool:

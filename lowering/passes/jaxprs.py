@@ -33,7 +33,8 @@ def _collect(values, found):
         if type(value) in _OTHERS:
             continue
         if isinstance(value, _SEQUENCES):
-            _collect(value, found)
+            if not _OTHERS.issuperset(map(type, value)):
+                _collect(value, found)
         elif isinstance(value, _JAXPRS):
             found.append(value)
 

@@ -1,6 +1,7 @@
 """A JAX function, traced and prepared to be lowered."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax.extend.core as jex_core
 
 from lowering import callables, jax_compat
 from lowering.passes import pipeline
+from lowering.passes.jaxprs import count_calls
 from lowering.passes.owning import with_own_constants
 from lowering.targets import Target
 
@@ -30,6 +32,21 @@ class Program:
     outlined: frozenset[int]
     traced: jex_core.ClosedJaxpr
     source: str = ""
+
+    @functools.cached_property
+    def highest_rank(self) -> int:
+        """The most axes that an array in it has."""
+        jaxprs = [self.jaxpr, *(called for called, _ in count_calls(self.jaxpr).values())]
+        variables = (
+            var
+            for jaxpr in jaxprs
+            for vars_ in (
+                getattr(jaxpr, "jaxpr", jaxpr).invars,
+                *(eqn.outvars for eqn in jaxpr.eqns),
+            )
+            for var in vars_
+        )
+        return max((len(getattr(var.aval, "shape", ())) for var in variables), default=0)
 
 
 def trace(

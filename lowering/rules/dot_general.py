@@ -16,7 +16,7 @@ from jax import lax
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.avals import real_dtype
 from lowering.formats import words
-from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning
+from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning, values
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
@@ -176,8 +176,7 @@ class _Product:
             x, adj_x = self._matrices(ctx, x, self.x)
             is_whole = len(rows) == len(columns) == 1 and not self._is_flat(ctx)
         y, adj_y = self._matrices(ctx, y, self.y)
-        is_long = len(self.x) > _most_axes(ctx)
-        matmul = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y, is_long=is_long)
+        matmul = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y)
         result = _multiply(x, y, matmul, dtype)
         result = result if is_whole else self._shaped(ctx, result, self._natural)
         if list(self.out) == self._natural:
@@ -252,15 +251,13 @@ def _multiply(x, y, matmul, dtype):
     return matmul(x, y)
 
 
-def _matmul(ctx, x, y, adj_x, adj_y, is_long=False):
-    """The product of matrices; `is_long` if `x` was reshaped from more axes than the op takes."""
+def _matmul(ctx, x, y, adj_x, adj_y):
+    """The product of matrices."""
     if x.dtype == tf.int32 and ctx.target.exact_integer_bits < 32:
         # Matrices are multiplied in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
         return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
-    may_join = x.shape.rank == 2 and (is_long or 1 in x.shape) and not is_weight(y)
-    if may_join and ctx.target.has(tflite.products_joined_with_reshapes):
-        # `tflite.quirks.products_joined_with_reshapes`.
+    if _is_joined_with_reshapes(ctx, x, y):
         x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
         product = emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
         return move("Squeeze", product, axis=[0])
@@ -274,6 +271,20 @@ def _matmul(ctx, x, y, adj_x, adj_y, is_long=False):
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
     return emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
+
+
+def _is_joined_with_reshapes(ctx, x, y):
+    """Whether a converter would make a product of matrices one of more axes than it has.
+
+    See `tflite.quirks.products_joined_with_reshapes` and `products_of_many_axes`.
+    """
+    if x.shape.rank != 2 or not ctx.target.has(tflite.products_joined_with_reshapes):
+        return False
+    rank = values.unshaped(x).shape.rank
+    if is_weight(y):
+        # The converter may move other ops from between, so that any array of the program counts.
+        return max(rank, ctx.lowering.highest_rank) > tflite.MOST_AXES_OF_PRODUCTS
+    return 1 in x.shape or rank > _most_axes(ctx)
 
 
 def _swapped(ctx, x):

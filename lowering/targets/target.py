@@ -78,11 +78,11 @@ class Target:
 
     def emulates(self, dtype: Any) -> bool:
         """Whether programs have another dtype in place of one of JAX's."""
-        return _name(dtype) in self.types
+        return bool(self.types) and _name(dtype) in self.types
 
     def splits(self, dtype: Any) -> bool:
         """Whether programs have several values in place of one of a dtype of JAX's."""
-        return "split" in self.types.get(_name(dtype), ())
+        return bool(self.types) and "split" in self.types.get(_name(dtype), ())
 
     @functools.cached_property
     def storage(self) -> Mapping[str, str]:
@@ -174,7 +174,9 @@ def _computing_in(target: Target, dtype: str) -> Target:
     return dataclasses.replace(target, types=types, computed_like={dtype: like})
 
 
+@functools.lru_cache(maxsize=1024)
 def _name(dtype: Any) -> Any:
+    # NumPy makes the name anew each time.
     return getattr(dtype, "name", dtype)
 
 

@@ -147,7 +147,7 @@ def _assign(x, block, begin):
     else:
         extent = tf.shape(block, begin.dtype)[:rank]
     strides = constant([1] * rank, begin.dtype)
-    end = tf.raw_ops.AddV2(x=begin, y=extent)
+    end = emit("AddV2", begin, extent)
     return move("TensorStridedSliceUpdate", x, begin, end, strides, block)
 
 

@@ -81,7 +81,7 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
         return move("Transpose", x, integers(permutation))
     axes = string.ascii_lowercase[: x.shape.rank]
     equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
-    return tf.raw_ops.Einsum(inputs=[x], equation=equation)
+    return move("Einsum", [x], equation=equation)
 
 
 def _transpose_by_steps(ctx, x, permutation):

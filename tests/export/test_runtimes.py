@@ -110,6 +110,15 @@ PROGRAMS = {
         ),
         np.outer(SPD, SPD)[:, :9].astype(np.float32),
     ),
+    "products with known matrices beside many axes": (
+        lambda x: [
+            (of_rows(rows) @ SPD[:, :2]).reshape(shape)
+            for rows in (x.reshape(1, 3, 1, 1, 1, 3, 3), x.reshape(1, 1, 3, 1, 1, 1, 3, 3))
+            for of_rows in (lambda r: r, lambda r: jnp.exp(r.reshape(-1, 3)))
+            for shape in ((9, 2), (1, 3, 1, 3, 1, 1, 1, 2))
+        ],
+        np.stack([SPD / 10] * 3).astype(np.float32),
+    ),
     "axes": (
         lambda x: jnp.broadcast_to(x, (2, 1, 2, 1, 2, 3, 3)).transpose(6, 0, 2, 4, 1, 3, 5),
         SPD,

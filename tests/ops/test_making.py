@@ -4,10 +4,13 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tensorflow.python.framework import op_callbacks
 
-from lowering.ops import emission, emit, making
+from lowering import targets
+from lowering.errors import UnsupportedError
+from lowering.ops import emission, emit, kernels, making
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -94,3 +97,22 @@ def test_callbacks_see_each_op():
 
     tf.function(fun, autograph=False).get_concrete_function(tf.TensorSpec([3], tf.float32))
     assert "Sin" in [getattr(op, "decode", lambda op=op: op)() for op in seen]
+
+
+def test_what_a_runtime_lacks_is_refused_each_time():
+    """An op that has passed for one target, or unchecked, is checked for another."""
+    op, dtype = "Exp", "bfloat16"
+    assert targets.TFLITE.lacks(op, dtype)
+
+    def fun(x):
+        for _ in range(2):
+            making.run(op, ("x",), (x,), {})
+        with kernels.checked(targets.TFLITE), targets.lowering_for(targets.TFLITE):
+            with kernels.unchecked():
+                making.run(op, ("x",), (x,), {})
+            for _ in range(2):
+                with pytest.raises(UnsupportedError, match=f"{op} of {dtype}"):
+                    making.run(op, ("x",), (x,), {})
+        return x
+
+    tf.function(fun, autograph=False).get_concrete_function(tf.TensorSpec([3], dtype))

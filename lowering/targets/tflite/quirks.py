@@ -18,6 +18,9 @@ _TRANSPOSES = (
 )
 _XNNPACK = "https://github.com/google/XNNPACK/blob"
 
+# Up to how many axes XNNPACK multiplies by a matrix.
+MOST_AXES_OF_PRODUCTS = 6
+
 
 def _converter(fun: Callable[..., Any], specs: Sequence[Any]) -> Any:
     import tensorflow as tf
@@ -144,7 +147,7 @@ def reshapes_before_transposes() -> bool:
     return _fails(what, fun, np.ones((4, 3), np.float32), specs=[spec])
 
 
-@_quirk(_OPTIMIZE, "lowering.rules.dot_general._matmul")
+@_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_joined_with_reshapes")
 def products_joined_with_reshapes() -> bool:
     """A product is joined with reshapes before and after it, to one of ranks that it lacks."""
     import tensorflow as tf
@@ -154,6 +157,21 @@ def products_joined_with_reshapes() -> bool:
 
     x, y = np.ones(4, np.float32), np.ones((4, 5), np.float32)
     return _fails("'tfl.batch_matmul' op failed to verify", fun, x, y)
+
+
+@_quirk(
+    f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/include/xnnpack.h",
+    "lowering.rules.dot_general._is_joined_with_reshapes",
+)
+def products_of_many_axes() -> bool:
+    """A product with weights is joined with a reshape to one of more axes than XNNPACK has."""
+    import tensorflow as tf
+
+    axes = (1,) * (MOST_AXES_OF_PRODUCTS - 1)
+    weights = np.ones((4, 5), np.float32)
+    x = np.ones((*axes, 2, 4), np.float32)
+    message = "failed to delegate FULLY_CONNECTED"
+    return _fails(message, lambda x: tf.matmul(tf.reshape(x, [2, 4]), weights), x)
 
 
 @_quirk(
