@@ -276,7 +276,7 @@ def _matmul(ctx, x, y, adj_x, adj_y):
 def _is_joined_with_reshapes(ctx, x, y):
     """Whether a converter would make a product of matrices one of more axes than it has.
 
-    See `tflite.quirks.products_joined_with_reshapes` and `products_of_many_axes`.
+    See `tflite.quirks.products_joined_with_reshapes` and `tflite.quirks.products_of_many_axes`.
     """
     if x.shape.rank != 2 or not ctx.target.has(tflite.products_joined_with_reshapes):
         return False
