@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from lowering.context import Context
 from lowering.formats import halves, narrow
+from lowering.narrow_formats import NARROW
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
@@ -45,19 +46,16 @@ class Known:
 
 
 class Narrow:
-    """Numbers that are held in other dtypes: of eight bits or fewer, or of what consumers lack."""
+    """Numbers that are held in other dtypes, as consumers lack theirs."""
 
     def applies(self, ctx, rule, operands):
         dtype = narrow.dtype_of(ctx.eqn)
-        if dtype is None:
-            return False
-        is_tensorflow_dtype = dtype not in dtypes.NARROW
-        if is_tensorflow_dtype and rule.is_decomposition:
-            return False  # Its steps are held.
-        return not rule.takes(dtype, is_tensorflow_dtype)
+        if dtype is None or rule.is_decomposition:
+            return False  # The steps of a decomposition are held.
+        return not rule.takes(dtype, dtype not in NARROW)
 
     def hold(self, rule, value, aval):
-        return narrow.known(value, getattr(aval, "dtype", None))
+        return values.held(value, getattr(aval, "dtype", None))
 
     def apply(self, ctx, rule, operands):
         return narrow.apply(ctx, *operands)
@@ -108,7 +106,7 @@ class Tensors:
         if rule.keep_constants:
             # Jaxprs that are called take known numbers as they are, and may fold them.
             return value if rule.held else values.held(value, dtype)
-        return values.tensor(narrow.known(value, dtype), dtype)
+        return values.tensor(value, dtype)
 
     def apply(self, ctx, rule, operands):
         return rule.fun(ctx, *operands, **ctx.eqn.params)

@@ -14,19 +14,22 @@ import numpy as np
 
 from lowering import jax_compat
 from lowering.avals import is_key
-from lowering.formats.rounding import HAS_CAST
-from lowering.ops.dtypes import HELD
-from lowering.targets import Target
+from lowering.narrow_formats import HAS_CAST, NARROW
+from lowering.targets import TF, Target
+
+# The dtypes that models have in place of those of eight bits or fewer.
+_STORAGE = {dtype: np.dtype(TF.storage[dtype.name]) for dtype in NARROW}
 
 
 def of_argument(dtype: Any, target: Target) -> np.dtype:
     """The dtype of the input or output of a model in place of one of JAX's."""
-    return HELD.get(dtype, dtype) if target.is_consumer else dtype
+    return _STORAGE.get(dtype, dtype) if target.is_consumer else dtype
 
 
 def of_parameter(dtype: Any, target: Target) -> np.dtype:
     """The dtype of the variable of a model in place of one of JAX's."""
-    return dtype if dtype in HAS_CAST and target.has_tensorflow_kernels else HELD.get(dtype, dtype)
+    has_cast = dtype in HAS_CAST and target.has_tensorflow_kernels
+    return dtype if has_cast else _STORAGE.get(dtype, dtype)
 
 
 def words(leaf: Any) -> Any:
@@ -55,12 +58,12 @@ def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> C
     def argument(x: Any, dtype: Any) -> Any:
         if is_key(dtype):
             return jax.random.wrap_key_data(x, impl=jax_compat.key_impl(dtype))
-        return x.astype(dtype) if dtype in HELD else x
+        return x.astype(dtype) if dtype in _STORAGE else x
 
     def result(y: Any) -> Any:
         if hasattr(y, "dtype") and is_key(y.dtype):
             return jax.random.key_data(y)
-        is_held = getattr(y, "dtype", None) in HELD
+        is_held = getattr(y, "dtype", None) in _STORAGE
         return y.astype(of_argument(y.dtype, target)) if is_held else y
 
     @functools.wraps(fun, updated=())

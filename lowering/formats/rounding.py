@@ -3,57 +3,20 @@
 All functions take tensors that hold narrow numbers in wider dtypes; see `formats.narrow`.
 """
 
-import dataclasses
 import functools
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, targets
-from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
+from lowering import avals, narrow_formats, targets
+from lowering.narrow_formats import HAS_CAST, format_of, has_infinity, width
+from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels, modes
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
-# The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
-HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
-
 # For a float the integers of the same width, and the number of bits of its mantissa.
 _LAYOUT = {tf.float32: (tf.int32, 23), tf.float64: (tf.int64, 52)}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Format:
-    """A floating-point format."""
-
-    bits: int
-    mantissa: int  # How many bits of a number are its mantissa.
-    bias: int  # Of the exponent.
-    tiny: float  # The least number that is not subnormal.
-    largest: float  # The greatest finite number.
-    overflow: float  # What greater numbers become.
-    has_sign: bool
-    has_negative_zero: bool
-    infinity: int  # The bits of infinity, if there is one.
-    nan: int | None  # The bits of NaN, if there is one.
-
-
-@functools.cache
-def _format(dtype: np.dtype) -> _Format:
-    info = ml_dtypes.finfo(dtype)
-    infinity, nan, zero = np.array([np.inf, np.nan, -0.0], np.float32).astype(dtype)
-    return _Format(
-        bits=info.bits,
-        mantissa=info.nmant,
-        bias=1 - info.minexp if info.nmant else -info.minexp,
-        tiny=float(info.smallest_normal),
-        largest=float(info.max),
-        overflow=float(infinity),
-        has_sign=bool(info.min < 0),
-        has_negative_zero=bool(zero == 0 and np.signbit(zero)),
-        infinity=int(infinity.view(np.uint8)),
-        nan=int(nan.view(np.uint8)) if np.isnan(nan) else None,
-    )
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
@@ -64,11 +27,11 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """
     if dtype in avals.HALF_FLOATS:
         return x
-    if dtype in dtypes.NARROW_FLOAT:
+    if dtype in narrow_formats.FLOAT:
         return _round(x, dtype)
     if x.dtype == tf.int32:
         return _wrap(x, dtype)
-    if dtype in dtypes.NARROW_UNSIGNED:
+    if dtype in narrow_formats.UNSIGNED:
         return to_bits(x, dtype)
     unused = constant(8 - width(dtype), np.int8)
     return emit("RightShift", emit("LeftShift", cast(x, tf.int8), unused), unused)
@@ -80,7 +43,7 @@ def _wrap(x, dtype):
     if size > 1 << 31:
         return x
     period = constant(size, np.int32)
-    if not np.issubdtype(dtype, np.signedinteger) and dtype not in dtypes.NARROW_SIGNED:
+    if not np.issubdtype(dtype, np.signedinteger) and dtype not in narrow_formats.SIGNED:
         return emit("FloorMod", x, period)
     half = constant(size // 2, np.int32)
     return emit("Sub", emit("FloorMod", emit("AddV2", x, half), period), half)
@@ -114,7 +77,7 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 def _round_without_bits(x, dtype):
     """Rounds float32 to a format of eight bits or fewer, ties to even; zeros have no sign."""
-    form = _format(dtype)
+    form = format_of(dtype)
     beyond = constant(2.0**20, np.float32)  # It overflows, as infinity does.
     size = emit("Minimum", emit("Abs", x), beyond)
     rounded = _round_size(size, ml_dtypes.finfo(dtype))
@@ -145,7 +108,7 @@ def _times(x, factor):
 
 def _round(x, dtype):
     """Rounds to nearest, ties to even."""
-    if dtype == dtypes.E8M0:
+    if dtype == narrow_formats.E8M0:
         return _round_to_power(x)
     if targets.current().emulates(dtypes.WORD):
         # Consumers have no casts to these formats, and most of them no bits of floats.
@@ -153,7 +116,7 @@ def _round(x, dtype):
     if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:
         # XLA converts one number at a time; it runs the ops below several times as fast.
         return tf.cast(tf.cast(x, dtype), tf.float32)
-    form = _format(dtype)
+    form = format_of(dtype)
     word, mantissa = _LAYOUT[x.dtype]
     bits = bitcast(x, word)
     absolute = emit("BitwiseAnd", bits, constant(word.max, word))
@@ -204,42 +167,12 @@ def _round_to_power(x):
     return emit("SelectV2", is_outside, constant(np.nan, np.float32), result)
 
 
-def clip(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Numbers that hold a narrow dtype, clipped to its finite range."""
-    info = (ml_dtypes.finfo if dtype in dtypes.NARROW_FLOAT else ml_dtypes.iinfo)(dtype)
-    kind = dtypes.held(dtype)
-    low, high = (np.array(float(limit)).astype(kind) for limit in (info.min, info.max))
-    return extrema.minimum(extrema.maximum(x, low), high)
-
-
-def width(dtype: np.dtype) -> int:
-    """How many bits a number of a dtype has."""
-    if dtype in dtypes.NARROW_FLOAT:
-        return ml_dtypes.finfo(dtype).bits
-    return ml_dtypes.iinfo(dtype).bits if dtypes.is_narrow(dtype) else 8 * dtype.itemsize
-
-
-def has_negative_nan(dtype: np.dtype) -> bool:
-    """Whether NaN has the bits that are a negative zero in other formats."""
-    return dtype in dtypes.NARROW_FLOAT and _format(dtype).nan == 0x80
-
-
-def infinity_is_nan(dtype: np.dtype) -> bool:
-    """Whether infinity becomes NaN in a dtype."""
-    return dtype in dtypes.NARROW_FLOAT and bool(np.isnan(_format(dtype).overflow))
-
-
-def has_infinity(dtype: np.dtype) -> bool:
-    """Whether a floating-point format has infinities."""
-    return bool(np.isinf(_format(dtype).overflow))
-
-
 def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """The bits of values of a narrow dtype, as uint8 is held; there is one NaN of each sign."""
     byte = dtypes.to_tf(np.dtype(np.uint8))
-    if dtype not in dtypes.NARROW_FLOAT:
+    if dtype not in narrow_formats.FLOAT:
         return emit("BitwiseAnd", cast(x, byte), constant((1 << width(dtype)) - 1, byte))
-    form = _format(dtype)
+    form = format_of(dtype)
     word, mantissa = _LAYOUT[x.dtype]
     bits = bitcast(x, word)
     size = emit("Abs", x)
@@ -264,16 +197,11 @@ def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     return cast(code, byte)
 
 
-def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """The inverse of `to_bits`."""
-    if dtype not in dtypes.NARROW_FLOAT:
-        return narrow_to(cast(bits, dtypes.to_tf(dtype)), dtype)
-    return decode(bits, dtype, dtypes.held(dtype))
-
-
-def decode(bits: tf.Tensor, dtype: np.dtype, to: np.dtype) -> tf.Tensor:
-    """The numbers that have these bits in a narrow floating-point dtype, in dtype `to`."""
-    table = constant(_numbers(dtype).astype(to))
+def from_bits(bits: tf.Tensor, dtype: np.dtype, storage: np.dtype) -> tf.Tensor:
+    """The inverse of `to_bits`; the results are of dtype `storage`."""
+    if dtype not in narrow_formats.FLOAT:
+        return narrow_to(cast(bits, dtypes.to_tf(storage)), dtype)
+    table = constant(_numbers(dtype).astype(storage))
     return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
 
 

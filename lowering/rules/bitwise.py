@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, rounding, words
+from lowering.narrow_formats import NARROW, width
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, TFJS
@@ -69,21 +71,18 @@ def population_count_short(ctx, x):
     return count
 
 
-@rule("population_count", dtypes=dtypes.NARROW)
-def population_count_narrow(ctx, x):
+@on_promoted("population_count", dtypes=NARROW)
+def population_count_narrow(x, *, dtypes, **params):
     """XLA counts a number of four bits as if it had eight, but one of two bits as it is."""
-    dtype = ctx.in_avals[0].dtype
-    if rounding.width(dtype) == 2:
-        return rounding.from_bits(narrow.run_on_bits(ctx, x), dtype)
-    return narrow.run_on_bytes(ctx, x)
+    on = narrow_numbers.on_bits if width(dtypes[0]) == 2 else narrow_numbers.on_bytes
+    return on(x, dtypes=dtypes, **params)
 
 
-@rule("clz", dtypes=dtypes.NARROW)
-def clz_narrow(ctx, x):
-    dtype = ctx.in_avals[0].dtype
-    bits = narrow.run_on_bits(ctx, x)
-    unused = constant(8 - rounding.width(dtype), bits.dtype)
-    return rounding.from_bits(emit("Sub", bits, unused, modular=True), dtype)
+@on_promoted("clz", dtypes=NARROW)
+def clz_narrow(x, *, primitive, dtypes, storages):
+    (dtype,), (storage,) = dtypes, storages
+    count = primitive.bind(narrow_numbers.to_bits(x, dtype)) - np.uint8(8 - width(dtype))
+    return narrow_numbers.from_bits(count, dtype, storage)
 
 
 @decomposition("clz")
