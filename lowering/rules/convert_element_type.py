@@ -116,7 +116,9 @@ def convert_element_type_narrow(x, *, new_dtype, dtypes, storages, **_):
     (source,), (storage,) = dtypes, storages
     if source == narrow_formats.E8M0 and new_dtype in (np.bool_, np.float64, np.complex128):
         # The least power of two is subnormal in float32, where TensorFlow takes it for zero.
-        x = narrow_numbers.from_bits(narrow_numbers.to_bits(x, source), source, np.float64)
+        x = narrow_numbers.from_bits(
+            narrow_numbers.to_bits(x, source), source, np.dtype(np.float64)
+        )
     if source == narrow_formats.FLOAT4 and jnp.issubdtype(new_dtype, np.integer):
         x = _with_infinity(x)
     if new_dtype not in narrow_formats.NARROW:
