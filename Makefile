@@ -28,7 +28,7 @@ docs: $(READY)
 # The documentation as a site in site/, which needs no server and no network. Broken links are errors.
 site: export NO_MKDOCS_2_WARNING := 1
 site: $(READY)
-	$(VENV)/bin/mkdocs build --strict --quiet $(ARGS)
+	$(VENV)/bin/mkdocs build --strict $(ARGS)
 
 # A page to look at the results of a sweep with.
 explorer: $(READY)

@@ -1,16 +1,38 @@
 """The description of the package for PyPI; all else is in setup.cfg.
 
-PyPI shows README.md without the files beside it. Where REPOSITORY_URL says where these are, as the
-workflow of releases does, its links are absolute, and the package has links of its own.
+PyPI shows README.md without the files beside it. Where it is known where these are, its links are
+absolute, and the package has links of its own: the workflow of releases sets REPOSITORY_URL, and a
+clone of a repository on GitHub knows it.
 """
 
 import os
 import pathlib
 import re
+import subprocess
 
 from setuptools import setup
 
-URL = os.environ.get("REPOSITORY_URL", "").rstrip("/")
+HERE = pathlib.Path(__file__).resolve().parent
+# Without the name of a user or a password, which the address of a clone may have.
+GITHUB = re.compile(r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)github\.com[:/](.+?)(?:\.git)?/?\s*")
+
+
+def repository() -> str:
+    """The address of the repository, or "" if it is not known."""
+    if url := os.environ.get("REPOSITORY_URL"):
+        return url.rstrip("/")
+    if not (HERE / ".git").exists():
+        return ""
+    command = ["git", "-C", str(HERE), "remote", "get-url", "origin"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:  # There is no git.
+        return ""
+    match = GITHUB.fullmatch(found)
+    return f"https://github.com/{match[1]}" if match else ""
+
+
+URL = repository()
 LINK = re.compile(r"(?P<front>(?P<image>!?)\[[^\]]*\]\()(?P<path>(?![a-z]+:|#)[^)\s]+)\)")
 
 
@@ -19,7 +41,7 @@ def absolute(link: re.Match[str]) -> str:
     return f"{link['front']}{URL}/{'raw' if link['image'] else 'blob'}/main/{link['path']})"
 
 
-README = (pathlib.Path(__file__).parent / "README.md").read_text()
+README = (HERE / "README.md").read_text()
 
 setup(
     long_description=LINK.sub(absolute, README) if URL else README,

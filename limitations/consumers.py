@@ -84,7 +84,7 @@ FLUSHED = Limitation(
 # LiteRT flushes them, too.
 FLUSHED_BY_LITERT = dataclasses.replace(FLUSHED, targets=(*ONNX, *TFJS))
 NO_CALLBACKS = Limitation(
-    "The runtimes of consumers have no Python to call back into.",
+    "These runtimes have no Python to call back into.",
     error="lowering error: .*its runtime cannot call back",
     modes=("graph", *RUNTIME),
     targets=ALL,

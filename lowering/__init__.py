@@ -32,7 +32,7 @@ __all__ = [
     "jax2tf",
     "rule",
 ]
-__version__ = "0.1.0"
+__version__ = versions.VERSION
 
 # Where each public name is defined; those that are modules themselves have None.
 _MODULES = {

@@ -38,7 +38,7 @@ import traceback
 from collections.abc import Sequence
 
 import lowering
-from lowering.commands import output
+from lowering.commands import interrupts, output
 from lowering.commands.exporting import run_check, run_export
 from lowering.commands.files import run_inspect, run_run, run_visualize
 from lowering.commands.mistakes import CommandError, FaultError
@@ -64,8 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.path.insert(0, os.getcwd())
     with contextlib.nullcontext() if args.traceback else output.without_logs():
         try:
-            with output.progress(args.quiet):
-                return args.run(args)
+            with interrupts.remembered() as check, output.progress(args.quiet, check):
+                code = args.run(args)
+                check()
+                return code
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return _INTERRUPTED

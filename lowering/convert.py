@@ -1,4 +1,4 @@
-"""`convert`: the front door."""
+"""`lowering.convert`, which makes a TensorFlow function of a JAX function."""
 
 import dataclasses
 import functools
@@ -41,8 +41,8 @@ def convert(
     tensors, variables, NumPy arrays and Python scalars; it returns tensors. It works eagerly,
     in a `tf.function`, with `jit_compile=True`, and in a SavedModel. As in JAX, 64-bit values
     are taken as 32-bit ones unless `JAX_ENABLE_X64` is set. PRNG keys are returned as the uint32
-    words of their data. Results of dtype `float0`, the derivatives of integers, are False: so do
-    the programs hold them that JAX compiles, and a bool cannot be taken for a number.
+    words of their data. Results of dtype `float0`, the derivatives of integers, are False, as in
+    programs that JAX compiles.
 
     In a graph the ops of arguments and results are named after the parameters of `fun_jax` and
     the keys of their pytrees: `params/dense/kernel`, `result/loss`.

@@ -82,7 +82,7 @@ class Rule:
       dtypes: the dtypes that the rule covers; None for all.
       keep_constants: whether operands known at lowering time reach `fun` as `np.ndarray`.
       held: whether `fun` takes values of all dtypes as the tensors that hold them.
-      of_consumers: whether the rule is that of consumers, which hold values in fewer dtypes.
+      of_consumers: whether the rule is for runtimes with fewer dtypes than TensorFlow.
     """
 
     fun: Callable[..., Any]
@@ -95,7 +95,7 @@ class Rule:
     def takes(self, dtype: Any, is_tensorflow_dtype: bool = False) -> bool:
         """Whether `fun` takes tensors that hold values of `dtype` in another dtype.
 
-        A rule for a dtype that TensorFlow has expects it as it is, unless it is one of consumers.
+        A rule for a dtype that TensorFlow has expects it as it is, unless it is `of_consumers`.
         """
         is_named = self.dtypes is not None and dtype in self.dtypes
         return self.held or (is_named and (self.of_consumers or not is_tensorflow_dtype))
@@ -377,9 +377,20 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
     """
     for base in target.chain:
         for candidate in _RULES.get((primitive, base.name), ()):
-            if not named if candidate.dtypes is None else dtype in candidate.dtypes:
+            is_found = not named if candidate.dtypes is None else dtype in candidate.dtypes
+            if is_found and not _is_for_lack(candidate, base, target, dtype):
                 return candidate
     return None
+
+
+def _is_for_lack(candidate: Rule, base: Target, target: Target, dtype: Any) -> bool:
+    """Whether a rule is there because a target emulates its dtypes, one of which an heir has.
+
+    Dtypes that NumPy does not have may be among them, too: all targets emulate them.
+    """
+    if candidate.dtypes is None or not base.emulates(dtype) or target.emulates(dtype):
+        return False
+    return all(base.emulates(each) or each.isbuiltin != 1 for each in candidate.dtypes)
 
 
 def rule_of(eqn: jex_core.JaxprEqn, target: Target, dtype: Any = None) -> Rule | None:

@@ -2,8 +2,8 @@
 
 The check reads what pip has recorded, and imports neither unless that is not enough.
 
-`setup.cfg` asks pip for the same versions; a test compares the two, and the versions that the
-evidence of the documents is of.
+`setup.cfg` asks pip for the same versions; a test compares the two, and the versions that
+the recorded results are of.
 """
 
 import contextlib
@@ -14,6 +14,9 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+
+# The version of this package.
+VERSION = "0.1.0"
 
 
 @dataclasses.dataclass(frozen=True)

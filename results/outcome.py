@@ -1,6 +1,7 @@
 """What may happen in a cell, and whether that is as expected."""
 
 import enum
+from collections.abc import Mapping
 
 
 class Outcome(enum.StrEnum):
@@ -33,3 +34,21 @@ class Verdict(enum.StrEnum):
     def is_as_expected(self) -> bool:
         """Whether a sweep with this verdict can be green."""
         return self not in (Verdict.UNEXPECTED, Verdict.STALE)
+
+
+# What people call the cells of a verdict.
+_SAID = {
+    Verdict.EQUAL: "equal",
+    Verdict.LIMITED: "expected failures",
+    Verdict.UNEXPECTED: "unexpected failures",
+    Verdict.STALE: "unexpected passes",
+}
+
+
+def summary(counts: Mapping[str, int]) -> str:
+    """How many cells have each verdict, in words.
+
+    Args:
+      counts: numbers of cells by their verdicts; those that are left out are 0.
+    """
+    return ", ".join(f"{counts.get(verdict, 0)} {said}" for verdict, said in _SAID.items())

@@ -6,7 +6,7 @@ version, and a migration from the one before; g3doc/results.md explains all colu
 
 import sqlite3
 
-VERSION = 2
+VERSION = 3
 # In `PRAGMA application_id`, since version 2: the letters "lwrg".
 APPLICATION = 0x6C777267
 
@@ -32,6 +32,31 @@ CREATE TABLE sweeps (
 )
 """
 
+# Versions are JSON: benches compare with packages that sweeps have nothing to do with.
+_BENCHES = (
+    """
+CREATE TABLE benches (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  command TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  versions TEXT NOT NULL,
+  started TEXT NOT NULL
+)
+""",
+    """
+CREATE TABLE figures (
+  bench INTEGER NOT NULL REFERENCES benches ON DELETE CASCADE,
+  program TEXT NOT NULL,
+  figure TEXT NOT NULL,
+  value REAL NOT NULL,
+  low REAL NOT NULL,
+  high REAL NOT NULL,
+  unit TEXT NOT NULL,
+  PRIMARY KEY (bench, program, figure)
+) WITHOUT ROWID
+""",
+)
+
 _TABLES = (
     _SWEEPS,
     """
@@ -55,6 +80,7 @@ CREATE TABLE results (
 ) WITHOUT ROWID
 """,
     _VIEW,
+    *_BENCHES,
 )
 
 # By the version that they start from.
@@ -73,6 +99,7 @@ INSERT INTO sweeps_2
         "ALTER TABLE results ADD COLUMN ulps REAL",
         _VIEW,
     ),
+    2: _BENCHES,
 }
 
 

@@ -134,3 +134,11 @@ def run_as_program(
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def counts(cells: int, equal: int = 0, failed: int = 0, bad: int = 0, passed: int = 0) -> str:
+    """The last line of a sweep: `failed` as expected, `bad` and `passed` unexpectedly."""
+    return (
+        f"{cells} cells: {equal} equal, {failed} expected failures, {bad} unexpected failures, "
+        f"{passed} unexpected passes"
+    )

@@ -65,7 +65,10 @@ def _kind(each):
         "all": lambda mode, target: True,
         "graphs": lambda mode, target: mode is not Mode.EAGER,
         "natural targets": lambda mode, target: target.is_natural,
-        "consumers": lambda mode, target: target.is_consumer,
+        "natural targets, graphs": lambda mode, target: (
+            target.is_natural and mode is not Mode.EAGER
+        ),
+        "runtimes": lambda mode, target: target.is_consumer,
     }
     cases = list(itertools.product(Mode, lowering.targets.TARGETS.values()))
     (kind,) = (k for k, of in kinds.items() if all(of(*c) == each.when(*c) for c in cases))

@@ -77,16 +77,20 @@ def test_the_distributions_hold_the_package_and_nothing_else(sources, distributi
     assert names - made == package | beside
 
 
-def test_links_are_absolute_where_the_package_is_published(tmp_path):
+@pytest.mark.parametrize("origin", [None, "git@github.com:some/where.git"])
+def test_links_are_absolute_where_the_package_is_published(tmp_path, origin):
+    """By a variable, or the address that the clone has come from."""
     for name in ("README.md", "pyproject.toml", "setup.cfg", "setup.py"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "lowering", tmp_path / "lowering")
-    url = "https://example.org/somewhere"
-    _run(
-        [sys.executable, "setup.py", "--quiet", "egg_info"],
-        cwd=tmp_path,
-        env={**os.environ, "REPOSITORY_URL": url},
-    )
+    url = "https://example.org/somewhere" if origin is None else "https://github.com/some/where"
+    environment = {k: v for k, v in os.environ.items() if k != "REPOSITORY_URL"}
+    if origin is None:
+        environment["REPOSITORY_URL"] = url
+    else:
+        _run(["git", "init", "--quiet", str(tmp_path)])
+        _run(["git", "-C", str(tmp_path), "remote", "add", "origin", origin])
+    _run([sys.executable, "setup.py", "--quiet", "egg_info"], cwd=tmp_path, env=environment)
     described = (tmp_path / "lowering.egg-info" / "PKG-INFO").read_text()
     assert f"Project-URL: Source, {url}" in described
     links = re.findall(r"\]\(([^)\s]+)\)", described)

@@ -3,6 +3,7 @@
     python -m tools.bench --model resnet50 --target tf --repeats 40
     python -m tools.bench --model lstm --target tf --without "contract ahead" "widen steps"
     python -m tools.bench --model lstm --target tf portable
+    python -m tools.bench --database results.sqlite      # keeps the figures; see tools.performance
 
 The implementations take turns, and a ratio is the median over the turns, so that other work on the
 machine disturbs all of them alike. Parameters are arguments of `jax.jit` and variables of
@@ -29,6 +30,8 @@ from harnesses import models
 from lowering.ops import tuning
 from lowering.passes import pipeline
 from lowering.targets import TARGETS
+from results.figures import Measured
+from tools import performance
 
 # Choices of ops for speed alone: `ops.tuning` decides them, and this is the decision without them.
 _CHOICES: dict[str, Callable[..., bool]] = {
@@ -69,7 +72,8 @@ class Program:
 def model_program(name: str, batch: int) -> Program:
     """Returns the model called `name`, with random parameters and inputs."""
     model = models.load(name)
-    inputs = model.make_inputs(1, batch=batch, **_SIZES.get(name, {}))
+    sizes = {"batch": batch} if "batch" in model.dimensions else {}
+    inputs = model.make_inputs(1, **sizes, **_SIZES.get(name, {}))
     return Program(f"{name}, batch {batch}", model.apply, (model.init(0), inputs))
 
 
@@ -177,9 +181,9 @@ def _run_and_read(function: Callable[..., Any], inputs: Any) -> None:
 
 def report(
     program: Program, targets: Sequence[str], repeats: int, clock: Callable[[], float]
-) -> list[tuple[str, str, str]]:
+) -> list[tuple[str, str, str | Measured]]:
     """Measures a program; returns rows of program, figure and value."""
-    rows = []
+    rows: list[tuple[str, str | Measured]] = []
     for target in targets:
         seconds, tracing = lowering_seconds(program, target, repeats=3)
         rows.append((f"lowering, {target}", f"{seconds:.3f} s (and tracing {tracing:.3f} s)"))
@@ -187,17 +191,15 @@ def report(
     if program.fun is random_normal:
         rows += [(f"nodes of each further call, {t}", str(_nodes_per_call(t))) for t in targets]
     times = run_times(program, targets, repeats, clock)
-    rows.append(("jax.jit", f"{1e3 * np.median(times['jax.jit']):.3f} ms"))
+    rows.append(("jax.jit", performance.measured(1e3 * times["jax.jit"], "ms")))
     for name, of_mode in times.items():
         if name != "jax.jit":
-            rows.append((f"{name} / jax.jit", f"{np.median(of_mode / times['jax.jit']):.2f}"))
+            rows.append((f"{name} / jax.jit", performance.measured(of_mode / times["jax.jit"])))
     for target in targets[1:]:
         for mode in MODES:
             ratio = times[f"{mode}, {target}"] / times[f"{mode}, {targets[0]}"]
-            # The middle half of the turns tells how much of it is noise.
-            low, middle, high = np.quantile(ratio, (0.25, 0.5, 0.75))
             figure = f"{mode}, {target} / {targets[0]}"
-            rows.append((figure, f"{middle:.3f} ({low:.3f} to {high:.3f})"))
+            rows.append((figure, performance.measured(ratio)))
     return [(program.name, *row) for row in rows]
 
 
@@ -274,6 +276,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         choices=WITHOUT,
         help="print what the program takes without each of these choices, or of all, instead",
     )
+    performance.add_option(parser)
     args = parser.parse_args(argv)
 
     print(f"jax {jax.__version__}, tensorflow {tf.__version__}, {args.clock} time", flush=True)
@@ -281,11 +284,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         is_random = name == "random_normal"
         programs = [random_program()] if is_random else [model_program(name, n) for n in args.batch]
         for program in programs:
-            for row in _report(program, args):
-                print("{:24}{:34}{}".format(*row), flush=True)
+            command = f"python -m tools.bench --model {name} --target {' '.join(args.target)}"
+            with performance.recording(args.database, command) as record:
+                for program_name, figure, value in _report(program, args):
+                    print(f"{program_name:24}{figure:34}{value}", flush=True)
+                    record(program_name, figure, value)
 
 
-def _report(program: Program, args: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+def _report(
+    program: Program, args: argparse.Namespace
+) -> Iterator[tuple[str, str, str | Measured]]:
     """Rows of program, figure and value, as the command line asks for them."""
     clock = CLOCKS[args.clock]
     if args.without is None:

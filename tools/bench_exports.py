@@ -2,11 +2,12 @@
 
     python -m tools.bench_exports --model mobilenet_v2 --repeats 20
     python -m tools.bench_exports --jax2onnx PYTHON
+    python -m tools.bench_exports --database results.sqlite   # keeps the figures
 
 TF Lite: the same model written in Keras and converted by TensorFlow, and JAX's native serialization
 where that converts. ONNX: jax2onnx, if there is a Python that has it. TF.js by WebAssembly in
 Chromium, if there is one: the model written in Keras. All run on one thread; the models take turns,
-and a ratio is the median over the turns.
+and a ratio is the median over the turns. `bench_decoding` adds the rows of a language model.
 """
 
 import argparse
@@ -29,13 +30,17 @@ from harnesses.evaluation.converters import CONVERTERS, chromium, jax2onnx, onnx
 from harnesses.evaluation.errors import describe
 from harnesses.evaluation.program import Case, Program
 from lowering.export.tfjs import graph_model
-from tools import in_keras
+from results.figures import Measured
+from tools import bench_decoding, in_keras, performance
 from tools.bench import CLOCKS, time_in_turns
 
 # How often TF.js runs a model in a turn.
 _CALLS = 5
 
-Row = tuple[str, str]
+# The rows of a language model.
+DECODING = "decoding"
+
+Row = tuple[str, str | Measured]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,17 +49,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     models = tuple(in_keras.MODELS)
     parser.add_argument("--model", nargs="+", choices=models, default=models)
     parser.add_argument("--repeats", type=int, default=20, help="turns of each model")
-    parser.add_argument("--format", nargs="+", choices=tuple(FORMATS), default=tuple(FORMATS))
+    formats = (*FORMATS, DECODING)
+    parser.add_argument("--format", nargs="+", choices=formats, default=formats)
     parser.add_argument(
         "--jax2onnx", type=pathlib.Path, metavar="PYTHON", help="a Python that has jax2onnx"
     )
+    parser.add_argument(
+        "--litert-torch", type=pathlib.Path, metavar="PYTHON", help="a Python that has litert-torch"
+    )
+    performance.add_option(parser)
     args = parser.parse_args(argv)
     if args.jax2onnx is not None:
         os.environ[jax2onnx.PYTHON] = str(args.jax2onnx)
     for name in args.model:
-        for kind in args.format:
-            for figure, value in FORMATS[kind](name, args.repeats):
-                print(f"{name:16}{figure:44}{value}", flush=True)
+        for kind in (kind for kind in args.format if kind in FORMATS):
+            command = f"python -m tools.bench_exports --model {name} --format {kind}"
+            with performance.recording(args.database, command) as record:
+                for figure, value in FORMATS[kind](name, args.repeats):
+                    print(f"{name:16}{figure:44}{value}", flush=True)
+                    record(name, figure, value)
+    if DECODING in args.format:
+        command = f"python -m tools.bench_exports --format {DECODING}"
+        with performance.recording(args.database, command) as record:
+            for figure, value in bench_decoding.report(args.repeats, args.litert_torch):
+                print(f"{'decoder':16}{figure:44}{value}", flush=True)
+                record("decoder", figure, value)
     return 0
 
 
@@ -66,7 +85,7 @@ def report_tflite(name: str, repeats: int) -> Iterator[Row]:
             "lowering": _written("tflite", program, pathlib.Path(path, "lowering")) / tflite.FILE,
             "Keras": pathlib.Path(path, "keras.tflite"),
         }
-        converter = tf.lite.TFLiteConverter.from_keras_model(in_keras.MODELS[name]())
+        converter = tf.lite.TFLiteConverter.from_by_kerasmodel(in_keras.MODELS[name]())
         with contextlib.redirect_stdout(io.StringIO()):  # Keras prints all variables of a model.
             files["Keras"].write_bytes(converter.convert())
         native = pathlib.Path(path, "native")
@@ -75,7 +94,7 @@ def report_tflite(name: str, repeats: int) -> Iterator[Row]:
         else:
             files["JAX native"] = native / tflite.FILE
         ours, theirs = (files[key].stat().st_size for key in ("lowering", "Keras"))
-        yield "TF Lite, file, lowering / Keras", f"{ours / theirs:.3f}"
+        yield "TF Lite, file, lowering / Keras", performance.measured(np.array([ours / theirs]))
         for key, file in files.items():
             yield f"TF Lite, ops, {key}", _counted(count_ops(file.read_bytes()))
         inputs = program.model.make_inputs(1)
@@ -117,8 +136,9 @@ def report_tfjs(name: str, repeats: int) -> Iterator[Row]:
             # Whoever is second is slower or faster by some percent, so the order turns, too.
             for i, folder in sorted(enumerate((ours, theirs)), reverse=bool(turns % 2)):
                 turn[i] = np.median(browser.run("tfjs-wasm", folder, {"x0": x}, _CALLS).times)
-    yield "TF.js by wasm, lowering", f"{1e3 * np.median(seconds[:, 0]):.1f} ms"
-    yield "TF.js by wasm, lowering / Keras", _ratio(seconds[:, 0] / seconds[:, 1])
+    by_us, by_keras = seconds.T
+    yield "TF.js by wasm, lowering", performance.measured(1e3 * by_us, "ms")
+    yield "TF.js by wasm, lowering / Keras", performance.measured(by_us / by_keras)
 
 
 FORMATS: Mapping[str, Callable[[str, int], Iterator[Row]]] = {
@@ -202,14 +222,10 @@ def _ratios(title: str, runs: Mapping[str, Callable[[], Any]], repeats: int) -> 
     seconds = dict(
         zip(runs, time_in_turns(list(runs.values()), repeats, CLOCKS["processor"]).T, strict=True)
     )
-    yield f"{title}, {first}", f"{1e3 * np.median(seconds[first]):.1f} ms"
+    yield f"{title}, {first}", performance.measured(1e3 * seconds[first], "ms")
     for other in others:
-        yield f"{title}, {first} / {other}", _ratio(seconds[first] / seconds[other])
-
-
-def _ratio(turns: np.ndarray) -> str:
-    low, middle, high = np.quantile(turns, (0.25, 0.5, 0.75))
-    return f"{middle:.3f} ({low:.3f} to {high:.3f})"
+        ratio = seconds[first] / seconds[other]
+        yield f"{title}, {first} / {other}", performance.measured(ratio)
 
 
 if __name__ == "__main__":

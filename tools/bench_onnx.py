@@ -1,6 +1,7 @@
 """Prints how models of ONNX compare with those of jax2onnx: latency, nodes, size and export time.
 
     python -m tools.bench_onnx --model lstm --repeats 50
+    python -m tools.bench_onnx --database results.sqlite    # keeps the figures
 
 jax2onnx has to be in this Python (the extra `bench`). Models run in onnxruntime on one thread, and
 take turns; the ratio of their times is the median over the turns.
@@ -22,6 +23,8 @@ from harnesses import models
 from harnesses.evaluation.errors import describe
 from harnesses.models import gpt
 from lowering import export
+from results.figures import Measured
+from tools import performance
 from tools.bench import CLOCKS, time_in_turns
 
 MODELS = (
@@ -53,10 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--size", choices=models.SIZES, default="realistic")
     parser.add_argument("--repeats", type=int, default=20, help="turns of each model")
+    performance.add_option(parser)
     args = parser.parse_args(argv)
     for name in args.model:
-        for figure, value in report(case(name, args.size), args.repeats):
-            print(f"{name:20}{figure:28}{value}", flush=True)
+        command = f"python -m tools.bench_onnx --model {name} --size {args.size}"
+        with performance.recording(args.database, command) as record:
+            for figure, value in report(case(name, args.size), args.repeats):
+                print(f"{name:20}{figure:32}{value}", flush=True)
+                record(f"{name}, {args.size}", figure, value)
     return 0
 
 
@@ -76,7 +83,7 @@ def case(name: str, size: str = "realistic") -> Case:
     return Case(network.apply, models.load("gpt").init(0), arguments)
 
 
-def report(of: Case, repeats: int) -> Iterator[tuple[str, str]]:
+def report(of: Case, repeats: int) -> Iterator[tuple[str, str | Measured]]:
     """The figures of a model; those of jax2onnx beside them, unless it does not convert it."""
     leaves = [np.asarray(x) for x in jax.tree.leaves(of.args)]
     with tempfile.TemporaryDirectory() as folder:
@@ -93,17 +100,21 @@ def report(of: Case, repeats: int) -> Iterator[tuple[str, str]]:
                 yield name, f"is not converted: {describe(error)}"
                 continue
             files[name], seconds[name] = path, time.perf_counter() - start
-        yield "export", _each({name: f"{s:.1f} s" for name, s in seconds.items()})
-        nodes = {name: str(count_nodes(path)) for name, path in files.items()}
-        yield "nodes", _each(nodes)
-        yield "files", _each({name: f"{_bytes(path) / 1e6:.2f} MB" for name, path in files.items()})
+        for name, path in files.items():
+            yield f"ONNX, export, {name}", _once(seconds[name], "s")
+            yield f"ONNX, nodes, {name}", _once(count_nodes(path), "nodes")
+            yield f"ONNX, files, {name}", _once(_bytes(path) / 1e6, "MB")
         runs = [_in_onnxruntime(path, leaves) for path in files.values()]
         times = time_in_turns(runs, repeats, CLOCKS["processor"])
-        medians = 1e3 * np.median(times, axis=0)
-        yield "latency", _each({n: f"{ms:.2f} ms" for n, ms in zip(files, medians, strict=True)})
+        for name, of_model in zip(files, times.T, strict=True):
+            yield f"ONNX, latency, {name}", performance.measured(1e3 * of_model, "ms")
         if len(runs) > 1:
-            low, middle, high = np.quantile(times[:, 0] / times[:, 1], (0.25, 0.5, 0.75))
-            yield "lowering / jax2onnx", f"{middle:.3f} ({low:.3f} to {high:.3f})"
+            ratio = times[:, 0] / times[:, 1]
+            yield "ONNX, lowering / jax2onnx", performance.measured(ratio)
+
+
+def _once(value: float, unit: str) -> Measured:
+    return performance.measured(np.array([value]), unit)
 
 
 def count_nodes(path: pathlib.Path) -> int:
@@ -150,10 +161,6 @@ def _in_onnxruntime(path: pathlib.Path, leaves: Sequence[np.ndarray]) -> Callabl
 def _bytes(path: pathlib.Path) -> int:
     """The size of a file and of those beside it, which have its weights."""
     return sum(file.stat().st_size for file in path.parent.iterdir())
-
-
-def _each(figures: dict[str, str]) -> str:
-    return ", ".join(f"{name} {figure}" for name, figure in figures.items())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ and was limited, or if it crashes where it gave an error; or if it is unexpected
 before. It is slower if it takes both at least --slower times as long as before, and half a second
 more.
 
+Figures of benches (`results.figures`) are compared, too: what both have, and of which the quarters
+of the turns do not overlap. A slower figure counts as a slower cell does.
+
 The exit code is 0 if no cell is worse, 1 if one is, and 2 if a file cannot be used or there is
 nothing to compare. Times depend on what else a machine does; where nothing else runs,
 `--slower-fails` makes a slower cell a regression, too.
@@ -22,7 +25,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from results import rows
+from results import figures, rows
 from results.files import DatabaseError, explained, open_for_reading
 from results.outcome import Outcome, Verdict
 from results.rows import Versions
@@ -71,7 +74,7 @@ class Comparison:
       worse: the cells that got worse, with what was found before (None: nothing) and now.
       better: the cells that got better.
       slower: the cells that take longer, the worst first.
-      stale: how many cells became stale, by primitive and the reason of the limitation.
+      stale: how many cells became unexpected passes, by primitive and the reason of the limitation.
       compared: how many cells both sweeps have.
       gone: how many cells only the old one has.
       added: how many cells only the new one has.
@@ -211,7 +214,7 @@ def describe(comparison: Comparison) -> list[str]:
         ),
     )
     group(
-        "stale limitations",
+        "limitations with unexpected passes",
         (
             f"{primitive}: {reason!r} ({_count(cells, 'cell')})"
             for (primitive, reason), cells in sorted(comparison.stale.items())
@@ -225,7 +228,7 @@ def describe(comparison: Comparison) -> list[str]:
     lines.append(
         f"{len(comparison.worse):,} worse, {len(comparison.better):,} better, "
         f"{len(comparison.slower):,} slower, "
-        f"{_count(len(comparison.stale), 'limitation')} became stale"
+        f"{_count(len(comparison.stale), 'limitation')} with new unexpected passes"
     )
     return lines
 
@@ -266,12 +269,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--slower takes a number of at least 1")
     try:
         old, new = read(args.old), read(args.new)
+        benched = figures.read(args.old), figures.read(args.new)
     except DatabaseError as error:
         return failed(error)
     compared = pairs(old, new)
+    slower = figures.slower(*benched)
+    print("".join(f"{line}\n" for line in _describe_figures(*benched)), end="")
+    if not compared and figures.common(*benched):
+        return 1 if slower and args.slower_fails else 0
     if not compared:
         return failed(f"{_nothing(args.old, old)}; {_nothing(args.new, new)}")
-    status = 0
+    status = 1 if slower and args.slower_fails else 0
     for before, now in compared:
         print(f"{before} -> {now}" if before != now else f"{now}")
         comparison = compare(old[before], new[now], args.slower)
@@ -281,6 +289,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if comparison.worse or (args.slower_fails and comparison.slower):
             status = 1
     return status
+
+
+def _describe_figures(old: figures.Figures, new: figures.Figures) -> list[str]:
+    """What is different between the figures of two files, as lines to print."""
+    lines = []
+    for title, changed in (("slower", figures.slower), ("faster", figures.faster)):
+        for place, was, now in changed(old, new):
+            lines.append(f"{title}: {place.program}, {place.figure}: {was} -> {now}")
+    both = len(list(figures.common(old, new)))
+    return [*lines, f"{_count(both, 'figure')} compared"] if both else []
 
 
 def _nothing(path: pathlib.Path, found: Mapping[Versions, Cells]) -> str:

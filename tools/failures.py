@@ -17,6 +17,9 @@ _SHOWN_NAMES = 6
 _TOLD = 200
 _SHOWN = 500
 
+# What people call the verdicts of failures.
+_VERDICTS = {Verdict.UNEXPECTED: "unexpected", Verdict.STALE: "passed unexpectedly"}
+
 # What differs between messages of the same cause, and what is put in its place; in this order.
 _VARYING = (
     (r"\b0x[0-9a-f]+", "0"),
@@ -98,7 +101,7 @@ def _about(group: Sequence[Row]) -> list[str]:
     said = textwrap.shorten(said, _SHOWN, placeholder=" ...")
     places = sorted({f"{r.mode} on {r.target} ({r.device})" for r in group})
     return [
-        f"{_count(len(group), 'cell')} {row.verdict}: {row.outcome}: {said}",
+        f"{_count(len(group), 'cell')} {_VERDICTS[Verdict(row.verdict)]}: {row.outcome}: {said}",
         f"    {_some(sorted({_name(r) for r in group}))}; {_some(places)}",
         f"    {reproducer(row)}",
     ]

@@ -31,6 +31,8 @@ text { fill: #e6edf3 } .page { fill: #0d1117 } .quiet { fill: #9198a1 } .grid { 
 }
 """
 _SERIES = "abcd"
+# What people call the kinds of records.
+_KINDS = {"core": "TensorFlow", "consumers": "runtimes"}
 
 
 class Picture:
@@ -38,6 +40,7 @@ class Picture:
 
     def __init__(self, width: float, height: float, title: str):
         """Makes a picture with a title above it."""
+        self.width = width
         self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
         self._root.set("viewBox", f"0 0 {width:g} {height:g}")
         self._root.set("width", f"{width:g}")
@@ -201,10 +204,10 @@ def over_time(records: Sequence[Record]) -> str:
     """How many cells were run and how many limitations they needed, sweep by sweep."""
     series: dict[str, list[Record]] = {}
     for record in records:
-        series.setdefault(f"{record.kind}, JAX {record.jax}", []).append(record)
+        series.setdefault(f"{_KINDS[record.kind]}, JAX {record.jax}", []).append(record)
     title = "How many cells are compared, and how many limitations do they need?"
     picture = Picture(720, 470, title)
-    _legend(picture, list(series), 50)
+    _legend(picture, list(series), 44)
     moments = sorted({_moment(record) for record in records})
     for name, top, height in (("cells", 76, 200), ("limitations", 326, 100)):
         values = [getattr(record, name) for record in records]
@@ -237,9 +240,12 @@ def over_time(records: Sequence[Record]) -> str:
 def _legend(picture: Picture, names: Sequence[str], y: float) -> None:
     x = 80.0
     for number, name in enumerate(names):
+        size = 34 + 6.6 * len(name)
+        if x + size > picture.width:
+            x, y = 80.0, y + 12
         picture.rectangle(x, y - 9, 10, 10, _SERIES[number % len(_SERIES)])
         picture.text(x + 16, y, name)
-        x += 34 + 6.6 * len(name)
+        x += size
 
 
 def _moment(record: Record) -> datetime:

@@ -413,7 +413,7 @@ def _remember(record: history.Record) -> None:
 def _check_green(path: pathlib.Path, rows: Sequence[Row]) -> None:
     bad = sum(not Verdict(row.verdict).is_as_expected for row in rows)
     if bad:
-        raise ValueError(f"the sweep in {path} has {bad} unexpected or stale cells")
+        raise ValueError(f"the sweep in {path} has {bad} unexpected failures or passes")
 
 
 def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[str]:

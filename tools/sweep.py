@@ -55,7 +55,7 @@ from harnesses.times import Times
 from harnesses.turn import TURN
 from harnesses.variants import VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
-from results import files
+from results import files, outcome
 from tools import bisect, failures, update_limitations
 
 DATABASE = pathlib.Path("sweep.sqlite")
@@ -166,7 +166,7 @@ def _filters(args: argparse.Namespace) -> Sequence[Sequence[str] | None]:
 
 
 def print_report(report: Report, verbose: bool) -> None:
-    """Prints the results by primitive, the unexpected and stale cells by cause, and the counts.
+    """Prints the results by primitive, the cells that are not as expected by cause, and the counts.
 
     Args:
       report: the results of a sweep.
@@ -178,14 +178,14 @@ def print_report(report: Report, verbose: bool) -> None:
     lines = [_line(primitive, rows) for primitive, rows in sorted(by_primitive.items())]
     shown = [line for line in lines if verbose or line[1] != line[2]]
     if shown:
-        titles = ("primitive", "cells", "equal", "limited", "unexpected", "stale", "worst", "time")
+        titles = ("primitive", "cells", "equal", "xfail", "fail", "xpass", "worst", "time")
         for line in (titles, *shown):
-            print("{:32}{:>8}{:>8}{:>8}{:>12}{:>8}{:>10}{:>9}".format(*line))
+            print("{:32}{:>8}{:>8}{:>8}{:>8}{:>8}{:>10}{:>9}".format(*line))
         print()
 
     print(*(f"{line}\n" for line in failures.lines(report.rows)), sep="", end="")
     for primitive, limitation in report.unused:
-        print(f"stale: no cell of {primitive} is under the limitation {limitation.reason!r}")
+        print(f"no cell of {primitive} is under the limitation {limitation.reason!r}")
 
     missing = report.count(Verdict.NO_VARIANT)
     if report.variants or missing:
@@ -193,13 +193,9 @@ def print_report(report: Report, verbose: bool) -> None:
             f"{report.variants} of the cells are of variants; JAX itself cannot map, differentiate "
             f"or trace {missing} more"
         )
-    equal, limited, unexpected = map(
-        report.count, (Verdict.EQUAL, Verdict.LIMITED, Verdict.UNEXPECTED)
-    )
-    print(
-        f"{len(report.rows) - missing} cells: {equal} equal, {limited} limited, "
-        f"{unexpected} unexpected, {report.stale} stale"
-    )
+    counts: dict[str, int] = {verdict: report.count(verdict) for verdict in Verdict}
+    counts[Verdict.STALE] = report.stale
+    print(f"{len(report.rows) - missing} cells: {outcome.summary(counts)}")
 
 
 def _line(primitive: str, rows: Sequence[Row]) -> tuple[str | int, ...]:
@@ -278,9 +274,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--consumers",
         action="store_true",
-        help="run all harnesses of dtypes of up to 32 bits by the runtimes of all consumers, or of "
-        "the given primitives, dtypes and targets, and nothing else; without filters, a sweep runs "
-        f"half of those of {', '.join(CORE_DTYPES)} by one of the consumers each",
+        help="run all harnesses of dtypes of up to 32 bits in LiteRT, ONNX Runtime and TF.js, or "
+        "those of the given primitives, dtypes and targets, and nothing else; without filters, a "
+        f"sweep runs half of those of {', '.join(CORE_DTYPES)}, each in one of these runtimes",
     )
     parser.add_argument(
         "--workers",
@@ -346,7 +342,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--update-limitations",
         action="store_true",
-        help="print a diff that would make unexpected cells limited, and narrow stale limitations",
+        help="print a diff of limitations after which all cells are as expected: with one for each "
+        "unexpected failure, and narrower ones where there are unexpected passes",
     )
     parser.add_argument("--fresh", action="store_true", help="do not continue an interrupted sweep")
     parser.add_argument("--verbose", action="store_true", help="show every primitive at the end")

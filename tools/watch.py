@@ -32,6 +32,7 @@ import numpy  # noqa: F401
 import pebble  # noqa: F401
 import tensorflow  # noqa: F401
 
+from results import outcome
 from results.outcome import Verdict
 from results.rows import Row
 from tools.terminal import failed, run, stopped_by_signals
@@ -181,9 +182,7 @@ def describe(rows: Sequence[Row], errors: Sequence[str], seconds: float) -> list
             what = row.limitation if row.verdict == Verdict.STALE else row.message
             place = f"{row.harness}, {row.mode} on {row.target}"
             lines.append(f"{row.verdict}: {place}: {row.outcome}: {what[:500]}")
-    verdicts = (Verdict.EQUAL, Verdict.LIMITED, Verdict.UNEXPECTED, Verdict.STALE)
-    found = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in verdicts)
-    return [*lines, f"{len(rows)} cells in {seconds:.1f} s: {found}"]
+    return [*lines, f"{len(rows)} cells in {seconds:.1f} s: {outcome.summary(counts)}"]
 
 
 def watch(primitive: str, workers: int, stop: threading.Event) -> None:

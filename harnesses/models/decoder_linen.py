@@ -106,12 +106,18 @@ class LanguageModel(nn.Module):
         return nn.Dense(sizes.vocabulary, use_bias=False, name="head")(x), updated
 
 
+def network(sizes: Decoder) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A function that returns parameters, and one of these and of what the model takes."""
+    model = LanguageModel(sizes)
+
+    def variables(key: Any, *inputs: Any) -> Any:
+        one = jnp.zeros(1, jnp.int32)
+        return model.init(key, one[None], one, jnp.zeros((1, 1, 1, 1)), sizes.empty(1))
+
+    return variables, model.apply
+
+
 def decoder(sizes: Decoder, seed: int) -> tuple[Callable[..., Any], Any]:
     """A function of parameters and of what the model takes, and random parameters."""
-    network = LanguageModel(sizes)
-
-    def variables(key: Any) -> Any:
-        one = jnp.zeros(1, jnp.int32)
-        return network.init(key, one[None], one, jnp.zeros((1, 1, 1, 1)), sizes.empty(1))
-
-    return network.apply, scaled(random_parameters(variables, seed=seed), sizes)
+    variables, step = network(sizes)
+    return step, scaled(random_parameters(variables, seed=seed), sizes)

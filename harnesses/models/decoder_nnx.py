@@ -132,10 +132,10 @@ class LanguageModel(nnx.Module):
         return self.embed.attend(x) if self.is_gemma else self.head(x), updated
 
 
-def decoder(sizes: Decoder, seed: int) -> tuple[Callable[..., Any], Any]:
-    """A function of parameters and of what the model takes, and random parameters."""
+def network(sizes: Decoder) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A function that returns parameters, and one of these and of what the model takes."""
 
-    def variables(_: Any) -> Any:
+    def variables(_: Any, *inputs: Any) -> Any:
         return nnx.to_pure_dict(nnx.split(LanguageModel(sizes, nnx.Rngs(0)))[1])
 
     graph = nnx.graphdef(nnx.eval_shape(lambda: LanguageModel(sizes, nnx.Rngs(0))))
@@ -143,4 +143,10 @@ def decoder(sizes: Decoder, seed: int) -> tuple[Callable[..., Any], Any]:
     def step(params: Any, tokens: Any, positions: Any, mask: Any, cache: Cache) -> Any:
         return nnx.merge(graph, params)(tokens, positions, mask, cache)
 
+    return variables, step
+
+
+def decoder(sizes: Decoder, seed: int) -> tuple[Callable[..., Any], Any]:
+    """A function of parameters and of what the model takes, and random parameters."""
+    variables, step = network(sizes)
     return step, scaled(random_parameters(variables, seed=seed), sizes)

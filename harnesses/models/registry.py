@@ -14,11 +14,13 @@ NAMES = (
     "bilstm",
     "cnn",
     "diffusion",
+    "gemma",
     "gpt",
     "graph_convolution",
     "graph_network",
     "lstm",
     "mobilenet_v2",
+    "qwen",
     "resnet50",
     "seq2seq_lstm",
     "transformer",
@@ -49,6 +51,7 @@ class Model:
       tolerance: the largest difference allowed between two compilers in one output, as a fraction
         of the largest magnitude in that output.
       differentiable: whether JAX has a gradient of the model with respect to the parameters.
+      adapt: what makes random parameters look trained where the usual ones do not.
     """
 
     name: str
@@ -58,13 +61,14 @@ class Model:
     dimensions: Mapping[str, int]
     tolerance: float = 1e-5
     differentiable: bool = True
+    adapt: Callable[[Any], Any] = lambda params: params
 
     def init(self, seed: int) -> Any:
         """Returns parameters, a pytree of numpy arrays.
 
         Only numpy draws them, so they are the same with every version of JAX and Flax.
         """
-        return random_parameters(self.variables, self.make_inputs(0), seed=seed)
+        return self.adapt(random_parameters(self.variables, self.make_inputs(0), seed=seed))
 
     def make_inputs(self, seed: int, **sizes: int) -> Any:
         """Returns inputs, a pytree of numpy arrays.

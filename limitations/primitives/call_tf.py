@@ -32,14 +32,14 @@ LIMITATIONS = {
             where=_has_strings,
         ),
         Limitation(
-            f"{_KEPT}the runtimes of consumers have no strings.",
+            f"{_KEPT}these runtimes have no strings.",
             error="lowering error: .*(AsString|StringLength)",
             modes=RUNTIME,
             targets=ALL,
             where=_has_strings,
         ),
         Limitation(
-            f"{_KEPT}the consumers have none of bfloat16.",
+            f"{_KEPT}these runtimes have none of bfloat16.",
             error=_LACKS,
             dtypes=("bfloat16",),
             modes=_ON_CONSUMERS,

@@ -1,6 +1,6 @@
 """Inverse trigonometric and hyperbolic functions of complex numbers, from those of real numbers.
 
-For consumers of graphs, which have no complex numbers. Sines and cosines: T. E. Hull, T. F.
+For runtimes of graphs that have no complex numbers. Sines and cosines: T. E. Hull, T. F.
 Fairgrieve and P. T. P. Tang, "Implementing the complex arcsine and arccosine functions using
 exception handling", ACM Transactions on Mathematical Software 23, 1997. Tangents: W. Kahan, "Branch
 cuts for complex elementary functions", 1987. On branch cuts zeros have the signs that JAX heeds.

@@ -36,7 +36,7 @@ def convolve(lhs: jax.Array, rhs: jax.Array, axes: Sequence[Window], groups: int
         return _convolve_by_positions(lhs, rhs, axes, groups, counts)
     # TensorFlow has kernels for two spatial axes. Along others, the elements of a window become
     # features, so that one contraction of features takes the place of the convolution. Not all
-    # consumers have kernels for unknown numbers of features.
+    # runtimes have kernels for unknown numbers of features.
     left = 2 if lhs.dtype == np.float32 and is_known else 0
     if not avals.is_static([window.size for window in axes[: max(len(axes) - left, 0)]]):
         return _convolve_symbolic(lhs, rhs, axes, groups, counts)

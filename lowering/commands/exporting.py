@@ -23,6 +23,7 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "gradients": ("saved_model",),
     "io_dtype": ("tflite",),
     "opset": ("onnx",),
+    "compute_dtype": ("onnx",),
     "quantize": ("tflite", "onnx", "tfjs", LANGUAGE_MODELS),
     "representative_data": ("tflite", "onnx"),
     "shard_bytes": ("tfjs",),

@@ -30,7 +30,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--templates",
         metavar="MODULE:NAME",
-        help="litertlm: what stands before and after what is said, by who says it",
+        help="litertlm: a dictionary from system, user and model to pairs of texts, which stand "
+        "before and after what each of them says",
     )
 
 

@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # How many stages an export has: lowering, converting, running.
@@ -59,8 +59,16 @@ def _is_native(stream: Any) -> bool:
 
 
 @contextlib.contextmanager
-def progress(quiet: bool) -> Iterator[None]:
-    """A context in which exports say what they do: by a bar of rich in a terminal, or in lines."""
+def progress(quiet: bool, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """A context in which exports say what they do: by a bar of rich in a terminal, or in lines.
+
+    `check` is called before each stage, and may raise an exception.
+    """
+
+    def checked(record: logging.LogRecord) -> bool:
+        check()
+        return True
+
     log = logging.getLogger("lowering.export")
     bar = None if quiet else _bar()
     handler: logging.Handler = logging.StreamHandler() if bar is None else _BarHandler(bar)
@@ -68,10 +76,12 @@ def progress(quiet: bool) -> Iterator[None]:
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     log.propagate = False
     log.addHandler(handler)
+    log.addFilter(checked)
     try:
         with contextlib.nullcontext() if bar is None else bar:
             yield
     finally:
+        log.removeFilter(checked)
         log.removeHandler(handler)
         log.propagate = True
         log.setLevel(level)

@@ -98,7 +98,9 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
         language_models.add_options(added)
     _add_files(command)
     for added in commands.choices.values():
-        added.add_argument("--quiet", action="store_true", help="do not say what is being done")
+        added.add_argument(
+            "--quiet", action="store_true", help="do not print stages and the summary"
+        )
         added.add_argument(
             "--traceback",
             action="store_true",
@@ -141,7 +143,10 @@ def _add_function(command: argparse.ArgumentParser, several: bool) -> None:
         help="instead of --arg, a tuple of the arguments, or a function that returns one",
     )
     command.add_argument(
-        "--params", metavar="MODULE:NAME", help="a pytree, or a function that returns one"
+        "--params",
+        metavar="MODULE:NAME",
+        help="the parameters that the model keeps, a pytree of arrays or a function that returns "
+        "one; they are the first argument of the function",
     )
     command.add_argument(
         "--constraint",
@@ -160,12 +165,13 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="arrays (.npz, .npy) to verify the model with, by the names in --arg; by default "
         "random ones",
     )
-    command.add_argument("--output-names", nargs="+", metavar="NAME", help="names of the results")
+    command.add_argument("--output-names", nargs="+", metavar="NAME", help="names of the outputs")
     command.add_argument("--tolerance", type=float, help="the largest relative error accepted")
     command.add_argument(
         "--quantize",
         help="tflite: int8, int4, dynamic, float16 or full; onnx: dynamic, int8 or int4; tfjs: "
-        "uint8, uint16 or float16",
+        "uint8, uint16 or float16; litertlm: dynamic, float16, "
+        "int8 or int4",
     )
     command.add_argument(
         "--representative-data",
@@ -183,28 +189,43 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         default=None,
         help="tflite: permit ops that only a runtime with TensorFlow's kernels runs",
     )
-    command.add_argument("--opset", type=int, help="onnx: the version of the set of operators")
+    command.add_argument(
+        "--opset",
+        type=int,
+        help="onnx: the version of the operators, by default the newest that ONNX Runtime has",
+    )
+    command.add_argument(
+        "--compute-dtype",
+        choices=("float16",),
+        help="onnx: compute in float16 what JAX computes in float16",
+    )
     command.add_argument(
         "--external-data",
         action="store_true",
         default=None,
         help="onnx: write the weights to a file beside the model",
     )
-    command.add_argument("--shard-bytes", type=int, help="tfjs: the size of a file of weights")
-    command.add_argument("--target", help="saved_model: the target, such as tf; default xla")
+    command.add_argument(
+        "--shard-bytes", type=int, help="tfjs: the largest size of a file of weights"
+    )
+    command.add_argument(
+        "--target", help="saved_model: xla, the default, or tf for a TensorFlow without XLA"
+    )
     command.add_argument(
         "--gradients",
         action="store_true",
         default=None,
         help="saved_model: keep derivatives, so that the loaded model can be differentiated",
     )
-    command.add_argument("--name", help="tflite, onnx: the name that the model says of itself")
-    command.add_argument("--description", help="tflite, onnx: what the model says it does")
+    command.add_argument("--name", help="tflite, onnx: the name in the metadata of the model")
+    command.add_argument(
+        "--description", help="tflite, onnx: the description in the metadata of the model"
+    )
     command.add_argument(
         "--labels",
         type=pathlib.Path,
         metavar="FILE",
-        help="tflite, onnx: names of classes, a line for each",
+        help="tflite, onnx: a text file with the name of a class in each line",
     )
 
 

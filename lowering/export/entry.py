@@ -119,8 +119,9 @@ class Entry:
       is_given: whether the samples are the caller's, rather than random numbers.
       inputs: the inputs, of a tuple of positional arguments.
       draw: makes other random arguments of a seed; None if the caller has given some.
-      dtypes: for a consumer, the dtypes of the outputs of the JAX function, once it is traced.
-        Complex outputs have a last dimension for their two parts there, and bfloat16 is float32.
+      dtypes: for runtimes other than TensorFlow, the dtypes of the outputs of the JAX function,
+        once it is traced. Complex outputs have a last dimension for their two parts there, and
+        bfloat16 is float32.
       leaves_nan: whether the numerics of the target leave open what ops make of NaN.
       sizes: the shapes of inputs and outputs by name, with expressions such as "2*b" for symbolic
         sizes.
@@ -160,7 +161,7 @@ class Entry:
         outputs = [name for name in self.outputs if 0 not in results[name].shape]
         kept = [0 not in spec.shape for spec in self.specs]
         if not outputs:
-            raise UnsupportedError("no result has an element, so that there is nothing to compute")
+            raise UnsupportedError("all results are empty arrays, so there is nothing to compute")
         if all(kept) and len(outputs) == len(self.outputs):
             return self
 
@@ -450,7 +451,7 @@ def flat_entry(
     Args:
       fun: a function of tensors; its results may be in pytrees.
       arrays: arrays of the shapes and dtypes of its arguments.
-      for_consumer: whether inputs and outputs are in dtypes that consumers have.
+      for_consumer: whether inputs and outputs are in dtypes that all runtimes have.
     """
     outputs: list[str] = []
 
@@ -481,7 +482,7 @@ def _of_flat(
 ) -> Entry:
     """An entry for a function of tensors that returns a list, and names its results in `outputs`.
 
-    If it is `for_consumer`, inputs and outputs are in dtypes that consumers have: complex numbers
+    If it is `for_consumer`, inputs and outputs are in dtypes that runtimes have: complex numbers
     have a last dimension for their two parts, and bfloat16 is float32.
     """
     dtypes: dict[str, np.dtype] = {}
@@ -527,21 +528,21 @@ def _of_flat(
 
 
 def _held_spec(spec: tf.TensorSpec) -> tf.TensorSpec:
-    """An input of a consumer: of the parts of complex numbers, float32 in place of bfloat16."""
+    """An input of a runtime: of the parts of complex numbers, float32 in place of bfloat16."""
     if spec.dtype.is_complex:
         return tf.TensorSpec([*spec.shape, 2], spec.dtype.real_dtype, spec.name)
     return tf.TensorSpec(spec.shape, tf.float32, spec.name) if spec.dtype == tf.bfloat16 else spec
 
 
 def _held(x: np.ndarray) -> np.ndarray:
-    """An array as a consumer takes it; see `_held_spec`."""
+    """An array as a runtime takes it; see `_held_spec`."""
     if np.iscomplexobj(x):
         return np.stack([x.real, x.imag], -1)
     return x.astype(np.float32) if x.dtype == tf.bfloat16.as_numpy_dtype else x
 
 
 def _from_consumer(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """An input of a consumer as the function takes it."""
+    """An input of a runtime as the function takes it."""
     return tf.complex(*_unstacked(x)) if dtype.is_complex else tf.cast(x, dtype)
 
 
@@ -555,7 +556,7 @@ def _unstacked(x: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _to_consumer(x: tf.Tensor) -> tf.Tensor:
-    """A result of the function as a consumer returns it."""
+    """A result of the function as a runtime returns it."""
     if x.dtype.is_complex:
         return tf.stack(boundary.split([x]), -1)
     if x.dtype != tf.bfloat16:
@@ -565,7 +566,7 @@ def _to_consumer(x: tf.Tensor) -> tf.Tensor:
 
 
 def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """An array of a dtype from what a consumer has in its place; see `Entry.dtypes`."""
+    """An array of a dtype from what a runtime has in its place; see `Entry.dtypes`."""
     if dtype.kind == "c":
         return np.ascontiguousarray(x, real_dtype(dtype)).view(dtype)[..., 0]
     return x.astype(dtype)

@@ -68,11 +68,11 @@ def lines_of(make: Callable[[], Any]) -> list[Line]:
 
 
 def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
-    """What a consumer would refuse of a function, each as the message of the error.
+    """What a runtime would refuse of a function, each as the message of the error.
 
     Args:
       make: makes the entry of the function for the target.
-      target: the target of the consumer.
+      target: the target of the runtime.
     """
     found: dict[str, None] = {}
 

@@ -10,14 +10,21 @@ def import_package(module: str, extra: str) -> Any:
     """A module of a package that one of the extras installs.
 
     Raises:
-      ImportError: with the command that installs it, if it is missing.
+      ImportError: with the command that installs it, if it is missing, or with the reason why it
+        cannot be imported.
     """
+    package = module.split(".")[0]
     try:
         return importlib.import_module(module)
-    except ImportError as error:
-        package = module.split(".")[0]
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != package:
+            package = f"{error.name}, for {package}"
         raise ImportError(
             f"this export needs {package}, which is not installed: {command(extra)}"
+        ) from error
+    except ImportError as error:
+        raise ImportError(
+            f"this export needs {package}, which cannot be imported: {error}"
         ) from error
 
 

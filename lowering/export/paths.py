@@ -6,6 +6,8 @@ import pathlib
 import tempfile
 from collections.abc import Iterator
 
+_ADVICE = "exporters replace a model with overwrite=True"
+
 
 @contextlib.contextmanager
 def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[pathlib.Path]:
@@ -56,10 +58,10 @@ def _replace(path: pathlib.Path, new: pathlib.Path) -> None:
 def _check_free(path: pathlib.Path, overwrite: bool) -> None:
     if path.is_dir() and not path.is_symlink():
         if any(path.iterdir()) and not (overwrite and _is_model(path)):
-            of_what = "no model" if overwrite else "no empty directory"
+            of_what = "no model" if overwrite else f"no empty directory; {_ADVICE}"
             raise FileExistsError(f"{path} exists, and is {of_what}")
     elif os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists")
+        raise FileExistsError(f"{path} exists; {_ADVICE}")
 
 
 def _is_model(directory: pathlib.Path) -> bool:

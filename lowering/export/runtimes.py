@@ -1,6 +1,6 @@
-"""Runs entries in the runtimes of consumers, without the files of an export.
+"""Runs entries in the runtimes of TF Lite, ONNX and TF.js, without the files of an export.
 
-Programs of a few ops are converted and run by the thousand to find out what consumers take. So no
+Programs of a few ops are converted and run by the thousand to find out what runtimes take. So no
 SavedModel is written for TF Lite, and one process of Node runs all models of TF.js.
 """
 
@@ -29,7 +29,7 @@ _SOURCES = ("*.py", "*.mjs", "*.json")
 
 
 def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
-    """The results of an entry for its samples, by each runtime that a consumer has.
+    """The results of an entry for its samples, by each runtime that a target has.
 
     TF.js has several; of these are left out those that lack an op.
 

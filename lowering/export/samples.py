@@ -37,7 +37,8 @@ def symbolic_shapes(
         made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
     except tokenize.TokenError as error:
         raise ValueError(
-            f"polymorphic_shapes has what is no specification, {polymorphic_shapes!r}: {error}"
+            f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "
+            f"{error}"
         ) from error
     return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)], scope
 

@@ -23,6 +23,7 @@ from lowering.export import (
     signatures,
     weight_quantization,
 )
+from lowering.export.composites import replace_composites
 from lowering.export.entry import Entry, entries
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
@@ -98,12 +99,11 @@ def to_tflite(
       io_dtype: for "full", the dtype of inputs and outputs that are float32 otherwise: "int8" or
         "uint8". The model has their scales.
       allow_flex: whether ops may remain that only a runtime with TensorFlow's own kernels runs.
-        The interpreter for Python is none, so a model that has such ops cannot be verified.
+        Python's interpreter has none of these kernels, so such a model cannot be verified.
       verify: whether to run the model in LiteRT's interpreter and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
-        by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
-        it is computed in, and for quantized models what the steps of the quantized numbers do to
-        the output (`lowering.export.quantization`).
+        by default it follows from the precision of the dtype that the output is computed in,
+        and for a quantized model from the steps of its quantized numbers.
       overwrite: whether a file at `path` is replaced.
       metadata: what the model says of itself, in the format that Android and MediaPipe read.
 
@@ -369,6 +369,7 @@ def _converted(
     """The model as the converter makes it; the arguments are those of `write`."""
     with tempfile.TemporaryDirectory() as folder:
         saved_model.save(made, folder)
+        replace_composites(pathlib.Path(folder))
         keep_transposes(pathlib.Path(folder))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
         keep_infinities(converter)
@@ -402,8 +403,8 @@ def _check_runs(model: bytes) -> None:
     flex = sorted(name.decode() for name in names if name and name.startswith(b"Flex"))
     if flex:
         raise UnsupportedError(
-            f"the TF Lite model has {', '.join(flex)}, which TensorFlow's kernels run, and no "
-            "interpreter for Python has those; with verify=False it is returned without being run"
+            f"the TF Lite model has {', '.join(flex)}, which only TensorFlow's kernels run; "
+            "Python's interpreter of TF Lite lacks these. With verify=False the model is not run"
         )
 
 

@@ -58,11 +58,11 @@ class Error(NamedTuple):
 
 
 @contextlib.contextmanager
-def refusals(consumer: str, doing: str) -> Iterator[None]:
+def refusals(runtime: str, doing: str) -> Iterator[None]:
     """A context in which errors of a converter or runtime become an UnsupportedError.
 
     Args:
-      consumer: whose they are.
+      runtime: whose they are, as people call it.
       doing: what it does, as part of a sentence.
     """
     try:
@@ -74,8 +74,8 @@ def refusals(consumer: str, doing: str) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"it lacks {', '.join(lacked)}" if lacked else " ".join(lines[:3])
         raise UnsupportedError(
-            f"{consumer} failed to {doing}: {reason[:600]}. `python -m lowering show` lists the "
-            "ops, the primitives and lines that they come from, and the consumers that lack them"
+            f"{runtime} failed to {doing}: {reason[:600]}. `lowering show` lists the ops, "
+            "the primitives and lines that they come from, and the runtimes that lack them"
         ) from error
 
 

@@ -175,7 +175,7 @@ def _result(name: str, position: int, leaf: Any) -> tf.Tensor:
 def _of_shape(y: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
     """A tensor that is to have a shape, of which not all sizes need be known.
 
-    A graph checks when it runs what is not known before, unless it is for a consumer, which has no
+    A graph checks when it runs what is not known before, unless it is for a runtime that has no
     op for that.
     """
     if y.shape.rank is not None and all(

@@ -173,7 +173,7 @@ def prevent(
       operands: what they are results of.
       name: the name of the function that was converted.
       op_names: the names of ops of the results, or none at all.
-      is_natural: whether only ops are to be used that all consumers of graphs know.
+      is_natural: whether only ops are to be used that all runtimes of graphs know.
     """
     message = (
         f"The conversion of {name} was made with with_gradient=False, so that TensorFlow cannot "

@@ -1,4 +1,8 @@
-"""TensorFlow ops as they have to be: in a dtype that has a kernel, and constants once per graph."""
+"""What rules are written in.
+
+Each function makes one TensorFlow op, in a dtype for which TensorFlow has a kernel. A constant is
+made once for each graph.
+"""
 
 from lowering.ops import substitutes  # noqa: F401  Registers them.
 from lowering.ops.constants import constant, integers

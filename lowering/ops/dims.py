@@ -29,7 +29,7 @@ _OPERATIONS = {
 
 
 def _emit_or_compute(op: str, compute: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """An op on integers of which one is a tensor; a consumer may have none for negative ones."""
+    """An op on integers of which one is a tensor; a runtime may have none for negative ones."""
     if not isinstance(x, tf.Tensor) and not isinstance(y, tf.Tensor):
         return compute(x, y)
     return emit(op, *(z if isinstance(z, tf.Tensor) else constant(z, tf.int32) for z in (x, y)))

@@ -98,6 +98,8 @@ def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """The bits of `x` as another dtype, as `tf.bitcast`; a bitcast of a bitcast is one."""
     if modes.is_eager():
         return x if x.dtype == dtype else tf.bitcast(x, dtype)
+    if _is_cast(x.dtype, dtype):
+        return tf.cast(x, dtype)
     sources = memo.of_graph().setdefault("sources of bitcasts", {})
     x = sources.get(id(x), (x, x))[0]
     if x.dtype == dtype:
@@ -105,6 +107,12 @@ def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     result = memo.once(("bitcast", id(x), dtype), lambda: tf.bitcast(x, dtype), x)
     sources[id(result)] = (x, result)
     return result
+
+
+def _is_cast(source: tf.DType, dtype: tf.DType) -> bool:
+    """Whether bits are read in another dtype by a cast, as integers of one size wrap around."""
+    are_integers = source.is_integer and dtype.is_integer and source.size == dtype.size
+    return are_integers and targets.current().lacks("Bitcast", source.name)
 
 
 _SUBSTITUTES: dict[str, Callable[..., Any]] = {}
@@ -129,7 +137,7 @@ def substitute(op: str) -> Callable[[Fun], Fun]:
 def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """An op that has a kernel for no dtype.
 
-    For a consumer another op takes its place if there is one. Else the op is left to the converter,
+    For a runtime another op takes its place if there is one. Else the op is left to the converter,
     which may know it in this form.
     """
     if targets.current().has_tensorflow_kernels:

@@ -1,7 +1,7 @@
 """Which dtypes the kernels of an op accept: those of TensorFlow on the CPU, or of another runtime.
 
 TensorFlow's own registry answers, so that a rule widens exactly where a kernel is missing. What a
-consumer of graphs runs stands in its table.
+runtime of graphs takes stands in its table.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from lowering.targets import TF, Target
 # The name of GatherV2 in the tables where it has batches, as runtimes have other code for that.
 BATCHED_GATHER = "GatherV2 of batches"
 
-# Whether an op that the consumer is known to lack is an error.
+# Whether an op that the runtime is known to lack is an error.
 _IS_CHECKED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_checked", default=True)
 
 
@@ -41,7 +41,7 @@ def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
 
 @contextlib.contextmanager
 def unchecked() -> Iterator[None]:
-    """A context in which ops are made that the consumer is known to lack.
+    """A context in which ops are made that the runtime is known to lack.
 
     It is for runtimes with TensorFlow's kernels beside their own, for finding out what is lacking,
     and for ops of which the converter makes others, or that nothing may use.
@@ -88,7 +88,7 @@ def refusal(target: Target, op: str, dtype: str) -> str:
 
 
 def listed(op: str, attrs: Mapping[str, Any]) -> str:
-    """The name that an op with some attributes has in the tables of consumers."""
+    """The name that an op with some attributes has in the tables of runtimes."""
     return BATCHED_GATHER if op == "GatherV2" and attrs.get("batch_dims") else op
 
 
@@ -97,7 +97,7 @@ def supports(
 ) -> bool:
     """Whether `op` runs with type attribute `attr` set to `dtype`, in every mode.
 
-    `attrs` are other attributes, which matter to some consumers.
+    `attrs` are other attributes, which matter to some runtimes.
     """
     target = targets.current()
     if target.is_consumer:
@@ -107,7 +107,7 @@ def supports(
 
 
 def casts(source: tf.DType, to: tf.DType) -> bool:
-    """Whether a consumer converts between two dtypes; TensorFlow does."""
+    """Whether a runtime converts between two dtypes; TensorFlow does."""
     target = targets.current()
     return not target.is_consumer or f"{source.name}->{to.name}" in target.ops.get("Cast", ())
 

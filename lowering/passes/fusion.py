@@ -29,7 +29,7 @@ def primitive_like_operand(name: str) -> jex_core.Primitive:
     return primitive
 
 
-_BATCH_NORM = primitive_like_operand("batch_norm")
+BATCH_NORM = primitive_like_operand("batch_norm")
 SOFTMAX = primitive_like_operand("softmax")
 
 _MATRIX = jax.ShapeDtypeStruct((2, 3), np.float32)
@@ -58,7 +58,7 @@ def _is_wide_float(x):
     return x.dtype in (np.float32, np.float64)
 
 
-def _batch_norm(x, mean, variance, scale, offset, epsilon):
+def batch_norm(x, mean, variance, scale, offset, epsilon):
     """Normalization by known statistics."""
     return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + offset
 
@@ -86,7 +86,7 @@ PATTERNS = (
         )
     ),
     Pattern(
-        _batch_norm, _BATCH_NORM.bind, args=(_IMAGES, *[_FEATURES] * 4, _NUMBER), when=_is_images
+        batch_norm, BATCH_NORM.bind, args=(_IMAGES, *[_FEATURES] * 4, _NUMBER), when=_is_images
     ),
 )
 

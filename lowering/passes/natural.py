@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
-from lowering.passes.fusion import SOFTMAX, primitive_like_operand
+from lowering.passes.fusion import BATCH_NORM, SOFTMAX, batch_norm, primitive_like_operand
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.keeping import REDUCE_KEEPING
 from lowering.passes.legalize.promotion import has_halves
@@ -35,6 +35,7 @@ def _primitive_of_two(name: str) -> jex_core.Primitive:
 _RELU6 = primitive_like_operand("relu6")
 _LEAKY_RELU = primitive_like_operand("leaky_relu")
 _ELU = primitive_like_operand("elu")
+_SCALED_ELU = primitive_like_operand("scaled_elu")
 _SOFTPLUS = primitive_like_operand("softplus")
 _LOG_SOFTMAX = primitive_like_operand("log_softmax")
 _FLOOR_DIVIDE = primitive_like_operand("floor_divide")
@@ -55,6 +56,7 @@ def _mean_aval(x, *, axes, keepdims):
 
 _X = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
+_FEATURES = jax.ShapeDtypeStruct((1, 3), np.float32)
 _INTEGERS = jax.ShapeDtypeStruct((2, 3), np.int32)
 _INTEGER = jax.ShapeDtypeStruct((), np.int32)
 _WORDS = jax.ShapeDtypeStruct((2, 3), np.uint32)
@@ -78,6 +80,19 @@ def _are_wide(x: Any, y: Any) -> bool:
     return _is_wide(x) and _is_wide(y)
 
 
+def _is_by_feature(x: Any, *operands: Any) -> bool:
+    """Whether the operands are float32 numbers for the last axis of an array, and one number."""
+    *by_feature, epsilon = operands
+    shape = (*[1] * (len(x.shape) - 1), *x.shape[-1:])
+    return (
+        x.dtype == np.float32
+        and len(x.shape) > 1
+        and x.shape != shape
+        and all(value.shape == shape for value in by_feature)
+        and epsilon.shape == ()
+    )
+
+
 def _is_signed(x: Any, *others: Any) -> bool:
     return x.dtype in (np.int32, np.int64)
 
@@ -93,6 +108,10 @@ def _is_divisor(y: Any) -> bool:
 
 def _is_number(y: Any) -> bool:
     return y != 0 and np.isfinite(y)
+
+
+def _is_positive(y: Any) -> bool:
+    return 0 < y < np.inf
 
 
 def _of_float(
@@ -142,6 +161,14 @@ _GELUS = (
     lambda x: x * (0.5 * (1 + _divided(x))),
     lambda x: x * 0.5 * (1 + _scaled(x)),
 )
+
+
+def _celu_by_op(x, alpha):
+    return alpha * _ELU.bind(x / alpha)
+
+
+def _hard_tanh(x):
+    return lax.clamp(np.array(-1, x.dtype), x, np.array(1, x.dtype))
 
 
 def _size(x, y):
@@ -213,6 +240,12 @@ NATURAL_PATTERNS = (
     _of_float(jax.nn.elu, _ELU),
     _of_float(jax.nn.softplus, _SOFTPLUS),
     _of_float(jax.nn.celu, _ELU),
+    Pattern(jax.nn.hard_tanh, _hard_tanh, args=(_X,), when=_is_float),
+    Pattern(lambda x: 1 / jnp.sqrt(x), lax.rsqrt, args=(_X,), when=_is_float),
+    *(
+        _by_number(example, by_op, (_X, _NUMBER), _is_single, _is_positive)
+        for example, by_op in ((jax.nn.elu, _SCALED_ELU.bind), (jax.nn.celu, _celu_by_op))
+    ),
     *(Pattern(example, _relu, args=(_X,), when=_is_float) for example in _RELUS),
     *(_of_float(example, _GELU) for example in _GELUS),
     _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), _is_wide),
@@ -231,6 +264,7 @@ NATURAL_PATTERNS = (
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor),
     _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_X, _NUMBER), _is_float),
+    Pattern(batch_norm, BATCH_NORM.bind, args=(_X, *[_FEATURES] * 4, _NUMBER), when=_is_by_feature),
     Pattern(_size, _SIZE_OF_PARTS.bind, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,

@@ -22,6 +22,7 @@ from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
+from lowering.passes.moves import MOVE_SEARCHES, with_mirror_pads
 from lowering.passes.natural import (
     LATE_PATTERNS,
     LATE_SEARCHES,
@@ -29,6 +30,7 @@ from lowering.passes.natural import (
     NATURAL_SEARCHES,
     fuse_halves,
 )
+from lowering.passes.norms import fold_norms
 from lowering.passes.patterns import Pattern, Search, fuse
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
@@ -102,6 +104,10 @@ def _is_natural(mode: Mode, target: Target) -> bool:
     return target.is_natural
 
 
+def _folds_norms(mode: Mode, target: Target) -> bool:
+    return target.is_natural and mode is not Mode.EAGER
+
+
 def _promotes_halves(mode: Mode, target: Target) -> bool:
     return target.emulates("bfloat16")
 
@@ -152,13 +158,16 @@ PASSES = (
     Pass("convert literals", convert_literals),
     # Patterns with constants are found in the dtype to which these are rounded.
     Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
-    Pass("promote 16-bit floats", promote_halves, when=_promotes_halves),
+    Pass("promote 16-bit floats", promote_halves, given=("target",), when=_promotes_halves),
     Pass("convert promoted literals", convert_literals, when=_promotes_halves),
     Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
     Pass("tidy", tidy, when=_is_natural),
+    Pass("fold norms", fold_norms, when=_folds_norms),
     Pass("keep reduced axes", keep_axes, when=_is_natural),
     Pass("fuse index ops", with_index_ops, when=_is_natural),
+    Pass("fuse mirror pads", with_mirror_pads, when=_is_natural),
+    Pass("fuse moves", _fuse((), MOVE_SEARCHES), when=_is_natural),
     Pass("fuse late ops", _fuse(LATE_PATTERNS, LATE_SEARCHES), when=_is_natural),
     Pass("mark operands", mark_operands),
 )

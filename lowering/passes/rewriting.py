@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.extend.core as jex_core
+import numpy as np
 
 from lowering import jax_compat
 from lowering.passes.jaxprs import Jaxpr
@@ -28,6 +30,13 @@ class Rewriter:
         invars = self.read(eqn.invars)
         is_same = all(new is old for new, old in zip(invars, eqn.invars, strict=True))
         self._eqns.append(eqn if is_same else eqn.replace(invars=invars))
+
+    def constant(self, value: np.ndarray) -> jex_core.Var:
+        """A variable that holds an array, which becomes a constant of the new jaxpr."""
+        var = jex_core.Var(jax.core.ShapedArray(value.shape, value.dtype))
+        self._constvars.append(var)
+        self._consts.append(value)
+        return var
 
     def replace(self, outvars: Sequence[jex_core.Var], atoms: Sequence[Any]) -> None:
         """Lets atoms stand for the results of an equation that is not added."""

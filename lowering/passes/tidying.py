@@ -127,6 +127,18 @@ def _clamp(eqn, operands, ranges):
     return operands[1]
 
 
+def _add(eqn, operands, ranges):
+    """The operand that zeros are added to."""
+    for x, y in (operands, operands[::-1]):
+        if ranges.of(y) == (0, 0):
+            return x
+    return None
+
+
+def _sub(eqn, operands, ranges):
+    return operands[0] if ranges.of(operands[1]) == (0, 0) else None
+
+
 def _abs(eqn, operands, ranges):
     found = ranges.of(operands[0])
     return operands[0] if found is not None and found[0] >= 0 else None
@@ -145,6 +157,8 @@ def _reshape(eqn, operands, ranges):
 
 
 _SIMPLIFICATIONS: dict[str, _Simplification] = {
+    "add": _add,
+    "sub": _sub,
     "max": _max,
     "min": _min,
     "clamp": _clamp,

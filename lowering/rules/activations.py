@@ -1,14 +1,16 @@
 """Activations that natural targets have one op for; see `passes.natural`."""
 
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
 from lowering.ops import constant, emit, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, decomposition, rule
 from lowering.rules.softmax import shifted
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE
+from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS, TFLITE
 
 register_ops({"relu6": "Relu6", "elu": "Elu", "softplus": "Softplus"}, target=PORTABLE)
 
@@ -16,6 +18,20 @@ register_ops({"relu6": "Relu6", "elu": "Elu", "softplus": "Softplus"}, target=PO
 @rule("leaky_relu", target=PORTABLE, keep_constants=True, traits=Trait.ELEMENTWISE)
 def leaky_relu(ctx, x, alpha):
     return emit("LeakyRelu", tensor(x), alpha=float(alpha))
+
+
+@rule("scaled_elu", target=PORTABLE, traits=Trait.ELEMENTWISE)
+def scaled_elu(ctx, x, alpha):
+    """An ELU with a factor for the negative numbers."""
+    is_positive = emit("Greater", x, constant(0, x.dtype))
+    return emit("SelectV2", is_positive, x, emit("Mul", alpha, emit("Elu", x)))
+
+
+@decomposition("scaled_elu", target=ONNX)
+@decomposition("scaled_elu", target=TFJS)
+def scaled_elu_by_difference(x, alpha):
+    """The Elu of these runtimes is exp(x) - 1, which keeps no digits of small numbers."""
+    return jnp.where(x > 0, x, alpha * lax.expm1(x))
 
 
 @rule("log_softmax", target=PORTABLE)

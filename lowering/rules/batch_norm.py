@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.ops import emit
+from lowering.ops.constants import is_weight
 from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.rules.conv_general_dilated import is_normalized
@@ -20,6 +21,11 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
     TensorFlow joins that op with a convolution before it; alone, it is slower than its parts.
     """
     *statistics, epsilon = statistics_and_epsilon
+    is_known = all(isinstance(value, np.ndarray) for value in (*statistics, epsilon))
+    if is_known and ctx.target.is_natural and convolution is None:
+        mean, variance, scale, offset = statistics
+        factor = (scale / np.sqrt(variance + epsilon)).astype(variance.dtype)
+        return emit("AddV2", emit("Mul", tensor(x), factor), offset - mean * factor)
     x, mean, variance, scale, offset = map(tensor, (x, *statistics))
     if (
         convolution is not None
@@ -33,8 +39,8 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
         attributes = {"epsilon": float(epsilon), "is_training": False}
         return tf.raw_ops.FusedBatchNormV3(x=x, **by_feature, **attributes).y
     factor = emit("Rsqrt", emit("AddV2", variance, tensor(epsilon)))
-    if not ctx.target.normalized_convolutions:
-        # The optimizer multiplies the weights of the convolution by the factor.
+    if ctx.target.is_natural and is_weight(variance):
+        # Optimizers multiply the weights of the layer before it by the factor, if they know it.
         factor = emit("Mul", factor, scale)
         return emit("AddV2", emit("Mul", x, factor), emit("Sub", offset, emit("Mul", mean, factor)))
     centered = emit("Mul", emit("Sub", x, mean), emit("Mul", factor, scale))

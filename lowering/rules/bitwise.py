@@ -13,7 +13,7 @@ from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, TFJS
+from lowering.targets import CONSUMER, ONNX, TFJS
 from lowering.tensors import halves as arithmetic
 
 register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
@@ -69,6 +69,13 @@ def population_count_short(ctx, x):
     if ctx.eqn.primitive.name == "clz":
         count = emit("Sub", count, constant(32 - bits, np.int32))
     return count
+
+
+@decomposition("population_count", target=ONNX, dtypes=words.SHORT)
+def population_count_of_words(x):
+    """Of the number with zeros before it."""
+    bits = x.astype(np.dtype(f"uint{8 * x.dtype.itemsize}")).astype(np.int32)
+    return lax.population_count(bits).astype(x.dtype)
 
 
 @on_promoted("population_count", dtypes=NARROW)

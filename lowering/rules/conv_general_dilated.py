@@ -81,7 +81,7 @@ def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **pa
 
 
 def _simpler_for_consumer(ctx, axes):
-    """A decomposition into convolutions that a consumer has; None if it has this one.
+    """A decomposition into convolutions that a runtime has; None if it has this one.
 
     Converters take few forms of transposed convolutions.
     """

@@ -88,7 +88,7 @@ def dot_general_of_held(
     permutation=None,
     **params,
 ):
-    """In the dtypes that consumers multiply, rounded or wrapped around once."""
+    """In the dtypes that runtimes multiply, rounded or wrapped around once."""
     dot_general = functools.partial(
         lax.dot_general_p.bind, dimension_numbers=dimension_numbers, precision=None, **params
     )
@@ -189,14 +189,18 @@ class _Product:
     def _matrices(self, ctx, x, labels):
         """An operand as matrices, and whether their rows are what is contracted."""
         layout, free = self._layout(labels), self._free(labels)
-        if layout is None:
+        is_moved = layout is None
+        if is_moved:
             # Transposes are faster if the last axis stays last.
             layout = "cf" if labels[-1] in free else "fc"
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
             x = movement.transpose(ctx, x, [labels.index(label) for label in (*self.batch, *inner)])
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
-        batch = (self.batch,) if self._is_flat(ctx) else self.batch
-        return self._shaped(ctx, x, (*batch, *matrix)), layout == "cf"
+        batch = [self.batch] if self._is_flat(ctx) else [[label] for label in self.batch]
+        axes = [*batch, *map(list, matrix)]
+        # What has these axes already, one by one, is not reshaped: sizes may be symbolic.
+        is_shaped = not is_moved and axes == [[label] for label in labels]
+        return x if is_shaped else self._shaped(ctx, x, axes), layout == "cf"
 
     def _is_flat(self, ctx):
         """Whether all batch axes are one, as the kernel takes no more."""

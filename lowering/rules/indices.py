@@ -36,7 +36,7 @@ def _clipped(index, low, high):
 
 
 def _from_end(index, size):
-    """Negative indices, counted from the end: a remainder where the consumer has one."""
+    """Negative indices, counted from the end: a remainder where the runtime has one."""
     if isinstance(index, np.ndarray):
         return np.asarray(index % size)
     last = constant(size, index.dtype)

@@ -24,6 +24,12 @@ def random_wrap(words, **_):
     return words
 
 
+@rule("random_clone", held=True, traits=Trait.SELECTS)
+def random_clone(ctx, words, **_):
+    """Of keys that are arrays of words in the program already."""
+    return words
+
+
 for _fun in (
     jax_compat.random_seed,
     jax_compat.random_split,

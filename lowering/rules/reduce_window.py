@@ -108,7 +108,7 @@ def reduce_window_max_natural(ctx, x, *, of_rectifier=False, **window):
 
 
 def _by_shifts(combine, init):
-    """A decomposition into elementwise ops, for consumers whose pooling ops take floats only."""
+    """A decomposition into elementwise ops, for runtimes whose pooling ops take floats only."""
 
     def decompose(x, *, of_rectifier=False, **window):
         inits = [jnp.full((), init(x.dtype), x.dtype)]

@@ -168,10 +168,10 @@ def _scatter(
 
 
 def _of_consumer(ctx, strategy, is_distinct):
-    """The strategy for a consumer, which may lack the op of another.
+    """The strategy for a runtime, which may lack the op of another.
 
     Without an op that replaces, what takes its place needs one update for each element, where the
-    last of several is to remain. No consumer has the op of products and extrema in all forms.
+    last of several is to remain. No runtime has the op of products and extrema in all forms.
     """
     if strategy in (rows.minimum, rows.maximum, rows.multiply):
         is_known = avals.is_static(ctx.in_avals[2].shape)

@@ -64,7 +64,11 @@ def broadcast_in_dim(ctx, x, *dyn_shape, shape, broadcast_dimensions, **_):
 
 @rule("rev", traits=Trait.SELECTS)
 def rev(ctx, x, *, dimensions):
-    shape = ctx.out_aval.shape
+    return reversed_(ctx, x, ctx.out_aval.shape, dimensions)
+
+
+def reversed_(ctx, x, shape, dimensions):
+    """`x`, which has the dimensions `shape`, in reverse order along some of them."""
     # `tflite.quirks.reverse_of_axes_apart`.
     is_apart = ctx.target.is_consumer and len(dimensions) > 1
     if len(shape) <= ctx.target.max_rank("ReverseV2") and not is_apart:

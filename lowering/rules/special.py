@@ -23,7 +23,7 @@ register_ops(
 
 
 def _has_doubles(ctx):
-    """Whether float64 costs little: not where XLA or another consumer runs the ops."""
+    """Whether float64 costs little: only where TensorFlow's kernels run the ops."""
     return ctx.mode is not Mode.COMPILED and targets.current().has_tensorflow_kernels
 
 

@@ -60,7 +60,7 @@ def resolve(enable_xla: bool, target: str | Target | None) -> Target:
         raise ValueError(f"unknown target {target!r}; choose one of {sorted(TARGETS)}")
     if TARGETS[name].has_xla_ops and not enable_xla:
         raise ValueError(f"target={name!r} needs enable_xla=True")
-    return TARGETS[name]
+    return target if isinstance(target, Target) else TARGETS[name]
 
 
 def own_ranks(target: Target) -> Mapping[str, int]:

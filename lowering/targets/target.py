@@ -1,6 +1,6 @@
 """Targets: who will run the TensorFlow ops, and what is known about that.
 
-A target inherits the rules of its parent and overrides only those that its consumer needs or
+A target inherits the rules of its parent and overrides only those that its runtime needs or
 rewards. `tf` is the base: plain TensorFlow ops that any TensorFlow runtime executes.
 
 The numerics of a target are exact or natural. Exact graphs compute what `jax.jit` computes, NaN and
@@ -28,7 +28,7 @@ Table = Mapping[str, frozenset[str]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Target:
-    """A consumer of lowered graphs, and its capabilities.
+    """What runs lowered graphs, and its capabilities.
 
     Attributes:
       name: what `convert(target=...)` takes.
@@ -41,12 +41,15 @@ class Target:
       has_xla_ops: whether the ops may be XLA's where it is sure to compile them.
       has_64_bits: whether it has arithmetic of 64 bits. Without, exports are of 32 bits.
       types: for dtypes that it has no arithmetic for, what programs do instead ("promote",
-        "bitcast" or "split"), and in which storage dtype.
+        "bitcast" or "split"), and in which storage dtype. In `target.json` a dtype that is "legal"
+        is one that the target has, though its parent has not.
+      computed_like: dtypes that it computes with wherever it does with another one, by that.
       exact_integer_bits: up to how many bits its integers are exact in all of its runtimes.
       rounds_by_casts: whether floats are rounded to a promoted dtype by a cast to it and back.
       broadcast_groups: how many groups of neighbouring axes ops broadcast.
       has_grouped_convolutions: whether convolutions have groups of several features.
       has_dilated_strides: whether convolutions have both strides and dilations.
+      block_writes: the dtypes for which it has an op that writes a block into an array.
       normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
     """
 
@@ -59,11 +62,13 @@ class Target:
     has_xla_ops: bool = False
     has_64_bits: bool = True
     types: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    computed_like: Mapping[str, str] = dataclasses.field(default_factory=dict)
     exact_integer_bits: int = 64
     rounds_by_casts: bool = False
     broadcast_groups: int = 5
     has_grouped_convolutions: bool = True
     has_dilated_strides: bool = True
+    block_writes: Sequence[str] = ()
     normalized_convolutions: Sequence[str] = ("Conv2D",)
 
     @property
@@ -100,12 +105,13 @@ class Target:
 
         The dtype of a `Cast` is a pair, such as "int32->float32".
         """
-        return _sets(self._nearest("ops"))
+        return self._with_likes(_sets(self._nearest("ops")))
 
     @functools.cached_property
     def refused(self) -> Table:
         """The dtypes of each op that its converter or its runtime does not take."""
-        return _sets(self._nearest("refused"))
+        refused = _sets(self._nearest("refused"))
+        return {op: dtypes - self.ops.get(op, frozenset()) for op, dtypes in refused.items()}
 
     @functools.cached_property
     def failing_kernels(self) -> Table:
@@ -140,6 +146,22 @@ class Target:
         """Whether a quirk is one of its own, or of those that it inherits from."""
         return any(target.name == quirk.target for target in self.chain)
 
+    def computing_in(self, dtype: str) -> "Target":
+        """The target, where it computes in a dtype that it promotes otherwise."""
+        return _computing_in(self, dtype)
+
+    def _with_likes(self, table: Table) -> Table:
+        """A table of ops with the dtypes that are computed like others."""
+        for dtype, like in self.computed_like.items():
+            pairs = [(f"{like}->", f"{dtype}->"), (f"->{like}", f"->{dtype}")]
+            table = {
+                op: dtypes
+                | {dtype for each in dtypes if each == like}
+                | {each.replace(*pair) for each in dtypes for pair in pairs}
+                for op, dtypes in table.items()
+            }
+        return table
+
     def _tables(self) -> Iterator[Mapping[str, Any]]:
         for target in self.chain:
             path = target.folder / "ops.json"
@@ -148,6 +170,13 @@ class Target:
 
     def _nearest(self, part: str) -> Mapping[str, Sequence[str]]:
         return next((data[part] for data in self._tables() if part in data), {})
+
+
+@functools.cache
+def _computing_in(target: Target, dtype: str) -> Target:
+    types = {name: of for name, of in target.types.items() if name != dtype}
+    like = target.types[dtype]["promote"]
+    return dataclasses.replace(target, types=types, computed_like={dtype: like})
 
 
 def _name(dtype: Any) -> Any:
@@ -174,5 +203,6 @@ def read(folder: pathlib.Path, parent: Target | None) -> Target:
     if parent is None:
         return Target(folder.name, folder, **own)
     types = {**parent.types, **own.pop("types", {})}
+    types = {dtype: of for dtype, of in types.items() if "legal" not in of}
     own = {"is_abstract": False, **own, "types": types}
     return dataclasses.replace(parent, name=folder.name, folder=folder, parent=parent, **own)

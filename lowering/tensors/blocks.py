@@ -12,7 +12,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, move
+from lowering.ops import cast, composites, constant, emit, move
 from lowering.targets import Mode
 from lowering.tensors import indexing, movement
 from lowering.tensors.movement import Dim, Shape, Starts
@@ -63,10 +63,10 @@ def write(
         return block
     if 0 in sizes:
         return x
+    if x.dtype.name in ctx.target.block_writes and avals.is_static((*shape, *sizes)):
+        return _call_write(ctx, x, shape, block, sizes, starts, cut)
     if ctx.target.is_consumer:
-        is_flat = len(shape) > ctx.target.max_rank("LogicalAnd") and avals.is_static(shape)
-        select = _select_flat if is_flat else _select
-        return select(ctx, x, shape, block, sizes, starts, cut)
+        return _select_of(ctx, shape)(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
     begin = movement.vector(starts[:rank])
@@ -80,8 +80,29 @@ def write(
     return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
 
 
+def _call_write(ctx, x, shape, block, sizes, starts, cut):
+    """A call of a function, in whose place exporters put an op that may write in place."""
+    places = [scalar if isinstance(scalar, int) else cast(scalar, tf.int32) for scalar in starts]
+
+    def body(x, block, begin):
+        inner = list(places)
+        for axis in cut:
+            inner[axis] = movement.reshape(ctx, begin[axis : axis + 1], ())
+        return _select_of(ctx, shape)(ctx, x, shape, block, sizes, inner, cut)
+
+    return composites.call(
+        composites.BLOCK_WRITE, tuple(cut), body, x, block, movement.vector(places)
+    )
+
+
+def _select_of(ctx, shape):
+    """How to choose each element from a block or from an array of a shape."""
+    is_flat = len(shape) > ctx.target.max_rank("LogicalAnd") and avals.is_static(shape)
+    return _select_flat if is_flat else _select
+
+
 def _select(ctx, x, shape, block, sizes, starts, cut):
-    """Chooses each element from the block or from `x`, in ops that all consumers have."""
+    """Chooses each element from the block or from `x`, in ops that all runtimes have."""
     is_inside = None
     for axis in cut:
         steps = indexing.steps(ctx, (shape[axis],), 0, shape[axis])
@@ -99,7 +120,7 @@ def _select(ctx, x, shape, block, sizes, starts, cut):
 
 
 def _select_flat(ctx, x, shape, block, sizes, starts, cut):
-    """As `_select`, of arrays with more axes than consumers take, by the places of all elements."""
+    """As `_select`, of arrays with more axes than runtimes take, by the places of all elements."""
     is_inside, index = None, constant(0, "int32")
     coordinates = np.indices(shape, np.int32).reshape(len(shape), -1)
     for axis, steps in enumerate(coordinates):

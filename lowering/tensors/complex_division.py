@@ -1,8 +1,9 @@
-"""The quotient of complex numbers, with the infinities and zeros of C's Annex G.
+"""The quotient of complex numbers, with the infinities and zeros of XLA.
 
-XLA computes the textbook formula. Where both parts are NaN, it chooses the quotient by whether the
-operands are zero, infinite or finite. TensorFlow's kernels compute only the formula, so the choice
-is made here, but only if there is a NaN at all.
+XLA computes Smith's formula (R. L. Smith, "Algorithm 116: Complex division", 1962). Where both
+parts are NaN, it chooses the quotient by whether the operands are zero, infinite or finite (ISO C,
+G.5.1). TensorFlow's kernels compute another formula, which has other signs of zero, and make no
+choice. What they miss is computed here, but only if a part of a quotient is zero or NaN at all.
 """
 
 import math
@@ -39,17 +40,48 @@ def _call(divide, x, y):
 
 
 def _divide(x, y):
-    return modes.by_mode(_corrected_if_nan, _textbook, x, y)
+    return modes.by_mode(_exact, _textbook, x, y)
 
 
 def _textbook(x, y):
     return emit("RealDiv", x, y)
 
 
+def _exact(x, y):
+    """`x / y` with the signs of zero that XLA has."""
+    quotient = _textbook(x, y)
+    # The product of the parts is zero or NaN if a part is, and seldom otherwise.
+    product = tf.math.real(quotient) * tf.math.imag(quotient)
+    is_special = emit("LogicalNot", emit("Greater", tf.abs(product), tf.zeros([], product.dtype)))
+    return tf.cond(
+        tf.reduce_any(is_special),
+        lambda: _corrected(_with_special_parts(quotient, x, y), x, y),
+        lambda: quotient,
+    )
+
+
 def _corrected_if_nan(x, y):
     quotient = _textbook(x, y)
     has_nan = tf.reduce_any(emit("NotEqual", quotient, quotient))
     return tf.cond(has_nan, lambda: _corrected(quotient, x, y), lambda: quotient)
+
+
+def _with_special_parts(quotient, x, y):
+    """`quotient`, whose parts that are zero or NaN are those of Smith's formula."""
+    a, b, c, d = tf.math.real(x), tf.math.imag(x), tf.math.real(y), tf.math.imag(y)
+    is_steep = tf.abs(c) < tf.abs(d)
+    # (a + bi) / (c + di) is (b - ai) / (d - ci), which is used if |d| is the larger one.
+    large, small = tf.where(is_steep, d, c), tf.where(is_steep, c, d)
+    ratio = small / large
+    size = large + small * ratio
+    real = tf.where(is_steep, a * ratio + b, a + b * ratio) / size
+    imag = tf.where(is_steep, b * ratio - a, b - a * ratio) / size
+    p, q = tf.math.real(quotient), tf.math.imag(quotient)
+    return tf.complex(_where_special(p, real), _where_special(q, imag))
+
+
+def _where_special(part, replacement):
+    return tf.where((part == 0) | tf.math.is_nan(part), replacement, part)
 
 
 def _corrected(quotient, x, y):

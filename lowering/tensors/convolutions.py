@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -10,17 +12,26 @@ from jax import lax
 
 from lowering import avals
 from lowering.arrays.windows import Window
+from lowering.context import Context
 from lowering.ops import constant, even, integers, move
 from lowering.targets.onnx import quirks as onnx
 from lowering.targets.tfjs import quirks as tfjs
 from lowering.tensors import movement
+from lowering.tensors.movement import Dim, Shape
+
+# What runs one convolution: the context of the rule, images, weights, the window of each spatial
+# axis, and the dimension numbers. The result has the layout that these say.
+Convolution: TypeAlias = Callable[
+    [Context, tf.Tensor, tf.Tensor, Sequence[Window], lax.ConvDimensionNumbers], tf.Tensor
+]
 
 
-def features_last(spec):
+def features_last(spec: Sequence[int]) -> tuple[int, ...]:
+    """The axes of a specification (batch, features, *spatial), with the features last."""
     return (spec[0], *spec[2:], spec[1])
 
 
-def _with_features_last(kernel):
+def _with_features_last(kernel: Callable[..., tf.Tensor]) -> Convolution:
     """A kernel that takes and returns images with features last, for images of any layout.
 
     `kernel` takes images [batch, ..., features], weights [..., features, features of the result],
@@ -84,8 +95,18 @@ def _padding(ctx, axes, sizes):
 
 
 @_with_features_last
-def conv2d(ctx, x, weights, axes, shape, out_shape):
-    """The shapes tell TensorFlow how many groups there are."""
+def conv2d(
+    ctx: Context,
+    x: tf.Tensor,
+    weights: tf.Tensor,
+    axes: Sequence[Window],
+    shape: Shape,
+    out_shape: Shape,
+) -> tf.Tensor:
+    """A convolution with one or two spatial axes, in float32.
+
+    The features of images and weights tell TensorFlow how many groups there are.
+    """
     if not avals.is_static([amount for window in axes for amount in (window.low, window.high)]):
         x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     x, shape = _without_rest(ctx, x, axes, shape)
@@ -96,8 +117,15 @@ def conv2d(ctx, x, weights, axes, shape, out_shape):
 
 
 @_with_features_last
-def depthwise_conv2d(ctx, x, weights, axes, shape, out_shape):
-    """Each group has one feature."""
+def depthwise_conv2d(
+    ctx: Context,
+    x: tf.Tensor,
+    weights: tf.Tensor,
+    axes: Sequence[Window],
+    shape: Shape,
+    out_shape: Shape,
+) -> tf.Tensor:
+    """A convolution with one or two spatial axes and a group for each feature, in float32."""
     x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     x, shape = _without_rest(ctx, x, axes, shape)
     sizes, features = [window.size for window in axes], shape[-1]
@@ -106,7 +134,15 @@ def depthwise_conv2d(ctx, x, weights, axes, shape, out_shape):
 
 
 @_with_features_last
-def conv3d(ctx, x, weights, axes, shape, out_shape):
+def conv3d(
+    ctx: Context,
+    x: tf.Tensor,
+    weights: tf.Tensor,
+    axes: Sequence[Window],
+    shape: Shape,
+    out_shape: Shape,
+) -> tf.Tensor:
+    """A convolution with three spatial axes and without dilations, in float32."""
     x, axes, shape = _without_explicit_padding(ctx, x, axes, shape)
     strides = [1, *(window.stride for window in axes), 1]
     padding = _padding(ctx, axes, shape[1:-1])
@@ -156,7 +192,7 @@ def _restored(ctx, x, order, new_axis):
     return movement.transpose(ctx, x, np.argsort(order).tolist())
 
 
-def is_gradient_of_input(axes, sizes):
+def is_gradient_of_input(axes: Sequence[Window], sizes: Shape) -> bool:
     """Whether this is a convolution's gradient by its input, with its strides in `lhs_dilation`."""
     if len(axes) > 2 or any((window.stride, window.dilation) != (1, 1) for window in axes):
         return False
@@ -171,7 +207,17 @@ def _without_far_padding(window):
     return dataclasses.replace(window, low=min(window.low, most), high=min(window.high, most))
 
 
-def conv2d_backprop_input(ctx, lhs, rhs, axes, numbers):
+def conv2d_backprop_input(
+    ctx: Context,
+    lhs: tf.Tensor,
+    rhs: tf.Tensor,
+    axes: Sequence[Window],
+    numbers: lax.ConvDimensionNumbers,
+) -> tf.Tensor:
+    """A convolution with `lhs_dilation`, as the gradient of another by its input.
+
+    It has one or two spatial axes; see `is_gradient_of_input`.
+    """
     lhs_spec, rhs_spec, out_spec = numbers
     gradient = _arranged(ctx, lhs, features_last(lhs_spec), 1)
     weights = _arranged(ctx, rhs, (*rhs_spec[2:], rhs_spec[0], rhs_spec[1]), 0)
@@ -199,8 +245,13 @@ def conv2d_backprop_input(ctx, lhs, rhs, axes, numbers):
     return _restored(ctx, y, features_last(out_spec), 1)
 
 
-def is_gradient_of_filter(lhs, out, axes, numbers):
-    """Whether this is a convolution's gradient by its filter: windows larger than the result."""
+def is_gradient_of_filter(
+    lhs: Any, out: Any, axes: Sequence[Window], numbers: lax.ConvDimensionNumbers
+) -> bool:
+    """Whether this is a convolution's gradient by its filter: windows larger than the result.
+
+    `lhs` and `out` are the abstract values of the images and the result.
+    """
     inputs = [lhs.shape[axis] for axis in numbers.lhs_spec[2:]]
     filters = [out.shape[axis] for axis in numbers.out_spec[2:]]
     if len(axes) > 2 or not avals.is_static((*inputs, *filters, *(w.size for w in axes))):
@@ -213,15 +264,24 @@ def is_gradient_of_filter(lhs, out, axes, numbers):
     )
 
 
-def _forward(axes, filters):
+def _forward(axes: Sequence[Window], filters: Sequence[Dim]) -> list[Window]:
     """The windows of the convolution whose gradient by its filter this is."""
     # Negative padding removes elements that the strides of that convolution skip.
     pairs = zip(filters, axes, strict=True)
     return [Window(size, w.dilation, w.low, max(w.high, 0)) for size, w in pairs]
 
 
-def conv2d_backprop_filter(ctx, lhs, rhs, axes, numbers):
-    """The contracted features here are the batch of the convolution whose gradient this is."""
+def conv2d_backprop_filter(
+    ctx: Context,
+    lhs: tf.Tensor,
+    rhs: tf.Tensor,
+    axes: Sequence[Window],
+    numbers: lax.ConvDimensionNumbers,
+) -> tf.Tensor:
+    """A convolution as the gradient of another by its filter; see `is_gradient_of_filter`.
+
+    The features that are contracted here are the batch of that convolution.
+    """
     lhs_spec, rhs_spec, out_spec = numbers
     x = _arranged(ctx, lhs, (lhs_spec[1], *lhs_spec[2:], lhs_spec[0]), 1)
     gradient = _arranged(ctx, rhs, (rhs_spec[1], *rhs_spec[2:], rhs_spec[0]), 1)

@@ -41,7 +41,7 @@ def sort_keys(x: tf.Tensor) -> list[tf.Tensor]:
 def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
     """Numbers without NaN in the order in which JAX sorts `x`, the most significant first.
 
-    Floats are two, of which the first says whether they are NaN. For consumers the numbers are
+    Floats are two, of which the first says whether they are NaN. For other runtimes the numbers are
     floats or integers of at least 32 bits. Where one cannot sort integers, they are groups of 16
     bits of the number in float32.
     """

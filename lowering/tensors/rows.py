@@ -58,7 +58,7 @@ def _by_kernel(op, ctx, rows, combine=None):
 
 
 def _with_room(op, ctx, rows):
-    """Updates of which some are outside, for consumers that ignore none.
+    """Updates of which some are outside, for runtimes that ignore none.
 
     They go to a row of their own behind all others, which is removed.
     """

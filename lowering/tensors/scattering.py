@@ -1,50 +1,65 @@
 """A scatter as updates of rows: which rows of an array, and where its windows are."""
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 from jax import lax
 
 from lowering import avals
+from lowering.context import Context
 from lowering.ops import cast, constant, move
 from lowering.ops.values import tensor
 from lowering.tensors import indexing, movement, rows
+from lowering.tensors.indexing import Index
+from lowering.tensors.movement import Dim
 
 # The most dimensions that TensorFlow's kernels index.
 _MAX_DEPTH = 7
 
 
 class Plan:
-    """What dimension numbers and mode say about the axes of the operand."""
+    """What dimension numbers and mode say about the axes of the operand.
 
-    def __init__(self, ctx, numbers, mode):
+    Attributes:
+      shape: the dimensions of the operand.
+      batch: the dimensions of the indices but the last.
+      indexed: the axes that index vectors have elements for, in their order.
+      batching: from batching axes to dimensions of the indices.
+      update_dims: from the axes that windows have to dimensions of the updates.
+      batch_dims: the other dimensions of the updates.
+      sizes: the dimensions of a window, with 1 for each axis that it lacks.
+      clips: whether a window that is partly outside is moved inside, rather than dropped.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        numbers: lax.ScatterDimensionNumbers,
+        mode: lax.GatherScatterMode | None,
+    ) -> None:
         self.shape, indices_shape, updates_shape = (aval.shape for aval in ctx.in_avals)
-        # The dimensions of the indices but the last.
-        self.batch = indices_shape[:-1]
-        # The axes that index vectors have elements for, in their order.
+        self.batch: tuple[Dim, ...] = indices_shape[:-1]
         self.indexed = numbers.scatter_dims_to_operand_dims
-        # From batching axes to dimensions of the indices.
         self.batching = dict(
             zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
         )
-        # From other axes to dimensions of the updates, and the rest of these dimensions.
         window_dims, absent = numbers.update_window_dims, {*numbers.inserted_window_dims}
         axes = [i for i in range(len(self.shape)) if i not in absent and i not in self.batching]
         self.update_dims = dict(zip(axes, window_dims, strict=True))
         self.batch_dims = [i for i in range(len(updates_shape)) if i not in window_dims]
-        # The dimensions of a window of the operand.
-        self.sizes = [1] * len(self.shape)
+        self.sizes: list[Dim] = [1] * len(self.shape)
         for axis, dim in self.update_dims.items():
             self.sizes[axis] = updates_shape[dim]
-        # Whether a window that is partly outside is moved inside, rather than dropped.
         self.clips = mode == lax.GatherScatterMode.CLIP
 
-    def spans(self, axis):
+    def spans(self, axis: int) -> bool:
         """Whether windows are as large as the operand along an axis."""
         return self.sizes[axis] == self.shape[axis]
 
-    def places(self, ctx, index):
+    def places(self, ctx: Context, index: Index) -> tuple[dict[int, Index], Index | Literal[True]]:
         """Where windows begin along each axis once moved inside, and which ones are not dropped.
 
         The latter is True if it is known that none is dropped.
@@ -54,12 +69,13 @@ class Plan:
             indexing.clamp(ctx, part, self.shape[axis] - self.sizes[axis])
             for part, axis in zip(parts, self.indexed, strict=True)
         ]
+        is_inside: Index | Literal[True]
         is_inside = np.array(True) if self.clips else indexing.are_same(parts, clamped)
         if isinstance(is_inside, np.ndarray) and is_inside.all():
             is_inside = True
         return dict(zip(self.indexed, clamped, strict=True)), is_inside
 
-    def vectors(self, ctx, index, axes):
+    def vectors(self, ctx: Context, index: Index, axes: Sequence[int]) -> Index:
         """Index vectors with an element for each of `axes`, moved inside if windows are."""
         if self.clips and self.indexed:
             place, _ = self.places(ctx, index)
@@ -71,7 +87,7 @@ class Plan:
         return indexing.vectors([parts[axis] for axis in axes])
 
 
-def order_of(plan):
+def order_of(plan: Plan) -> list[int]:
     """The order of the axes of the operand in which its last axes make up a row."""
     axes = list(range(len(plan.shape)))
     narrow = [axis for axis in axes if not plan.spans(axis)]
@@ -87,8 +103,26 @@ def order_of(plan):
     return narrow + [axis for axis in axes if axis not in narrow]
 
 
-def rows_of(ctx, plan, order, one_index, operand, index, updates):
-    """A scatter as updates of rows; if `one_index`, the operand has one dimension before a row."""
+def rows_of(
+    ctx: Context,
+    plan: Plan,
+    order: Sequence[int],
+    one_index: bool,
+    operand: tf.Tensor,
+    index: Index,
+    updates: tf.Tensor,
+) -> rows.Rows:
+    """A scatter as updates of rows.
+
+    Args:
+      ctx: the context of the rule.
+      plan: what is known about the axes.
+      order: the order of the axes of the operand; see `order_of`.
+      one_index: whether a row has to be found by one index, not by a vector.
+      operand: the array that is updated.
+      index: the index vectors, along the last dimension.
+      updates: the updates of all windows.
+    """
     shape = [plan.shape[axis] for axis in order]
     # Windows span all axes of a row.
     depth = 1 + max((i for i, axis in enumerate(order) if not plan.spans(axis)), default=-1)

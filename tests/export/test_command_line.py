@@ -1,5 +1,7 @@
 """`python -m lowering`: its commands, what they print, and their exit codes."""
 
+import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+from lowering import __main__ as command_line
 from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files, parser, specifications
@@ -336,6 +339,24 @@ def test_an_interrupt_has_no_traceback():
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error.splitlines()[-1] == "interrupted" and "Traceback" not in error
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_an_interrupt_that_a_library_ignores(monkeypatch, capsys, quiet):
+    """As when it comes in a callback of native code."""
+
+    def interrupted(args):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        logging.getLogger("lowering.export").info("running it")
+        assert quiet, "the next stage raises it"
+        return 0
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setitem(command_line._COMMANDS, "inspect", interrupted)
+    assert main(["inspect", "model", *quiet]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_an_interruption(monkeypatch, capsys):

@@ -207,7 +207,13 @@ def test_parameters_that_no_file_holds_are_an_error_before_the_work(tmp_path):
     with pytest.raises(UnsupportedError, match=r"the weights have 2\.1 GB"):
         export.to_tflite(lambda params, x: x, (np.zeros(1, np.float32),), params=large)
     pytest.importorskip("litert_lm_builder")
-    refused(tmp_path, "less than 2 GiB", tokenizer=vocabulary(192), params=large)
+    refused(
+        tmp_path,
+        r"the weights have 2\.1 GB",
+        tokenizer=vocabulary(192),
+        params=large,
+        error=UnsupportedError,
+    )
 
 
 @pytest.mark.parametrize(

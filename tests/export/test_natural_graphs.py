@@ -141,7 +141,7 @@ TABLE = {
     "RMS norm of flax": (
         of_module(nn.RMSNorm(), ROWS),
         ROWS,
-        ["Square", "Mean", "Sub", "AddV2", "Rsqrt", "Mul", "Mul"],
+        ["Square", "Mean", "AddV2", "Rsqrt", "Mul", "Mul"],
     ),
     # Statistics of groups are repeated for the channels of each.
     "group norm of flax": (
@@ -157,7 +157,7 @@ TABLE = {
     "batch norm of flax": (
         of_module(nn.BatchNorm(use_running_average=True), IMAGES),
         IMAGES,
-        ["AddV2", "Rsqrt", "Sub", "Mul", "Mul", "AddV2"],
+        ["Mul", "AddV2"],
     ),
     "one_hot": (lambda i: jax.nn.one_hot(i, 5), INTEGERS, ["OneHot"]),
     "one_hot, vmap": (jax.vmap(lambda i: jax.nn.one_hot(i, 5)), INTEGERS, ["OneHot"]),
@@ -257,13 +257,13 @@ def test_no_graph_chooses_by_device():
 
 
 def count_nodes(fun, args, target):
-    """How many nodes a graph and its functions have."""
+    """How many nodes a graph and its functions have; constants, which do not run, do not count."""
     converted = lowering.convert(fun, target=target, with_gradient=False)
     specs = jax.tree.map(lambda x: tf.TensorSpec(np.shape(x), np.asarray(x).dtype), args)
     function = tf.function(converted, autograph=False).get_concrete_function(*specs)
     graph = function.graph.as_graph_def()
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
-    return len(nodes)
+    return sum(node.op != "Const" for node in nodes)
 
 
 def assert_no_more_nodes(fun, args):

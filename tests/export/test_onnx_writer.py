@@ -163,6 +163,9 @@ OPS = {
     "transposed conv of odd sizes": (lambda x: conv_transpose(x, "SAME", 11), IMAGES),
     "transposed conv without padding": (lambda x: conv_transpose(x, "VALID", 13), IMAGES),
     "truncated mod": (lambda x: tf.math.floormod(-x, 7) + tf.truncatemod(x, 7), INTEGERS),
+    "blocks to features": (lambda x: tf.nn.space_to_depth(x, 2), IMAGES),
+    "features to blocks": (lambda x: tf.nn.depth_to_space(x, 2), IMAGES),
+    "integers to blocks": (lambda x: tf.nn.depth_to_space(tf.cast(x, tf.int32), 2), 9 * IMAGES),
     "unpack": (lambda x: tf.unstack(x, axis=-1)[1:3], ROWS),
 }
 

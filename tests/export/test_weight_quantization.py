@@ -106,7 +106,7 @@ def test_a_table_of_several_signatures_is_read_by_lookups_and_stored_once():
 
 def test_a_missing_quantizer_is_an_error_that_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
-    with pytest.raises(ImportError, match=r"pip install 'lowering\[quantization\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'ai-edge-quantizer>="):
         export.to_tflite(lambda x: x, (np.zeros(3, np.float32),), quantize="int8")
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.helpers import ROOT, run_alone, run_tests_alone
 
 
-@pytest.mark.parametrize("name", ["orbax", "equinox", "tensorflowjs"])
+@pytest.mark.parametrize("name", ["orbax", "tensorflowjs"])
 def test_a_library(name):
     run_tests_alone(ROOT / "tests" / "frameworks" / "users_of_jax2tf.py", name)
 

@@ -70,10 +70,11 @@ def test_inputs_depend_on_seed_and_sizes(name, size):
     one, same, other = (jax.tree.leaves(model.make_inputs(seed)) for seed in (1, 1, 2))
     assert all(map(np.array_equal, one, same))
     assert not all(map(np.array_equal, one, other))
-    larger = jax.tree.leaves(model.make_inputs(1, batch=5))
+    first = next(iter(model.dimensions))
+    larger = jax.tree.leaves(model.make_inputs(1, **{first: model.dimensions[first] + 3}))
     assert [x.ndim for x in larger] == [x.ndim for x in one]
     assert [x.shape for x in larger] != [x.shape for x in one]
-    with pytest.raises(ValueError, match=r"has the dimensions batch.*not colour"):
+    with pytest.raises(ValueError, match=rf"has the dimensions {first}.*not colour"):
         model.make_inputs(1, colour=3)
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from harnesses.engines.ray import processes_of_actors
-from tests.helpers import ROOT
+from tests.helpers import ROOT, counts
 from tools import sweep
 
 pytest.importorskip("ray")
@@ -104,7 +104,7 @@ def test_the_report_is_that_of_one_machine(bad):
     returncode, output, results = bad
     assert returncode == 1
     assert len(results) == 14
-    assert output[-1] == "14 cells: 5 equal, 2 limited, 6 unexpected, 2 stale"
+    assert output[-1] == counts(14, equal=5, failed=2, bad=6, passed=2)
     expected = r"UnsendableError: no \udce4rguments"
     assert results["bad_harness_case", "eager"]["message"] == expected
 
@@ -135,7 +135,7 @@ def test_a_killed_worker_costs_no_cell(tmp_path):
     wait_until(lambda: not any(pathlib.Path(f"/proc/{n}/cmdline").exists() for n in running))
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0
-    assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
+    assert output.splitlines()[-1] == counts(25, equal=25)
     # What had been recorded has not been run again.
     assert before.items() <= {key: tuple(row) for key, row in cells(database).items()}.items()
 
@@ -153,7 +153,7 @@ def test_a_worker_is_silent_while_cells_hang_one_after_the_other(tmp_path):
     command = [sys.executable, "-c", script, "--database", str(database), *args]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=240)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == "2 cells: 0 equal, 0 limited, 2 unexpected, 0 stale"
+    assert done.stdout.splitlines()[-1] == counts(2, bad=2)
 
 
 @pytest.mark.parametrize(
@@ -186,5 +186,5 @@ def test_a_killed_driver_loses_nothing_that_was_recorded(tmp_path):
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0
     assert f"continuing an interrupted sweep: {len(killed)} of 25 cells are done" in output
-    assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
+    assert output.splitlines()[-1] == counts(25, equal=25)
     assert killed.items() <= {key: tuple(row) for key, row in cells(database).items()}.items()

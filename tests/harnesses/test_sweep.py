@@ -14,7 +14,7 @@ import pytest
 from harnesses import sweep
 from harnesses.harness import Harness
 from tests.harnesses.engines import EqualEngine
-from tests.helpers import ROOT
+from tests.helpers import ROOT, counts
 from tools import merge_results
 from tools import sweep as command
 
@@ -104,7 +104,7 @@ def test_messages_say_what_happened(bad):
 def test_exit_code_and_last_line_of_a_red_sweep(bad):
     returncode, output, _ = bad
     assert returncode == 1
-    assert output[-1] == "14 cells: 5 equal, 2 limited, 6 unexpected, 2 stale"
+    assert output[-1] == counts(14, equal=5, failed=2, bad=6, passed=2)
     assert any("No harness has this dtype." in line for line in output)
 
 
@@ -133,7 +133,7 @@ def test_interrupted_sweeps_are_continued(tmp_path):
     process = start(database, *filters)
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0
-    assert output.splitlines()[-1] == "25 cells: 25 equal, 0 limited, 0 unexpected, 0 stale"
+    assert output.splitlines()[-1] == counts(25, equal=25)
     assert stopped.items() <= {row["harness"]: tuple(row) for row in cells(database)}.items()
 
 

@@ -44,9 +44,32 @@ def _one_hot(index, *, depth, dtype):
     return (index[..., None] == jnp.arange(depth, dtype=index.dtype)).astype(dtype)
 
 
+def _mirror_pad(x, *, paddings, repeats_ends):
+    return jnp.pad(x, paddings, "symmetric" if repeats_ends else "reflect")
+
+
+def _depth_to_space(x, *, block):
+    batch, rows, columns, depth = x.shape
+    x = x.reshape(batch, rows, columns, block, block, -1).transpose(0, 1, 3, 2, 4, 5)
+    return x.reshape(batch, rows * block, columns * block, depth // block**2)
+
+
+def _space_to_depth(x, *, block):
+    batch, rows, columns, depth = x.shape
+    x = x.reshape(batch, rows // block, block, columns // block, block, depth)
+    x = x.transpose(0, 1, 3, 2, 4, 5)
+    return x.reshape(batch, rows // block, columns // block, depth * block**2)
+
+
+def _slice_and_squeeze(x, *, start_indices, limit_indices, dimensions):
+    return lax.squeeze(lax.slice(x, start_indices, limit_indices), dimensions)
+
+
 MEANINGS: Mapping[str, Callable[..., Any]] = {
     "batch_norm": _batch_norm,
+    "depth_to_space": _depth_to_space,
     "elu": jax.nn.elu,
+    "scaled_elu": jax.nn.elu,
     "flat_call": lambda *args, jaxpr, flattened: jex_core.jaxpr_as_fun(jaxpr)(*args),
     "fit": lambda x, *, dtype, storage: x.astype(dtype).astype(storage),
     "floor_divide": jnp.floor_divide,
@@ -57,6 +80,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "leaky_relu": jax.nn.leaky_relu,
     "log_softmax": jax.nn.log_softmax,
+    "mirror_pad": _mirror_pad,
     "one_hot": _one_hot,
     "reduce_keeping_axes": lambda x, *, reduction, axes: _REDUCTIONS[reduction](
         x, axes, keepdims=True
@@ -65,8 +89,10 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "reduce_window_mean": _window_mean,
     "relu6": jax.nn.relu6,
     "size_of_parts": jnp.hypot,
+    "slice_and_squeeze": _slice_and_squeeze,
     "softmax": jax.nn.softmax,
     "softplus": jax.nn.softplus,
+    "space_to_depth": _space_to_depth,
     "squared_difference": lambda x, y: (x - y) ** 2,
     "take": _take,
     "to_bits": lambda x, *, dtype: lax.bitcast_convert_type(

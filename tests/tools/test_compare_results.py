@@ -34,7 +34,7 @@ def test_nothing_is_different(compare):
     code, lines = compare([cell("sin_1")], [cell("sin_1")])
     assert code == 0
     assert lines[-2].startswith("1 cell compared, 0 gone, 0 added")
-    assert lines[-1] == "0 worse, 0 better, 0 slower, 0 limitations became stale"
+    assert lines[-1] == "0 worse, 0 better, 0 slower, 0 limitations with new unexpected passes"
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_limitations_that_became_stale_are_named_once(compare):
     code, lines = compare(old, [cell(f"sin_{i}", **stale) for i in range(3)])
     assert code == 0
     assert "  sin: 'There is no kernel.' (3 cells)" in lines
-    assert lines[-1] == "0 worse, 3 better, 0 slower, 1 limitation became stale"
+    assert lines[-1] == "0 worse, 3 better, 0 slower, 1 limitation with new unexpected passes"
     rows = [cell("sin_1", **stale)]
-    assert compare(rows, rows)[1][-1].endswith("0 limitations became stale")
+    assert compare(rows, rows)[1][-1].endswith("0 limitations with new unexpected passes")
 
 
 def test_other_versions_are_compared_if_each_file_has_one(tmp_path, capsys):

@@ -4,6 +4,7 @@ import pytest
 
 from harnesses.cell import Outcome, Verdict
 from tests.harnesses.rows import row
+from tests.helpers import counts
 from tools import failures, sweep
 
 
@@ -75,7 +76,7 @@ def test_the_most_frequent_cause_comes_first_with_the_quickest_cell(capsys):
         "1 cell unexpected: TF error: rare",
         "    cos_int8; graph on tf (cpu)",
         "    python -m tools.sweep --bisect cos_int8 --mode graph --target tf",
-        "10 cells: 0 equal, 0 limited, 10 unexpected, 0 stale",
+        counts(10, bad=10),
     ]
 
 

@@ -56,7 +56,7 @@ def watched(checkout):
 
 def test_watch(checkout, watched):
     first = watched("cells in")[-1]
-    assert ", 0 limited, 0 unexpected, 0 stale" in first
+    assert ", 0 expected failures, 0 unexpected failures, 0 unexpected passes" in first
     path = next(p for p in (checkout / "lowering/rules").rglob("*.py") if '"clz"' in p.read_text())
     text = path.read_text()
 

@@ -38,6 +38,12 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Whose results there are, by the modes of the cells: an exported model has the mode "runtime". */
+const whose = (modes) => {
+  if (!modes.has("runtime")) return "TensorFlow’s";
+  return modes.size > 1 ? "all" : "LiteRT’s, ONNX Runtime’s and TF.js’s";
+};
+
 /** The data of the page, which are compressed JSON. */
 async function unpack() {
   const bytes = Uint8Array.from(atob($("data").textContent), (c) => c.charCodeAt(0));
@@ -77,6 +83,8 @@ class Explorer {
       message: data.messages.map((t) => t.toLowerCase()),
     };
     this.filters = this.makeFilters();
+    this.title = `lowering: ${whose(this.known.mode)} results`;
+    $("home").textContent = this.title;
     this.makeGrid();
     this.listen();
     $("more").open = window.innerWidth > 600;
@@ -244,14 +252,14 @@ class Explorer {
     $("page").hidden = !isPage;
     if (isPage) {
       this.showPrimitive(primitive);
-      document.title = `${state.primitive} · lowering: all results`;
+      document.title = `${state.primitive} · ${this.title}`;
       if (before.primitive !== state.primitive) {
         window.scrollTo(0, 0);
         $("page").focus({ preventScroll: true });
       }
     } else {
       this.showGrid();
-      document.title = "lowering: all results";
+      document.title = this.title;
       if (before.primitive) {
         $("scroll").scrollTop = this.scrolled || 0;
         this.places[this.current].focus({ preventScroll: true });

@@ -25,7 +25,7 @@ from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
 from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import advising_32_bits
-from lowering.export.onnx import quantized
+from lowering.export.onnx import computing, quantized
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -33,7 +33,7 @@ from lowering.export.reports import Model
 from lowering.export.verification import refusals
 from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
-from lowering.targets import ONNX
+from lowering.targets import ONNX, Target
 
 _log = logging.getLogger("lowering.export")
 
@@ -50,6 +50,7 @@ def to_onnx(
     input_names: Any = None,
     output_names: Any = None,
     opset: int | None = None,
+    compute_dtype: str | None = None,
     quantize: str | None = None,
     representative_data: Any = None,
     verify: bool = True,
@@ -77,6 +78,10 @@ def to_onnx(
       opset: the version of ONNX's set of operators, from 17 to the newest that the installed onnx
         knows; by default the newest that the installed onnxruntime runs. Other runtimes may
         need an older one: onnxruntime-web 1.30 takes 26.
+      compute_dtype: "float16" for a model that computes in float16 what JAX computes in float16, as
+        GPUs and WebGPU do; onnxruntime's CPU converts before and behind the ops that it has for
+        float32 alone. Nothing else of the program becomes float16. By default what JAX computes in
+        float16 is computed in float32, which is faster on CPUs.
       quantize: "dynamic" for weights of 8 bits of products, convolutions and embeddings, whose
         other operands are quantized when the model runs; "int8" for integers wherever onnxruntime
         has them, in pairs of QuantizeLinear and DequantizeLinear; "int4" for weights of products in
@@ -91,7 +96,8 @@ def to_onnx(
       metadata: what the model says of itself.
 
     Raises:
-      ValueError: for several functions, another opset, an output that is called as an input,
+      ValueError: for several functions, another opset or dtype to compute in, one in which the
+        program computes nothing, an output that is called as an input,
         weights that need a path, or labels that belong to no output; for an unknown quantization,
         one that finds no weights, or representative data that are missing or not for it.
       FileExistsError: if there is something at `path`.
@@ -101,6 +107,7 @@ def to_onnx(
     """
     signatures.single(fun, "an ONNX model")
     chosen = chosen_opset(opset, quantize)
+    target = computing.target(compute_dtype, quantize)
     quantized.check_options(quantize, representative_data)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
@@ -112,7 +119,7 @@ def to_onnx(
         made = entry(
             fun,
             args,
-            ONNX,
+            target,
             params=params,
             polymorphic_shapes=polymorphic_shapes,
             polymorphic_constraints=polymorphic_constraints,
@@ -122,7 +129,8 @@ def to_onnx(
         concrete = made.concrete
         _log.info("writing the model of ONNX")
         with located([made]):
-            model = converted(concrete, chosen, _sizes(made), callables.name(fun))
+            model = converted(concrete, chosen, _sizes(made), callables.name(fun), target)
+        computing.check(compute_dtype, model)
         add_metadata(metadata, model)
         if path is None and not verify and quantize is None:
             return making.model(serialized(model))
@@ -242,7 +250,11 @@ def chosen_opset(opset: int | None, quantize: str | None = None) -> int:
 
 
 def converted(
-    concrete: Any, opset: int | None = None, sizes: Any = None, name: str | None = None
+    concrete: Any,
+    opset: int | None = None,
+    sizes: Any = None,
+    name: str | None = None,
+    target: Target = ONNX,
 ) -> Any:
     """The model of a concrete function, an `onnx_ir.Model`.
 
@@ -251,6 +263,7 @@ def converted(
       opset: the version of the set of operators, as for `to_onnx`.
       sizes: the shapes of inputs and outputs, by name, with names for symbolic sizes.
       name: the name of its graph, by default that of the function.
+      target: the target that the function has been lowered for.
 
     Raises:
       ValueError: for another opset, or an output that is called as an input.
@@ -266,7 +279,8 @@ def converted(
         )
     from lowering.export.onnx.model import model
 
-    return model(concrete, chosen, sizes, dtypes_of([concrete]), name or concrete.graph.name)
+    kept = map(np.dtype, target.computed_like)
+    return model(concrete, chosen, sizes, dtypes_of([concrete]), name or concrete.graph.name, kept)
 
 
 def serialized(model: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,17 @@ class Builder:
       nodes: the nodes, in order.
       name: the name that nodes begin with.
       shared: what rules keep for the whole model.
+      kept: dtypes in which ops are computed whether or not onnxruntime's CPU has kernels.
     """
 
-    def __init__(self, opset: int, outer: "Builder | None" = None) -> None:
+    def __init__(
+        self,
+        opset: int,
+        outer: "Builder | None" = None,
+        kept: Collection[ir.DataType] = (),
+    ) -> None:
         self.opset = opset
+        self.kept = frozenset(kept)
         self.nodes: list[ir.Node] = []
         self.name: str = "" if outer is None else outer.name
         self.names: Names = Names() if outer is None else outer.names
@@ -111,7 +118,15 @@ class Builder:
 
     def inner(self) -> "Builder":
         """A builder of a graph within this one."""
-        return Builder(self.opset, self)
+        return Builder(self.opset, self, self.kept)
+
+    def computed_in(self, kind: str, dtype: ir.DataType) -> ir.DataType:
+        """The dtype in which an op is computed for operands of a dtype."""
+        return dtypes.computed_in(kind, dtype, self.opset, self.kept)
+
+    def computes_like_float(self, x: ir.Value) -> bool:
+        """Whether ops are those of float32 for a value, as they are for dtypes that are kept."""
+        return dtype_of(x) == dtypes.FLOAT or dtype_of(x) in self.kept
 
     def beside(self, name: str) -> "Builder":
         """A builder of nodes that are put elsewhere, which begin with a name."""
@@ -136,7 +151,7 @@ class Builder:
             return layout.transposed(self, self.op(kind, *sources, **attributes), perm)
         first = _deciding(kind, operands)
         assert first is not None
-        wider = dtypes.computed_in(kind, dtype_of(first), self.opset)
+        wider = self.computed_in(kind, dtype_of(first))
         if wider == dtype_of(first) or kind == "Cast":
             made = self.ops(kind, *operands, **attributes)[0]
             if made.shape is None and len(operands) == 1 and kind in layout.ELEMENTWISE:

@@ -6,12 +6,13 @@ stand in a table of the target, which `tools.probe_consumers` asks onnxruntime f
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
+from onnx import defs
 
 from lowering.errors import UnsupportedError
 from lowering.targets import ONNX
@@ -37,7 +38,7 @@ _WIDER = {
 }
 
 # Ops whose results are the same in a wider dtype, whatever their operands.
-_OF_ORDER = {"MaxPool"}
+_OF_ORDER = {"DepthToSpace", "MaxPool", "SpaceToDepth"}
 
 
 def of(dtype: Any) -> ir.DataType:
@@ -49,14 +50,19 @@ def of(dtype: Any) -> ir.DataType:
         raise UnsupportedError(f"ONNX has no {getattr(dtype, 'name', dtype)}") from error
 
 
-def computed_in(kind: str, dtype: ir.DataType, opset: int) -> ir.DataType:
+def computed_in(
+    kind: str, dtype: ir.DataType, opset: int, kept: Collection[ir.DataType] = ()
+) -> ir.DataType:
     """The dtype in which an op of ONNX is computed for operands of a dtype.
 
     Args:
       kind: the op.
       dtype: the dtype of the operands.
       opset: the version of the set of operators.
+      kept: dtypes in which all ops are computed that the standard has for them.
     """
+    if dtype in kept and _has_standard(kind, dtype, opset):
+        return dtype
     kernels = _kernels(kind, opset)
     if kernels is None or dtype in kernels:
         return dtype
@@ -64,6 +70,14 @@ def computed_in(kind: str, dtype: ir.DataType, opset: int) -> ir.DataType:
         return DOUBLE
     wider = _WIDER.get(dtype, dtype)
     return wider if wider in kernels else dtype
+
+
+@functools.cache
+def _has_standard(kind: str, dtype: ir.DataType, opset: int) -> bool:
+    """Whether the standard has an op for some dtype of its operands."""
+    schema = defs.get_schema(kind, opset)
+    name = f"tensor({dtype.name.lower()})"
+    return any(name in each.types for each in schema.inputs)
 
 
 @functools.cache

@@ -175,7 +175,7 @@ def relu6(b: Builder, node: Any, x: ir.Value) -> ir.Value:
 def leaky_relu(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     """The op, or a choice for float64, which it has no kernel for."""
     alpha = node.get_attr("alpha")
-    if dtype_of(x) == dtypes.FLOAT:
+    if b.computes_like_float(x):
         return b.op("LeakyRelu", x, alpha=alpha)
     positive = b.op("Greater", x, b.like(x, 0))
     return b.op("Where", positive, x, b.op("Mul", x, b.like(x, alpha)))
@@ -184,7 +184,7 @@ def leaky_relu(b: Builder, node: Any, x: ir.Value) -> ir.Value:
 @op("Elu")
 def elu(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     """The op, or an exponential for float64, which it has no kernel for."""
-    if dtype_of(x) == dtypes.FLOAT:
+    if b.computes_like_float(x):
         return b.op("Elu", x)
     positive = b.op("Greater", x, b.like(x, 0))
     below = b.op("Sub", b.op("Exp", b.op("Min", x, b.like(x, 0))), b.like(x, 1))

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import Match, either, op
 from lowering.export.onnx.values import array_of, dtype_of, static
@@ -52,7 +51,7 @@ def masked_attention(query: Any, key: Any, value: Any, scale: Any, mask: Any, ma
 def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
     """The node, whose operands have their heads one after the other."""
     shapes = [found[name].shape for name in ("query", "key", "value")]
-    if dtype_of(found["query"]) != dtypes.FLOAT or any(shape is None for shape in shapes):
+    if not b.computes_like_float(found["query"]) or any(shape is None for shape in shapes):
         return None
     query, key, value = (tuple(shape or ()) for shape in shapes)
     heads, *features = query[2], query[3], value[3]
@@ -115,10 +114,11 @@ def _mask(b: Builder, root: ir.Node, found: Match, sizes: tuple[Any, ...]) -> li
     if any(n not in (1, size) for n, size in zip(shape, sizes[4 - len(shape) :], strict=True)):
         return None
     finite = bool(np.isfinite(number))
-    key = "attention mask", id(mask), finite, id(root.graph)
+    dtype = dtype_of(found["query"])
+    key = "attention mask", id(mask), finite, dtype, id(root.graph)
     if key not in b.shared:
-        added = b.constant(_MASKED if finite else np.float32(-np.inf))
-        made = b.op("Where", mask, b.constant(np.float32(0)), added, dtype=dtypes.FLOAT)
+        added = b.constant(_MASKED if finite else -np.inf, dtype)
+        made = b.op("Where", mask, b.like(added, 0), added, dtype=dtype_of(added))
         made.shape = mask.shape
         b.shared[key] = made, mask
     return [b.shared[key][0]]

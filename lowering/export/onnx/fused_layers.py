@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import Match, either, op, product
 from lowering.export.onnx.values import array_of, dtype_of, static
@@ -76,7 +75,7 @@ def norm(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
     """A norm over the last axes, whose factors and offsets have a number for each element there."""
     x = found["x"]
     axes, epsilon = array_of(found["axes"]), array_of(found["epsilon"])
-    if dtype_of(x) != dtypes.FLOAT or x.shape is None or axes is None or epsilon is None:
+    if not b.computes_like_float(x) or x.shape is None or axes is None or epsilon is None:
         return None
     rank, count = len(x.shape), axes.size
     sizes = tuple(n for n in tuple(x.shape)[rank - count :] if isinstance(n, int))
@@ -88,7 +87,7 @@ def norm(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
     if any(v is None for name, v in zip(("scale", "bias"), of_elements) if name in found.values):
         return None
     scale, bias = of_elements
-    scale = b.constant(np.ones(sizes, np.float32)) if scale is None else scale
+    scale = b.constant(np.ones(sizes), dtype_of(x)) if scale is None else scale
     attributes = {"axis": -count, "epsilon": float(epsilon.item())}
     if any(node.op_type == "Sub" for node in found.nodes):
         rest = [] if bias is None else [bias]
@@ -102,6 +101,44 @@ def _of_elements(b: Builder, x: ir.Value | None, sizes: tuple[int, ...]) -> ir.V
     if x is None or shape is None or shape[-len(sizes) :] != sizes:
         return None
     return b.reshape(x, sizes) if set(shape[: -len(sizes)]) <= {1} else None
+
+
+def _kept(kind: str, x: Any, axes: Any, shape: Any) -> Any:
+    """A reduction whose axes stay with size 1."""
+    reduce = getattr(op, kind)
+    return either(reduce(x, axes, keepdims=1), op.Reshape(reduce(x, axes), shape))
+
+
+def softmax(x: Any, axes: Any, shape: Any, summed: Any, sums: Any) -> Any:
+    """Exponentials divided by their sum."""
+    exponential = op.Exp(op.Sub(x, _kept("ReduceMax", x, axes, shape)))
+    return op.Div(exponential, _kept("ReduceSum", exponential, summed, sums))
+
+
+def log_softmax(x: Any, axes: Any, shape: Any, summed: Any, sums: Any) -> Any:
+    """Its logarithm."""
+    shifted = op.Sub(x, _kept("ReduceMax", x, axes, shape))
+    return op.Sub(shifted, op.Log(_kept("ReduceSum", op.Exp(shifted), summed, sums)))
+
+
+def along_last_axis(kind: str) -> Any:
+    """What replaces a group by a node along the last axis, if the group has no other."""
+
+    def replacement(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
+        x = found["x"]
+        if not b.computes_like_float(x) or x.shape is None:
+            return None
+        rank = len(x.shape)
+        for name in ("axes", "summed"):
+            axes = array_of(found[name])
+            if axes is None or [axis % rank for axis in axes] != [rank - 1]:
+                return None
+        for node in found.nodes:  # A mean of rows in place of columns has another shape.
+            if node.op_type == "Reshape" and len(node.outputs[0].shape or ()) != rank:
+                return None
+        return b.op(kind, x, axis=-1)
+
+    return replacement
 
 
 def gelu(x: Any) -> Any:
@@ -135,10 +172,10 @@ def hard_swish(x: Any) -> Any:
 
 
 def activation(kind: str, **attributes: Any) -> Any:
-    """What replaces a group by a node of one operand of float32."""
+    """What replaces a group by a node of one operand."""
 
     def replacement(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
         x = found["x"]
-        return b.op(kind, x, **attributes) if dtype_of(x) == dtypes.FLOAT else None
+        return b.op(kind, x, **attributes) if b.computes_like_float(x) else None
 
     return replacement

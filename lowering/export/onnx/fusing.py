@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
-from lowering.export.onnx import fused_attention, fused_dense, fused_layers
+from lowering.export.onnx import fused_attention, fused_dense, fused_layers, narrowing
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import find, kinds, pattern
 
@@ -37,6 +37,8 @@ LAYERS = (
     Fusion(pattern(fused_layers.plain_layer_norm), fused_layers.norm, 18),
     Fusion(pattern(fused_layers.scaled_rms_norm), fused_layers.norm, 23),
     Fusion(pattern(fused_layers.plain_rms_norm), fused_layers.norm, 23),
+    Fusion(pattern(fused_layers.softmax), fused_layers.along_last_axis("Softmax"), 17),
+    Fusion(pattern(fused_layers.log_softmax), fused_layers.along_last_axis("LogSoftmax"), 17),
     Fusion(pattern(fused_layers.gelu), fused_layers.activation("Gelu"), 20),
     Fusion(
         pattern(fused_layers.gelu_by_tanh), fused_layers.activation("Gelu", approximate="tanh"), 20
@@ -62,8 +64,12 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
       graph: the graph.
     """
     for each in (graph, *graph.subgraphs()):
+        if b.kept:
+            _replace(b, each, narrowing.narrowed)
         _replace(b, each, fused_dense.fused)
         _replace(b, each, _by_patterns(LAYERS, b.opset))
+        if b.kept:
+            _replace(b, each, narrowing.narrowed)
         # The first layer makes what the others use, too.
         _replace(b, each, _by_patterns(ATTENTION, b.opset), forward=True)
         _replace(b, each, fused_dense.fused)

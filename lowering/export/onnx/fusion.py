@@ -34,7 +34,7 @@ def with_bias(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value | Non
 def _matmul_with_bias(b: Builder, product: ir.Value, bias: ir.Value) -> ir.Value | None:
     """A Gemm, of matrices and a number for each column."""
     node, sizes = product.producer(), static(bias)
-    if node is None or node.op_type != "MatMul" or dtype_of(product) not in _GEMM:
+    if node is None or node.op_type != "MatMul" or dtype_of(product) not in {*_GEMM, *b.kept}:
         return None
     if product.shape is None or len(product.shape) != 2 or sizes is None:
         return None

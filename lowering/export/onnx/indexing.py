@@ -107,8 +107,6 @@ def top_k(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> list[ir.Value]
     known = array_of(count)
     k = b.reshape(b.int64(count), [1]) if known is None else b.ints(known.item())
     dtype = dtype_of(x)
-    found, indices = b.ops(
-        "TopK", b.cast(x, dtypes.computed_in("TopK", dtype, b.opset)), k, outputs=2
-    )
+    found, indices = b.ops("TopK", b.cast(x, b.computed_in("TopK", dtype)), k, outputs=2)
     indices.type = ir.TensorType(dtypes.INT64)
     return [b.cast(found, dtype), b.cast(indices, dtypes.of(node.outputs[1].dtype))]

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import tensorflow as tf
 from onnx_ir.passes import common
 
+from lowering import versions
 from lowering.export import signatures
 from lowering.export.onnx import (
     contraction,
@@ -50,6 +51,7 @@ def model(
     dims: Mapping[str, Sequence[int | str | None]] | None = None,
     of_program: Iterable[np.dtype] = (),
     name: str = "program",
+    kept: Iterable[np.dtype] = (),
 ) -> ir.Model:
     """The model of a concrete function of TensorFlow.
 
@@ -60,6 +62,7 @@ def model(
         sizes that TensorFlow knows.
       of_program: dtypes of 8 and 16 bits in which weights are stored if these hold them.
       name: the name of its graph.
+      kept: dtypes in which ops are computed whether or not onnxruntime's CPU has kernels.
 
     Raises:
       UnsupportedError: for an op that ONNX lacks.
@@ -67,7 +70,7 @@ def model(
     dims = dims or {}
     tensors = signatures.inputs(concrete)
     outputs = signatures.named(concrete, concrete.outputs)
-    b = Builder(opset)
+    b = Builder(opset, kept=[dtypes.of(dtype) for dtype in kept])
     inputs = [_input(b, x, dims) for x in tensors]
     for output in outputs:
         b.names.unique(output)
@@ -88,6 +91,7 @@ def model(
         ),
         ir_version=opsets.ir_version(opset),
         producer_name="lowering",
+        producer_version=versions.VERSION,
     )
     fusing.fuse(b, made.graph)
     common.RemoveUnusedNodesPass()(made)

@@ -131,8 +131,14 @@ def _matches(wanted: Any, x: ir.Value | None, found: Match) -> Iterator[Match]:
             yield from _matches_op(wanted, x, found)
         case _:
             array = array_of(x)
-            if array is not None and array.size == 1 and np.isclose(array, wanted, _TOLERANCE):
+            if array is not None and array.size == 1 and _is_number(array, wanted):
                 yield found
+
+
+def _is_number(array: np.ndarray, wanted: float) -> bool:
+    """Whether an array has a number, as exactly as its dtype has it."""
+    digits = np.finfo(array.dtype).eps if array.dtype.kind == "f" else 0
+    return bool(np.isclose(array, wanted, max(_TOLERANCE, float(digits))))
 
 
 def _matches_op(wanted: _Op, x: ir.Value, found: Match) -> Iterator[Match]:

@@ -254,7 +254,7 @@ def pad(
         pads = b.reshape(b.transpose(b.int64(paddings), [1, 0]), [-1])
     number = b.like(x, 0) if value is None else value
     dtype = dtype_of(x)
-    wider = dtypes.computed_in("Pad", dtype, b.opset)
+    wider = b.computed_in("Pad", dtype)
     return b.cast(b.op("Pad", b.cast(x, wider), pads, b.cast(number, wider)), dtype)
 
 

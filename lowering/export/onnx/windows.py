@@ -86,6 +86,13 @@ def pool(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     return _from_first(b, node, b.op(kind, _to_first(b, node, x), **attributes))
 
 
+@op("DepthToSpace", "SpaceToDepth")
+def move_blocks(b: Builder, node: Any, x: ir.Value) -> ir.Value:
+    """Blocks of pixels that become features, or are made of these."""
+    attributes = {"blocksize": node.get_attr("block_size")}
+    return _from_first(b, node, b.op(node.type, _to_first(b, node, x), **attributes))
+
+
 def _padding(
     node: Any, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Ops in terms of others, for runtimes that lack them.
 
-`emission` asks here if the consumer of the graph takes an op in no dtype. A substitute is a
+`emission` asks here if the runtime of the target takes an op in no dtype. A substitute is a
 function of the same operands; it emits ops that may have substitutes themselves.
 """
 

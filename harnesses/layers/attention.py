@@ -1,0 +1,91 @@
+"""Attention, with masks and caches."""
+
+from collections.abc import Iterator
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+
+from harnesses.layers.layer import Layer, applied, normal
+
+_Q, _K, _V = (normal(2, 5, 4, 8, seed=seed) for seed in range(3))
+_CAUSAL = np.tri(5, dtype=bool)
+_SEQUENCES = normal(2, 5, 16)
+_LOWEST = np.finfo(np.float32).min
+
+
+def _attend(q, k, v, mask=None, lowest=_LOWEST):
+    """Attention of heads that are the last axis but one."""
+    q = tf.transpose(q * np.float32(1 / np.sqrt(q.shape[-1])), (0, 2, 1, 3))
+    logits = tf.matmul(q, tf.transpose(k, (0, 2, 3, 1)))
+    if mask is not None:
+        logits = tf.where(mask, logits, lowest)
+    return tf.transpose(
+        tf.matmul(tf.nn.softmax(logits), tf.transpose(v, (0, 2, 1, 3))), (0, 2, 1, 3)
+    )
+
+
+def _projected(x, params):
+    heads, size = params["bias"].shape
+    kernel = params["kernel"].reshape(-1, heads * size)
+    return (
+        tf.reshape(tf.matmul(tf.reshape(x, (10, -1)), kernel), (2, 5, heads, size)) + params["bias"]
+    )
+
+
+def _multi_head(params, mask=None):
+    def by_hand(x):
+        q, k, v = (_projected(x, params[name]) for name in ("query", "key", "value"))
+        y = tf.reshape(_attend(q, k, v, mask), (10, -1))
+        out = params["out"]
+        y = tf.matmul(y, out["kernel"].reshape(y.shape[-1], -1)) + out["bias"]
+        return tf.reshape(y, (2, 5, -1))
+
+    return by_hand
+
+
+def layers() -> Iterator[Layer]:
+    """Attention of `jax.nn` and of Flax."""
+    yield Layer("attention", jax.nn.dot_product_attention, _attend, (_Q, _K, _V))
+    yield Layer(
+        "causal attention",
+        lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=True),
+        lambda q, k, v: _attend(q, k, v, _CAUSAL, np.float32(-0.7 * np.finfo(np.float32).max)),
+        (_Q, _K, _V),
+    )
+    yield Layer("nn.attention", nn.dot_product_attention, _attend, (_Q, _K, _V))
+    mask = np.broadcast_to(_CAUSAL, (2, 1, 5, 5))
+    yield Layer(
+        "nn.attention with a mask",
+        lambda q, k, v, mask: nn.dot_product_attention(q, k, v, mask=mask),
+        _attend,
+        (_Q, _K, _V, mask),
+    )
+    fun, variables = applied(nn.MultiHeadDotProductAttention(4), _SEQUENCES)
+    yield Layer("multi-head attention", fun, _multi_head(variables["params"]), (_SEQUENCES,))
+    yield Layer(
+        "causal mask",
+        lambda x: jnp.where(jnp.tril(jnp.ones((5, 5), bool)), x, -1e9),
+        lambda x: tf.where(_CAUSAL, x, -1e9),
+        (normal(2, 5, 5),),
+    )
+    angles = np.arange(5)[:, None] / 10 ** np.arange(4)
+    sin, cos = (f(angles).astype(np.float32)[:, None] for f in (np.sin, np.cos))
+
+    def rotary(x):
+        a, b = jnp.split(x, 2, -1)
+        return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+    def rotary_by_hand(x):
+        a, b = tf.split(x, 2, -1)
+        return tf.concat([a * cos - b * sin, b * cos + a * sin], -1)
+
+    yield Layer("rotary embedding", rotary, rotary_by_hand, (_Q,))
+    yield Layer(
+        "cache update",
+        lambda cache, x: jax.lax.dynamic_update_slice(cache, x, (0, 3, 0)),
+        lambda cache, x: tf.concat([cache[:, :3], x, cache[:, 4:]], 1),
+        (normal(2, 6, 8), normal(2, 1, 8)),
+    )

@@ -1,0 +1,227 @@
+"""Why the graphs of some layers have more nodes than by hand.
+
+`nodes.json` says how many each of them may have, as `python -m tools.layers --update` has counted
+them. Each has one reason here, and a reason that no layer needs is an error; targets that are not
+in the file have not been counted yet.
+"""
+
+import dataclasses
+import functools
+import json
+import pathlib
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+# For a target, the most nodes that layers may have that have more than by hand.
+_FILE = pathlib.Path(__file__).with_name("nodes.json")
+TARGETS = ("portable", "tflite", "onnx", "tfjs")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why layers have more nodes.
+
+    Attributes:
+      text: the reason, a sentence.
+      layers: names of layers, or patterns of them.
+      targets: on which targets.
+    """
+
+    text: str
+    layers: tuple[str, ...]
+    targets: tuple[str, ...] = TARGETS
+
+    def covers(self, name: str, target: str) -> bool:
+        """Whether it is the reason for a layer on a target."""
+        return target in self.targets and any(fnmatchcase(name, like) for like in self.layers)
+
+
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        "What JAX orders as numbers greater than all others, NaN, is ordered so everywhere; the op "
+        "alone has no order for it.",
+        ("top_k", "sort", "argsort", "descending sort"),
+    ),
+    Reason(
+        "The gates have weights of their own, which Flax multiplies one by one.",
+        ("LSTM cell", "GRU cell"),
+    ),
+    Reason(
+        "JAX writes attention for groups of heads, and a group of one is an axis of its own.",
+        ("attention", "causal attention"),
+    ),
+    Reason(
+        "The query is divided by a root, where people multiply.",
+        ("multi-head attention",),
+        ("portable",),
+    ),
+    Reason(
+        "Its softmax does not take a maximum away, and it multiplies no matrices of odd sizes; see "
+        "the quirks of TF.js.",
+        ("multi-head attention", "nn.attention*", "einsum b*hd*", "einsum ji,jk->ik"),
+        ("tfjs",),
+    ),
+    Reason(
+        "Its softmax does not take a maximum away; see the quirks of TF.js.",
+        ("softmax*", "log_softmax*", "cross entropy"),
+        ("tfjs",),
+    ),
+    Reason("Rows without any element get zeros, which no softmax gives.", ("masked softmax",)),
+    Reason(
+        "JAX writes a cube as two products.",
+        ("gelu, tanh*",),
+        ("portable", "tfjs"),
+    ),
+    Reason(
+        "It is computed by ELU, which all runtimes have.",
+        ("selu",),
+        ("portable", "tfjs"),
+    ),
+    Reason(
+        "TF Lite has no Log1p, and by hand small numbers lose their digits.",
+        ("softplus", "log_sigmoid", "mish", "convolution and softplus"),
+        ("tflite",),
+    ),
+    Reason(
+        "Kernels lose the digits of small numbers, or there is no Log1p.",
+        ("log1p",),
+        ("tflite", "tfjs"),
+    ),
+    Reason(
+        "The statistics of each group are repeated for its channels, as Flax writes it; people "
+        "reshape the array instead.",
+        ("group norm of *",),
+    ),
+    Reason("TensorFlow has no op that repeats the ends; each end is broadcast.", ("pad, edge",)),
+    Reason("A reversal and then every second row.", ("x[[]::-2[]]",)),
+    Reason(
+        "Runtimes reverse axes that are apart one by one; see their quirks.",
+        ("flip",),
+        ("tflite", "onnx", "tfjs"),
+    ),
+    Reason("Zeros are counted out by another sum over windows.", ("average pool, SAME",)),
+    Reason(
+        "A weight is reshaped or turned around, which every optimizer does once.",
+        ("depthwise convolution*", "transposed convolution", "nn.DenseGeneral", "x @ x.T"),
+        ("portable",),
+    ),
+    Reason(
+        "JAX writes it as a convolution of an array with zeros between its elements.",
+        ("transposed convolution",),
+        ("onnx", "tfjs"),
+    ),
+    Reason("JAX multiplies vectors as matrices.", ("einsum i,i->",)),
+    Reason("JAX chooses the diagonal by a mask.", ("einsum ii->i",), ("portable",)),
+    Reason("JAX takes the diagonal by its indices.", ("diag",), ("portable",)),
+    Reason(
+        "The op is used for the last axis alone.",
+        ("one-hot of another axis",),
+        ("portable", "tflite", "tfjs"),
+    ),
+    Reason("Its op gives integers.", ("one-hot",), ("tfjs",)),
+    Reason("Negative indices count from the end, as in JAX.", ("take_along_axis",)),
+    Reason(
+        "Negative indices count from the end, as in JAX.",
+        ("nn.Embed*", "x[[]i[]]", "x[[]i[]], any batch"),
+        ("onnx",),
+    ),
+    Reason("An index is int32, as in JAX.", ("x[[]argmax[]]",), ("onnx",)),
+    Reason(
+        "The start is moved until the update fits, as in JAX.",
+        ("x.at[[]1[]].set",),
+        ("portable", "onnx", "tfjs"),
+    ),
+    Reason(
+        "The start is moved until the update fits, as in JAX.", ("cache update",), ("onnx", "tfjs")
+    ),
+    Reason(
+        "JAX resizes by products with weights, whose rounding differs from that of the op.",
+        ("resize, *",),
+        ("portable", "tflite", "tfjs"),
+    ),
+    Reason(
+        "Elements are repeated by a broadcast, as JAX writes it.",
+        ("upsampling by repetition",),
+        ("portable", "tflite", "tfjs"),
+    ),
+    Reason("Powers of negative infinity are infinite, unlike roots.", ("x [*][*] 0.5",)),
+    Reason(
+        "The absolute value of infinite numbers is infinite, in both parts.",
+        ("power spectrum", "windowed spectrum"),
+        ("portable",),
+    ),
+    Reason(
+        "Complex numbers are two parts, whose size does not overflow.",
+        ("power spectrum", "windowed spectrum"),
+        ("tflite", "tfjs"),
+    ),
+    Reason("The transform is a product with a matrix.", ("spectrum of real numbers",), ("tfjs",)),
+    Reason(
+        "The bias has as many axes as the array, which the converter does not fuse.",
+        ("convolution, 1-D*", "convolution*batch norm, 1-D", "dense of sequences, any batch"),
+        ("tflite",),
+    ),
+    Reason(
+        "The bias is added after the reshape.",
+        ("dense of sequences*",),
+        ("tfjs",),
+    ),
+    Reason("The result is cut to its size.", ("segment sum",), ("tflite",)),
+    Reason("The converter knows its own form of it alone.", ("unit norm",), ("tflite",)),
+    Reason(
+        "The op gave other results for some operands when the runtime was probed.",
+        ("x // 3", "sign"),
+        ("tfjs",),
+    ),
+    Reason(
+        "The op gave other results for some operands when the runtime was probed.",
+        ("x % 3", "count_nonzero"),
+        ("onnx",),
+    ),
+)
+
+
+def allowed(name: str, target: str) -> int | None:
+    """The most nodes that a layer may have on a target; None if no more than by hand."""
+    return _counted().get(target, {}).get(name)
+
+
+def reasons(name: str, target: str) -> list[str]:
+    """The reasons for a layer on a target; exactly one if it may have more nodes."""
+    return [reason.text for reason in REASONS if reason.covers(name, target)]
+
+
+def problems() -> list[str]:
+    """What does not fit between the reasons and the recorded numbers of nodes."""
+    counted = [(name, target) for target, of in _counted().items() for name in of]
+    found = [
+        f"{name} on {target} has {len(why)} reasons"
+        for name, target in counted
+        if len(why := reasons(name, target)) != 1
+    ]
+    for reason in REASONS:
+        for like in reason.layers:
+            only = dataclasses.replace(reason, layers=(like,))
+            for target in set(reason.targets) & _counted().keys():
+                if not any(only.covers(*row) for row in counted if row[1] == target):
+                    found.append(f"no layer {like!r} needs on {target}: {reason.text}")
+    return found
+
+
+def record(counts: Mapping[str, Mapping[str, int]]) -> None:
+    """Writes how many nodes layers have, by target and name, that have more than by hand."""
+    ordered = {
+        target: dict(sorted(counts[target].items())) for target in TARGETS if target in counts
+    }
+    _FILE.write_text(json.dumps(ordered, indent=1) + "\n")
+    _counted.cache_clear()
+
+
+def recorded() -> dict[str, dict[str, int]]:
+    """A copy of the recorded numbers of nodes, by target and name."""
+    return {target: dict(of) for target, of in _counted().items()}
+
+
+@functools.cache
+def _counted() -> Mapping[str, Mapping[str, int]]:
+    return json.loads(_FILE.read_text())

@@ -1,0 +1,44 @@
+"""Ops of TF Lite in place of functions that compute what they do; see `lowering.ops.composites`."""
+
+import pathlib
+from typing import Any
+
+from tensorflow.core.protobuf import saved_model_pb2
+
+from lowering.ops.composites import BLOCK_WRITE
+
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+
+
+def replace_composites(folder: pathlib.Path) -> None:
+    """Replaces calls in a SavedModel by ops that the converter has builtin ops for."""
+    path = folder / "saved_model.pb"
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    libraries = [graph.graph_def.library for graph in model.meta_graphs]
+    changed = [_replace(library) for library in libraries]
+    if any(changed):
+        path.write_bytes(model.SerializeToString())
+
+
+def _replace(library: Any) -> bool:
+    """Replaces calls in the functions of a library; returns whether there were any."""
+    writes = {
+        function.signature.name
+        for function in library.function
+        if function.signature.name.startswith(f"__inference_{BLOCK_WRITE}_")
+    }
+    found = False
+    for function in library.function:
+        for node in function.node_def:
+            if node.op in _CALLS and node.attr["f"].func.name in writes:
+                _to_update_slice(node)
+                found = True
+    return found
+
+
+def _to_update_slice(node: Any) -> None:
+    """Makes a call the op that becomes `DYNAMIC_UPDATE_SLICE`; its result has the same name."""
+    dtype, _, of_index = node.attr["Tin"].list.type
+    node.op = "XlaDynamicUpdateSlice"
+    node.attr.clear()
+    node.attr["T"].type, node.attr["Tindices"].type = dtype, of_index

@@ -1,0 +1,92 @@
+"""Programs in float16 that stay so in ONNX, from their inputs to their outputs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import lowering
+from lowering import export
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+RNG = np.random.default_rng(0)
+FLOAT, FLOAT16 = 1, 10
+
+
+def halves(*shape):
+    return (0.2 * RNG.normal(size=shape)).astype(np.float16)
+
+
+IMAGES, ROWS = halves(2, 8, 8, 3), halves(2, 5, 8)
+PARAMS = {
+    "kernel": halves(3, 3, 3, 8),
+    "query": halves(8, 8),
+    "key": halves(8, 8),
+    "scale": np.ones(8, np.float16),
+    "out": halves(8, 4),
+}
+
+
+def layers(p, images):
+    numbers = ("NHWC", "HWIO", "NHWC")
+    x = lax.conv_general_dilated(images, p["kernel"], (2, 2), "SAME", dimension_numbers=numbers)
+    x = jax.nn.relu(x).reshape(x.shape[0], -1, 8)
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+    x = (x - mean) * lax.rsqrt(variance + 1e-5) * p["scale"]
+    scores = (x @ p["query"]) @ (x @ p["key"]).swapaxes(1, 2)
+    x = (jax.nn.softmax(scores, -1) @ x).mean(1)
+    return jax.nn.log_softmax(jax.nn.gelu(x) @ p["out"])
+
+
+def exported(fun, args, **options):
+    model = onnx.load_from_string(export.to_onnx(fun, args, compute_dtype="float16", **options))
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def kinds(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def test_layers_have_no_casts():
+    model = exported(layers, (IMAGES,), params=PARAMS)
+    arrays = (*model.graph.input, *model.graph.output)
+    assert {x.type.tensor_type.elem_type for x in arrays} == {FLOAT16}
+    assert FLOAT not in {x.data_type for x in model.graph.initializer}
+    found = kinds(model)
+    assert "Cast" not in found
+    assert {"Conv", "LayerNormalization", "Softmax", "Gelu", "LogSoftmax"} <= set(found)
+    assert model.producer_version == lowering.__version__
+
+
+def test_what_a_program_computes_in_float32_stays_so():
+    model = exported(lambda x: jnp.sin(jnp.exp(x.astype(np.float32))).astype(x.dtype), (ROWS,))
+    assert kinds(model) == ["Cast", "Exp", "Sin", "Cast"]
+
+
+def test_loops_and_branches():
+    def fun(x):
+        x = lax.fori_loop(0, 3, lambda i, y: y * 0.5 + x, x)
+        return lax.cond(x.sum() > 0, jnp.tanh, jnp.negative, x)
+
+    assert FLOAT not in {x.data_type for x in exported(fun, (ROWS,)).graph.initializer}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", np.float16])
+def test_other_dtypes_are_refused(dtype):
+    with pytest.raises(ValueError, match="compute_dtype is"):
+        export.to_onnx(jnp.sin, (ROWS,), compute_dtype=dtype)
+
+
+def test_a_program_without_float16_is_refused():
+    with pytest.raises(ValueError, match="computes nothing in float16"):
+        export.to_onnx(jnp.sin, (ROWS.astype(np.float32),), compute_dtype="float16")
+
+
+def test_it_does_not_go_with_a_quantization():
+    with pytest.raises(ValueError, match="do not go together"):
+        export.to_onnx(jnp.sin, (ROWS,), compute_dtype="float16", quantize="dynamic")

@@ -1,0 +1,66 @@
+"""Figures of benches become tables of the page on performance."""
+
+import json
+
+import numpy as np
+import pytest
+
+from results.figures import Bench, Measured, Place
+from tools import performance
+
+BENCH = Bench("python -m tools.bench --model lstm", "a processor, 2 CPUs", {"jax": "1"}, "2026")
+
+
+def test_the_page_is_up_to_date():
+    assert performance.main(["--check"]) == 0
+
+
+def test_tables():
+    found = {
+        Place("lstm", "jax.jit"): (BENCH, Measured(5.0, 4.0, 6.0, "ms")),
+        Place("lstm", "nodes"): (BENCH, Measured(7.0, 7.0, 7.0, "nodes")),
+    }
+    lines = performance.tables(found).splitlines()
+    assert lines[0] == "a processor, 2 CPUs; jax 1."
+    assert f"| lstm | jax.jit | 5 ms | 4 to 6 | `{BENCH.command}` |" in lines
+    assert f"| lstm | nodes | 7 nodes | – | `{BENCH.command}` |" in lines
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    for name in ("PAGE", "RECORDED"):
+        monkeypatch.setattr(performance, name, tmp_path / name)
+    performance.PAGE.write_text("before\n{}\nold\n{}\nafter\n".format(*performance.MARKS))
+    performance.RECORDED.write_text("[]")
+    return performance.PAGE
+
+
+def test_a_database_replaces_what_it_has(page, tmp_path):
+    file = tmp_path / "results.sqlite"
+    with performance.recording(file, "first") as record:
+        record("lstm", "jax.jit", performance.measured(np.array([1.0, 2.0, 3.0]), "ms"))
+        record("lstm", "ratio", performance.measured(np.array([1.0])))
+        record("lstm", "reason", "is not converted")
+    assert performance.main(["--database", str(file)]) == 0
+    with performance.recording(file, "second") as record:
+        record("lstm", "ratio", Measured(2.0, 2.0, 2.0))
+    assert performance.main(["--database", str(file)]) == 0
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "2 ms | 1.5 to 2.5 | `first`" in text and "| 2 | – | `second`" in text
+    assert len(json.loads(performance.RECORDED.read_text())) == 2
+    assert performance.main(["--check"]) == 0
+
+
+def test_nothing_is_kept_without_a_file(tmp_path):
+    with performance.recording(None, "") as record:
+        record("lstm", "ratio", Measured(2.0, 2.0, 2.0))
+    file = tmp_path / "results.sqlite"
+    with performance.recording(file, "") as record:
+        record("lstm", "reason", "is not converted")
+    assert not file.exists()
+
+
+def test_where_it_was_measured():
+    assert performance.machine().endswith("CPUs")
+    assert {"python", "jax"} <= performance.versions().keys()
