@@ -1,16 +1,14 @@
-"""Narrow floating-point and integer formats: rounding to them, and their bits.
+"""Rounding to narrow floating-point formats, and wrapping around to narrow integers.
 
 All functions take tensors that hold narrow numbers in wider dtypes; see `formats.narrow`.
 """
-
-import functools
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
 from lowering import avals, narrow_formats, targets
-from lowering.narrow_formats import HAS_CAST, format_of, has_infinity, width
+from lowering.narrow_formats import HAS_CAST, format_of, width
 from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels, modes
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
@@ -32,7 +30,7 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     if x.dtype == tf.int32:
         return _wrap(x, dtype)
     if dtype in narrow_formats.UNSIGNED:
-        return to_bits(x, dtype)
+        return emit("BitwiseAnd", x, constant((1 << width(dtype)) - 1, np.uint8))
     unused = constant(8 - width(dtype), np.int8)
     return emit("RightShift", emit("LeftShift", cast(x, tf.int8), unused), unused)
 
@@ -108,8 +106,6 @@ def _times(x, factor):
 
 def _round(x, dtype):
     """Rounds to nearest, ties to even."""
-    if dtype == narrow_formats.E8M0:
-        return _round_to_power(x)
     if targets.current().emulates(dtypes.WORD):
         # Consumers have no casts to these formats, and most of them no bits of floats.
         return _round_without_bits(x, dtype)
@@ -141,71 +137,3 @@ def _round(x, dtype):
     result = bitcast(emit("BitwiseOr", bitcast(result, word), sign), x.dtype)
     nan = constant(-0.0, x.dtype) if form.nan is None else x
     return cast(emit("SelectV2", emit("NotEqual", x, x), nan, result), tf.float32)
-
-
-def _round_to_power(x):
-    """Rounds to float8_e8m0fnu, ties up; zero, negative and large numbers become NaN."""
-    kind = x.dtype.as_numpy_dtype
-    word, mantissa = _LAYOUT[x.dtype]
-
-    def bits_of(value):
-        return np.array(value, kind).view(word.as_numpy_dtype)
-
-    bits = bitcast(x, word)
-    half = constant(1 << (mantissa - 1), word)
-    rounded = emit("BitwiseAnd", emit("AddV2", bits, half), constant(-(1 << mantissa), word))
-    result = cast(bitcast(rounded, x.dtype), tf.float32)
-    # The two least powers are chosen, not computed: the least is subnormal in float32.
-    least, second = constant(2.0**-127, np.float32), constant(2.0**-126, np.float32)
-    is_least = emit("LessEqual", bits, constant(bits_of(2.0**-127)))
-    small = emit("SelectV2", is_least, least, second)
-    result = emit("SelectV2", emit("Less", bits, constant(bits_of(2.0**-126))), small, result)
-    lowest = 1 if x.dtype == tf.float32 else int(bits_of(2.0**-127))
-    is_low = emit("Less", bits, constant(lowest, word))
-    is_high = emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127)))
-    is_outside = emit("LogicalOr", is_low, is_high)
-    return emit("SelectV2", is_outside, constant(np.nan, np.float32), result)
-
-
-def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """The bits of values of a narrow dtype, as uint8 is held; there is one NaN of each sign."""
-    byte = dtypes.to_tf(np.dtype(np.uint8))
-    if dtype not in narrow_formats.FLOAT:
-        return emit("BitwiseAnd", cast(x, byte), constant((1 << width(dtype)) - 1, byte))
-    form = format_of(dtype)
-    word, mantissa = _LAYOUT[x.dtype]
-    bits = bitcast(x, word)
-    size = emit("Abs", x)
-    shift = constant(mantissa - form.mantissa, word)
-    bias = constant((127 - form.bias) << form.mantissa, word)
-    code = emit("Sub", emit("RightShift", bitcast(size, word), shift), bias)
-    if form.mantissa:
-        # Adding the least normal number makes a subnormal one normal, without rounding.
-        is_small = emit("Less", size, constant(form.tiny, np.float32))
-        raised = bitcast(emit("AddV2", size, constant(form.tiny, np.float32)), word)
-        raised = emit("Sub", emit("RightShift", raised, shift), bias)
-        raised = emit("Sub", raised, constant(1 << form.mantissa, word))
-        code = emit("SelectV2", is_small, raised, code)
-    if has_infinity(dtype):
-        code = emit("SelectV2", emit("IsInf", x), constant(form.infinity, word), code)
-    if form.nan is not None:
-        code = emit("SelectV2", emit("NotEqual", x, x), constant(form.nan, word), code)
-    if form.has_sign:
-        is_negative = emit("Less", bits, constant(0, word))
-        negative = emit("BitwiseOr", code, constant(1 << (form.bits - 1), word))
-        code = emit("SelectV2", is_negative, negative, code)
-    return cast(code, byte)
-
-
-def from_bits(bits: tf.Tensor, dtype: np.dtype, storage: np.dtype) -> tf.Tensor:
-    """The inverse of `to_bits`; the results are of dtype `storage`."""
-    if dtype not in narrow_formats.FLOAT:
-        return narrow_to(cast(bits, dtypes.to_tf(storage)), dtype)
-    table = constant(_numbers(dtype).astype(storage))
-    return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
-
-
-@functools.cache
-def _numbers(dtype):
-    """All numbers of a narrow floating-point dtype, in the order of their bits."""
-    return np.arange(1 << width(dtype), dtype=np.uint8).view(dtype).astype(np.float64)

@@ -34,7 +34,7 @@ class Rewriter:
     def constant(self, value: np.ndarray) -> jex_core.Var:
         """A variable that holds an array, which becomes a constant of the new jaxpr."""
         var = jex_core.Var(jax.core.ShapedArray(value.shape, value.dtype))
-        self._constvars.append(var)
+        self.constvars.append(var)
         self._consts.append(value)
         return var
 

@@ -8,7 +8,7 @@ from jax import lax
 
 from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, rounding, words
-from lowering.narrow_formats import NARROW, width
+from lowering.narrow_formats import NARROW, SIGNED, width
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
@@ -79,17 +79,30 @@ def population_count_of_words(x):
 
 
 @on_promoted("population_count", dtypes=NARROW)
-def population_count_narrow(x, *, dtypes, **params):
+def population_count_narrow(x, *, primitive, dtypes, storages):
     """XLA counts a number of four bits as if it had eight, but one of two bits as it is."""
-    on = narrow_numbers.on_bits if width(dtypes[0]) == 2 else narrow_numbers.on_bytes
-    return on(x, dtypes=dtypes, **params)
+    (dtype,), (storage,) = dtypes, storages
+    if dtype not in SIGNED:
+        return primitive.bind(x)
+    counted = 2 if width(dtype) == 2 else 8
+    if counted < 8 * storage.itemsize:
+        x = _without_sign(x, counted)
+    return narrow_numbers.fit(primitive.bind(x), dtype, storage)
 
 
 @on_promoted("clz", dtypes=NARROW)
 def clz_narrow(x, *, primitive, dtypes, storages):
     (dtype,), (storage,) = dtypes, storages
-    count = primitive.bind(narrow_numbers.to_bits(x, dtype)) - np.uint8(8 - width(dtype))
-    return narrow_numbers.from_bits(count, dtype, storage)
+    if dtype in SIGNED:
+        x = _without_sign(x, width(dtype))
+    count = primitive.bind(x) - x.dtype.type(8 * storage.itemsize - width(dtype))
+    return narrow_numbers.fit(count, dtype, storage) if dtype in SIGNED else count
+
+
+def _without_sign(x, bits):
+    """The lowest bits of integers, as a number that is not negative."""
+    storage = np.dtype(np.uint8) if x.dtype.itemsize == 1 else x.dtype
+    return narrow_numbers.fit(x, np.dtype(f"uint{bits}"), storage)
 
 
 @decomposition("clz")

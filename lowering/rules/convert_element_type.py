@@ -37,6 +37,9 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
     if not avals.is_complex(new_dtype):
         return lax.convert_element_type(lax.real(x), new_dtype)
     dtype = avals.real_dtype(new_dtype)
+    if not jnp.iscomplexobj(x):
+        # Here and not before, as float8_e8m0fnu has no zero.
+        x = lax.convert_element_type(x, dtype)
     return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
 
 
@@ -46,7 +49,7 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     if source == dtypes.WORD and target != dtypes.WORD:
-        x = _from_words(x, target)
+        x = from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
         if target == dtypes.WORD:
             return _saturate_word(x)
@@ -62,7 +65,7 @@ def to_integers(ctx, x, *, dtype):
     return cast(x, dtypes.to_tf(dtype))
 
 
-def _from_words(x, target):
+def from_words(x, target):
     """Words as int32 or float32 numbers, which are to be converted."""
     if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
         return arithmetic.to_float32(halves.of(x))
@@ -114,7 +117,9 @@ def saturate(x, dtype, limits=None):
 def convert_element_type_narrow(x, *, new_dtype, dtypes, storages, **_):
     """Rounds once; from floats to integers NaN gives zero and values out of range saturate."""
     (source,), (storage,) = dtypes, storages
-    if source == narrow_formats.E8M0 and new_dtype in (np.bool_, np.float64, np.complex128):
+    if source == narrow_formats.E8M0 and new_dtype == np.bool_:
+        return lax.full_like(x, True, np.bool_)
+    if source == narrow_formats.E8M0 and new_dtype in (np.float64, np.complex128):
         # The least power of two is subnormal in float32, where TensorFlow takes it for zero.
         x = narrow_numbers.from_bits(
             narrow_numbers.to_bits(x, source), source, np.dtype(np.float64)
@@ -123,11 +128,7 @@ def convert_element_type_narrow(x, *, new_dtype, dtypes, storages, **_):
         x = _with_infinity(x)
     if new_dtype not in narrow_formats.NARROW:
         return lax.convert_element_type(x, new_dtype)
-    x = lax.real(x) if jnp.iscomplexobj(x) else x
-    is_float = jnp.issubdtype(x.dtype, np.floating)
-    if not is_float or (x.dtype in avals.HALF_FLOATS and storage == np.float32):
-        x = lax.convert_element_type(x, storage)
-    return narrow_numbers.fit(x, new_dtype, storage)
+    return narrow_numbers.fit(lax.real(x) if jnp.iscomplexobj(x) else x, new_dtype, storage)
 
 
 def _with_infinity(x):

@@ -9,7 +9,7 @@ from jax import lax
 
 from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, rounding, words
-from lowering.narrow_formats import NARROW, width
+from lowering.narrow_formats import NARROW, SIGNED, width
 from lowering.ops import bitcast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
@@ -168,14 +168,19 @@ def shift_right_arithmetic_short(ctx, x, amount):
     return rounding.narrow_to(result, dtype)
 
 
-on_promoted("shift_right_logical", dtypes=NARROW)(narrow_numbers.on_bits)
+@on_promoted("shift_right_logical", dtypes=NARROW)
+def shift_right_logical_narrow(*operands, primitive, dtypes, storages):
+    bits = map(narrow_numbers.to_bits, operands, dtypes)
+    return narrow_numbers.from_bits(primitive.bind(*bits), dtypes[0], storages[0])
 
 
 @on_promoted("shift_right_arithmetic", dtypes=NARROW)
 def shift_right_arithmetic_narrow(x, amount, *, primitive, dtypes, storages):
     """Unsigned integers are shifted as if they were signed, too."""
     (dtype, _), (storage,) = dtypes, storages
-    signed, byte = np.dtype(f"int{width(dtype)}"), np.dtype(np.int8)
-    x, amount = narrow_numbers.to_bits(x, dtype), narrow_numbers.to_bits(amount, dtype)
-    x = narrow_numbers.from_bits(x, signed, byte)
-    return narrow_numbers.fit(primitive.bind(x, amount.astype(byte)), dtype, storage)
+    signed = np.dtype(f"int{8 * storage.itemsize}")
+    amount = narrow_numbers.to_bits(amount, dtype).astype(signed)
+    if dtype in SIGNED:
+        return primitive.bind(x, amount)
+    x = narrow_numbers.fit(x, np.dtype(f"int{width(dtype)}"), signed)
+    return narrow_numbers.fit(primitive.bind(x, amount), dtype, storage)
