@@ -5,7 +5,7 @@ how operands are represented lower an equation on the changed operands, which ot
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from lowering.context import Context
 from lowering.formats import halves, narrow
@@ -15,27 +15,27 @@ from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
 
 
-class Representation(Protocol):
+class Representation:
     """A way in which values are represented."""
 
     def applies(self, ctx: Context, rule: Rule, operands: Sequence[Value]) -> bool:
         """Whether an equation is lowered in this way."""
+        raise NotImplementedError
 
     def hold(self, rule: Rule, value: Value, aval: Any) -> Value:
-        """An operand in this representation."""
+        """An operand in this representation; by default as it is."""
+        return value
 
     def apply(self, ctx: Context, rule: Rule, operands: Sequence[Value]) -> Any:
         """The results of an equation on operands in this representation."""
+        raise NotImplementedError
 
 
-class Known:
+class Known(Representation):
     """Values that are known at lowering time: the equation is folded."""
 
     def applies(self, ctx, rule, operands):
         return all(map(values.is_known, operands)) and ctx.lowering.folder.folds(ctx.eqn, operands)
-
-    def hold(self, rule, value, aval):
-        return value
 
     def apply(self, ctx, rule, operands):
         def run():
@@ -45,7 +45,7 @@ class Known:
         return results if ctx.eqn.primitive.multiple_results else results[0]
 
 
-class Narrow:
+class Narrow(Representation):
     """Numbers that are held in other dtypes, as consumers lack theirs."""
 
     def applies(self, ctx, rule, operands):
@@ -61,7 +61,7 @@ class Narrow:
         return narrow.apply(ctx, *operands)
 
 
-class Halves:
+class Halves(Representation):
     """Words whose halves are moved alike."""
 
     def applies(self, ctx, rule, operands):
@@ -73,27 +73,21 @@ class Halves:
         has_words = any(map(halves.is_word, (*ctx.in_avals, *ctx.out_avals)))
         return has_words and not rule.takes(dtypes.WORD, True)
 
-    def hold(self, rule, value, aval):
-        return value
-
     def apply(self, ctx, rule, operands):
         return halves.apply(ctx, *operands)
 
 
-class Decomposed:
+class Decomposed(Representation):
     """Values of any kind, of which the rule is written in JAX."""
 
     def applies(self, ctx, rule, operands):
         return rule.is_decomposition
 
-    def hold(self, rule, value, aval):
-        return value
-
     def apply(self, ctx, rule, operands):
         return ctx.lowering.lower(rule.fun, operands, ctx.in_avals, ctx.eqn.params)
 
 
-class Tensors:
+class Tensors(Representation):
     """Tensors, and known values where the rule takes them."""
 
     def applies(self, ctx, rule, operands):
