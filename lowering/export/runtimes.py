@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.export import onnx, tflite
+from lowering.export.empty import without_empty
 from lowering.export.entry import Entry
 from lowering.export.packages import import_package
 from lowering.export.tfjs import graph_model
@@ -72,7 +73,7 @@ def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
     litert = import_package("ai_edge_litert.interpreter", "tflite")
     if all(0 in x.shape for x in entry.concrete.structured_outputs.values()):
         return {"LiteRT": {}}
-    entry = entry.without_empty()
+    entry = without_empty(entry)
     converter = tf.lite.TFLiteConverter.from_concrete_functions([entry.concrete])
     tflite.keep_infinities(converter)
     with refusals("the TF Lite converter", "convert the graph"):

@@ -24,6 +24,7 @@ from lowering.export import (
     weight_quantization,
 )
 from lowering.export.composites import replace_composites
+from lowering.export.empty import without_empty
 from lowering.export.entry import Entry, entries
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
@@ -161,7 +162,7 @@ def _exported(
     _log.info("lowering for TF Lite")
     with kernels.unchecked() if allow_flex else contextlib.nullcontext():
         made = {
-            name: entry.without_empty()
+            name: without_empty(entry)
             for name, entry in entries(fun, args, TFLITE, **options).items()
         }
     data = _inputs(made, representative_data, several=isinstance(fun, Mapping))

@@ -314,7 +314,7 @@ def finite_infinities() -> bool:
     return bool(np.isfinite(result[0]))
 
 
-@_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.entry.Entry.without_empty")
+@_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.empty.without_empty")
 def empty_inputs() -> bool:
     """An input without elements is refused."""
     import tensorflow as tf
