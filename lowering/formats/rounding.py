@@ -13,8 +13,8 @@ from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels, modes
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
-# For a float the integers of the same width, and the number of bits of its mantissa.
-_LAYOUT = {tf.float32: (tf.int32, 23), tf.float64: (tf.int64, 52)}
+# For floats the integers of the same width.
+_WORDS = {tf.float32: tf.int32, tf.float64: tf.int64}
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
@@ -73,67 +73,49 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), _times(x, 2.0))
 
 
-def _round_without_bits(x, dtype):
-    """Rounds float32 to a format of eight bits or fewer, ties to even; zeros have no sign."""
+def _round(x, dtype):
+    """Rounds floats to a format of eight bits or fewer, ties to even."""
+    has_bits = not targets.current().emulates(dtypes.WORD)
+    has_cast = has_bits and dtype in HAS_CAST and x.dtype == tf.float32
+    if has_cast and modes.current() is not Mode.COMPILED:
+        # XLA converts one number at a time; it runs the ops below several times as fast.
+        return tf.cast(tf.cast(x, dtype), tf.float32)
     form = format_of(dtype)
-    beyond = constant(2.0**20, np.float32)  # It overflows, as infinity does.
-    size = emit("Minimum", emit("Abs", x), beyond)
-    rounded = _round_size(size, ml_dtypes.finfo(dtype))
-    is_large = emit("Greater", rounded, constant(form.largest, np.float32))
-    rounded = emit("SelectV2", is_large, constant(form.overflow, np.float32), rounded)
-    nan = constant(0.0, np.float32) if form.nan is None else x
-    return emit("SelectV2", emit("Equal", x, x), emit("Mul", emit("Sign", x), rounded), nan)
+    beyond = constant(2.0**20, x.dtype)  # It overflows, as infinity does.
+    rounded = _round_size(emit("Minimum", emit("Abs", x), beyond), ml_dtypes.finfo(dtype))
+    is_large = emit("Greater", rounded, constant(form.largest, x.dtype))
+    rounded = emit("SelectV2", is_large, constant(form.overflow, x.dtype), rounded)
+    # Without bits zeros have no sign.
+    result = _with_sign(rounded, x, form) if has_bits else emit("Mul", emit("Sign", x), rounded)
+    nan = constant(-0.0, x.dtype) if form.nan is None else x
+    return cast(emit("SelectV2", emit("Equal", x, x), result, nan), tf.float32)
+
+
+def _with_sign(size, x, form):
+    """Numbers that are not negative, with the signs of others, as far as zeros have signs."""
+    word = _WORDS[x.dtype]
+    sign = emit("BitwiseAnd", bitcast(x, word), constant(word.min, word))
+    if not form.has_negative_zero:
+        is_zero = emit("Equal", size, constant(0, x.dtype))
+        sign = emit("SelectV2", is_zero, constant(0, word), sign)
+    return bitcast(emit("BitwiseOr", bitcast(size, word), sign), x.dtype)
 
 
 def _round_size(size, info):
-    """Numbers from 0 to 2**64 in float32, in as many digits as a format has, ties to even.
+    """Numbers from 0 to 2**64 in as many digits as a format has, ties to even.
 
     Adding a number whose last digit is the last that remains, and subtracting it, rounds.
     """
+    digits = np.finfo(size.dtype.as_numpy_dtype).nmant
     # The number of one digit that is nearest (T. J. Dekker, 1971), or half of it if that is larger.
-    product = _times(size, 2.0**23 + 1)
+    product = _times(size, 2.0**digits + 1)
     power = emit("Sub", product, emit("Sub", product, size))
     power = emit("SelectV2", emit("Greater", power, size), _times(power, 0.5), power)
-    least = constant(float(info.smallest_subnormal), np.float32)
+    least = constant(float(info.smallest_subnormal), size.dtype)
     unit = emit("Maximum", _times(power, 2.0**-info.nmant), least)
-    shift = _times(unit, 1.5 * 2.0**23)
+    shift = _times(unit, 1.5 * 2.0**digits)
     return emit("Sub", emit("AddV2", size, shift), shift)
 
 
 def _times(x, factor):
-    return emit("Mul", x, constant(factor, np.float32))
-
-
-def _round(x, dtype):
-    """Rounds to nearest, ties to even."""
-    if targets.current().emulates(dtypes.WORD):
-        # Consumers have no casts to these formats, and most of them no bits of floats.
-        return _round_without_bits(x, dtype)
-    if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:
-        # XLA converts one number at a time; it runs the ops below several times as fast.
-        return tf.cast(tf.cast(x, dtype), tf.float32)
-    form = format_of(dtype)
-    word, mantissa = _LAYOUT[x.dtype]
-    bits = bitcast(x, word)
-    absolute = emit("BitwiseAnd", bits, constant(word.max, word))
-    dropped = mantissa - form.mantissa
-    kept = emit("RightShift", absolute, constant(dropped, word))
-    is_odd = emit("BitwiseAnd", kept, constant(1, word))
-    half = emit("AddV2", is_odd, constant((1 << (dropped - 1)) - 1, word))
-    rounded = emit("BitwiseAnd", emit("AddV2", absolute, half), constant(-(1 << dropped), word))
-    # Subnormal numbers are the multiples of the least of them.
-    unit = form.tiny * 2.0**-form.mantissa
-    size = bitcast(absolute, x.dtype)
-    steps = emit("Round", emit("Mul", size, constant(1 / unit, x.dtype)))
-    subnormal = emit("Mul", steps, constant(unit, x.dtype))
-    is_small = emit("Less", size, constant(form.tiny, x.dtype))
-    result = emit("SelectV2", is_small, subnormal, bitcast(rounded, x.dtype))
-    is_large = emit("Greater", result, constant(form.largest, x.dtype))
-    result = emit("SelectV2", is_large, constant(form.overflow, x.dtype), result)
-    sign = emit("BitwiseAnd", bits, constant(word.min, word))
-    if not form.has_negative_zero:
-        is_zero = emit("Equal", result, constant(0, x.dtype))
-        sign = emit("SelectV2", is_zero, constant(0, word), sign)
-    result = bitcast(emit("BitwiseOr", bitcast(result, word), sign), x.dtype)
-    nan = constant(-0.0, x.dtype) if form.nan is None else x
-    return cast(emit("SelectV2", emit("NotEqual", x, x), nan, result), tf.float32)
+    return emit("Mul", x, constant(factor, x.dtype))

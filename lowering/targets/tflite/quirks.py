@@ -300,7 +300,7 @@ def transposes_around_loops() -> bool:
 @_quirk(
     f"{_SOURCES}/b1fb6997953ff50b59faf79af9183f94475cf762/{_PASSES}"
     "/canonicalize_boundary_value_pass.cc",
-    "lowering.export.tflite.keep_infinities",
+    "lowering.export.tflite_converter.keep_infinities",
 )
 def finite_infinities() -> bool:
     """By default an infinite constant becomes the largest finite number."""
