@@ -32,7 +32,7 @@ def fit(x: jax.Array, dtype: np.dtype, storage: np.dtype) -> jax.Array:
     integers saturate.
 
     Args:
-      x: numbers of any dtype but complex ones.
+      x: numbers of any dtype; of complex ones the real part.
       dtype: a dtype of eight bits or fewer.
       storage: the dtype in which the results are stored.
     """

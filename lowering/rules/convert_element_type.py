@@ -113,9 +113,9 @@ def saturate(x, dtype, limits=None):
     return emit("SelectV2", above, constant(info.max, dtype), result)
 
 
-@on_promoted("convert_element_type", dtypes=narrow_formats.NARROW)
+@on_promoted("convert_element_type", dtypes=(narrow_formats.E8M0, narrow_formats.FLOAT4))
 def convert_element_type_narrow(x, *, new_dtype, dtypes, storages, **_):
-    """Rounds once; from floats to integers NaN gives zero and values out of range saturate."""
+    """Conversions from formats in which some numbers are not what they are in float32."""
     (source,), (storage,) = dtypes, storages
     if source == narrow_formats.E8M0 and new_dtype == np.bool_:
         return lax.full_like(x, True, np.bool_)
@@ -128,7 +128,7 @@ def convert_element_type_narrow(x, *, new_dtype, dtypes, storages, **_):
         x = _with_infinity(x)
     if new_dtype not in narrow_formats.NARROW:
         return lax.convert_element_type(x, new_dtype)
-    return narrow_numbers.fit(lax.real(x) if jnp.iscomplexobj(x) else x, new_dtype, storage)
+    return narrow_numbers.fit(x, new_dtype, storage)
 
 
 def _with_infinity(x):

@@ -17,7 +17,10 @@ from lowering.rules.convert_element_type import from_words, saturate
 
 @rule("fit", held=True, traits=Trait.ELEMENTWISE)
 def fit(ctx, x, *, dtype, storage):
+    """A conversion, which rounds once; from floats to integers it saturates, and NaN gives zero."""
     to = dtypes.to_tf(storage)
+    if x.dtype.is_complex:
+        x = emit("Real", x, Tout=x.dtype.real_dtype)
     if ctx.target.emulates(dtypes.WORD) and ctx.in_avals[0].dtype == dtypes.WORD:
         x = from_words(x, dtype)
     if x.dtype.is_floating and to.is_integer:

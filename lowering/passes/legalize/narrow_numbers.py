@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 import numpy as np
+from jax import lax
 
 from lowering import avals, registry
 from lowering.arrays import computations, narrow_numbers
@@ -105,7 +106,15 @@ class _Promotion(Walk):
             self._promote(eqn)
 
     def _promote(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds the equation in storage dtypes, and what makes its results fit."""
+        """Adds the equation in storage dtypes, and what makes its results fit.
+
+        A conversion to a narrow dtype is nothing but that.
+        """
+        if eqn.primitive is lax.convert_element_type_p and _is_narrow(eqn.outvars[0].aval):
+            (operand,), (result,) = self.read(eqn.invars), self.define(eqn.outvars)
+            fitting = {"dtype": eqn.outvars[0].aval.dtype, "storage": result.aval.dtype}
+            self._add(eqn, narrow_numbers.FIT, fitting, operand, result)
+            return
         invars, outvars = self.read(eqn.invars), self.define(eqn.outvars)
         params = {name: self._param(x) for name, x in eqn.params.items()}
         params = avals.with_dtypes(params, self._legal_dtype)
