@@ -30,10 +30,12 @@ from harnesses.variants import (
 )
 from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
-from lowering.export import runtimes
-from lowering.export.entry import flat_entry, restored
+from lowering.export import held, runtimes
+from lowering.export.flat import flat_entry
+from lowering.export.held import restored
+from lowering.narrow_formats import NARROW
 from lowering.ops.dtypes import LOW_PRECISION
-from lowering.targets import CONSUMERS, PORTABLE, TARGETS, TF, XLA
+from lowering.targets import CONSUMERS, PORTABLE, TARGETS, TF, XLA, Target
 from results.outcome import Outcome, Verdict
 
 # How TensorFlow executes a graph.
@@ -307,7 +309,7 @@ def _run_cell(
     try:
         with running_on(cell.device):
             if cell.mode == RUNTIME:
-                actual = _run_runtime(cell, trial, lowered, runs)
+                actual = _run_runtime(cell, trial, expected[0], lowered, runs)
                 expected, given = list(expected) * len(actual), list(given) * len(actual)
             elif cell.mode == "eager":
                 actual = [_numpy(lowered(*map(_to_tf, args))) for args in trial.runs]
@@ -337,7 +339,11 @@ def _ulps(harness: Harness, values: tuple[Any, Any, Any] | None) -> float | None
 
 
 def _run_runtime(
-    cell: Cell, trial: Trial, lowered: Callable[..., Any], runs: Runs
+    cell: Cell,
+    trial: Trial,
+    expected: Sequence[np.ndarray],
+    lowered: Callable[..., Any],
+    runs: Runs,
 ) -> list[list[np.ndarray]]:
     """Runs a cell by the consumer's converter and runtimes, which may have other dtypes.
 
@@ -345,16 +351,30 @@ def _run_runtime(
     """
     (args,) = trial.runs
     fun, arrays = on_arrays(lowered, args)
-    entry = flat_entry(fun, list(map(_canonical, arrays)), for_consumer=True)
+    arrays = list(map(_canonical, arrays))
+    if any(x.dtype in NARROW for x in (*arrays, *expected)):
+        fun, arrays = _exported(trial, arrays, TARGETS[cell.target])
+    entry = flat_entry(fun, arrays, for_consumer=True)
     graph_def = entry.concrete.graph.as_graph_def()
     key = key_of(graph_def, entry.samples, cell.target, runtimes.fingerprint())
     found = _run_once(
         runs, key, entry.concrete, lambda: list(runtimes.run(cell.target, entry).values())
     )
-    return [
-        [_restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
-        for results in found
+    dtypes = [
+        e.dtype if e.dtype in NARROW else entry.dtypes[name]
+        for e, name in zip(expected, entry.outputs, strict=True)
     ]
+    return [[_restored(x, dtype) for x, dtype in zip(y, dtypes, strict=True)] for y in found]
+
+
+def _exported(
+    trial: Trial, arrays: Sequence[np.ndarray], target: Target
+) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """A program and its arguments in the dtypes that exporters give the inputs and outputs."""
+    fun, _ = on_arrays(trial.fun, trial.runs[0])
+    on_held = held.on_held(fun, [x.dtype for x in arrays], target)
+    converted = trial.convert(on_held, target=target.name)
+    return converted, [x.astype(held.of_argument(x.dtype, target)) for x in arrays]
 
 
 def _restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

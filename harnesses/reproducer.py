@@ -82,7 +82,8 @@ _RUNS = {
 }
 _OF_RUNTIMES = (
     "from lowering.export import runtimes",
-    "from lowering.export.entry import flat_entry, restored",
+    "from lowering.export.flat import flat_entry",
+    "from lowering.export.held import restored",
 )
 
 # The names that a script has already, besides those of Python.

@@ -1,5 +1,6 @@
 """What a rule is told about the equation that it lowers."""
 
+import contextvars
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
@@ -13,6 +14,12 @@ from lowering.ops import dims as dims_
 from lowering.ops import modes, values
 from lowering.ops.values import Value
 from lowering.targets import Mode, Target
+
+# The equation of the user's program that ops are made for now, and none of those that a
+# decomposition is made of; None outside of all.
+EQUATION: contextvars.ContextVar[jex_core.JaxprEqn | None] = contextvars.ContextVar(
+    "equation", default=None
+)
 
 
 class Lowering(Protocol):

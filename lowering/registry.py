@@ -9,7 +9,8 @@ refactorings of JAX; primitive objects do not. There are three kinds of rule:
   the primitive's parameters and are traced and lowered like user code;
 * `@call` functions name the jaxpr that a primitive calls, and its operands.
 
-`@on_words` functions, in JAX, say what a primitive does with PRNG keys.
+`@on_words` functions, in JAX, say what a primitive does with PRNG keys, and `@on_promoted`
+functions what it does with numbers that are stored in a wider dtype.
 
 Passes and the interpreter ask for the traits of a primitive; they have no lists of primitives.
 """
@@ -18,7 +19,7 @@ import collections
 import contextlib
 import dataclasses
 import enum
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax.extend.core as jex_core
@@ -110,6 +111,8 @@ class Facts:
       called: a function of its operands and parameters that returns the jaxpr that it calls, and
         the operands of that; None if it is no call.
       on_words: a function in JAX of the words of PRNG keys, which says what it does with keys.
+      on_promoted: by a dtype a function in JAX of numbers in its storage dtype, which says what it
+        does with numbers of the dtype.
       refusal: why it is lowered for no target.
     """
 
@@ -117,6 +120,7 @@ class Facts:
     fold: Callable[..., np.ndarray] | None = None
     called: Callable[..., tuple[Any, Sequence[Any]]] | None = None
     on_words: Callable[..., Any] | None = None
+    on_promoted: Mapping[np.dtype, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     refusal: str | None = None
 
 
@@ -282,6 +286,29 @@ def on_words(*primitives: str, traits: Trait = Trait.NONE) -> Callable[[Fun], Fu
         for primitive in primitives:
             _FACTS[primitive].on_words = fun
             _FACTS[primitive].traits |= traits
+        return fun
+
+    return decorate
+
+
+def on_promoted(*primitives: str, dtypes: Collection[Any]) -> Callable[[Fun], Fun]:
+    """Registers a JAX function as what `primitives` do with numbers stored in wider dtypes.
+
+    It takes the operands, in storage dtypes, and by name the parameters, the primitive
+    (`primitive`), the dtypes of the operands (`dtypes`) and the storage dtypes of the results
+    (`storages`). It returns the results, which fit the dtypes that they have. Without such a
+    function, the primitive is applied to the operands in storage dtypes, and what it does not only
+    select is made to fit.
+
+    Args:
+      *primitives: names of primitives.
+      dtypes: of an operand or a result.
+    """
+
+    def decorate(fun):
+        for primitive in primitives:
+            functions = dict.fromkeys(map(np.dtype, dtypes), fun)
+            _FACTS[primitive].on_promoted = {**_FACTS[primitive].on_promoted, **functions}
         return fun
 
     return decorate

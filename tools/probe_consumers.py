@@ -39,7 +39,8 @@ from harnesses.browser import Browser
 from harnesses.harness import all_harnesses
 from harnesses.selection import matches
 from lowering.export import runtimes
-from lowering.export.entry import Entry, flat_entry
+from lowering.export.entry import Entry
+from lowering.export.flat import flat_entry
 from lowering.export.tfjs import node
 from lowering.targets import TARGETS, folders
 from tools import onnx_kernels, rank_examples

@@ -17,6 +17,7 @@ from harnesses.arguments import name
 from harnesses.axes import axes, every_axis, symbolic
 from harnesses.compare import close, close_to_largest, exact
 from harnesses.harness import DERIVATIVES, Harness, harnesses
+from lowering import narrow_formats
 from lowering.ops import dtypes
 
 
@@ -25,12 +26,12 @@ def _others(narrow, main):
     return tuple(dtype.type for dtype in narrow if dtype.type not in main)
 
 
-E8M0 = dtypes.E8M0.type
+E8M0 = narrow_formats.E8M0.type
 MAIN_FLOAT = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
-OTHER_FLOAT = _others(dtypes.NARROW_FLOAT, (*MAIN_FLOAT, E8M0))
+OTHER_FLOAT = _others(narrow_formats.FLOAT, (*MAIN_FLOAT, E8M0))
 FLOAT = (*MAIN_FLOAT, *OTHER_FLOAT, E8M0)
 MAIN_INTEGER = (ml_dtypes.int4, ml_dtypes.uint4)
-OTHER_INTEGER = _others(dtypes.NARROW_SIGNED + dtypes.NARROW_UNSIGNED, MAIN_INTEGER)
+OTHER_INTEGER = _others(narrow_formats.SIGNED + narrow_formats.UNSIGNED, MAIN_INTEGER)
 INTEGER = MAIN_INTEGER + OTHER_INTEGER
 MAIN = MAIN_FLOAT + MAIN_INTEGER
 

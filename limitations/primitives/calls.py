@@ -15,6 +15,7 @@ LIMITATIONS = {
             "TensorFlow has no such dtype, so that it can only occur inside of a program.",
             error="TF error: TypeError: TensorFlow has no dtype",
             dtypes={"float8_e3m4", "float8_e4m3", "float8_e8m0fnu"},
+            modes={"eager", "graph", "compiled"},
             variants=None,
             where=_crosses_boundary,
         ),

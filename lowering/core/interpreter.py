@@ -1,7 +1,5 @@
 """Walks a jaxpr and calls one rule per equation."""
 
-import contextlib
-import contextvars
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +11,14 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat, registry, targets
-from lowering.context import Context, Lowering, describe
-from lowering.core import outlining
+from lowering.context import EQUATION, Context, Lowering, describe
 from lowering.core.memory import Memory
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.formats import halves, narrow
 from lowering.ops import constant, dtypes, integers, modes, names, values
 from lowering.ops.dims import Dimensions
+from lowering.ops.outlining import Functions
 from lowering.ops.values import Broadcastable, Value
 from lowering.passes import expansion, flattening, pipeline
 from lowering.passes.flattening import Flattened
@@ -34,19 +32,6 @@ from lowering.tensors import movement
 
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
 
-# The equation of the user's program that ops are made for.
-_EQUATION: contextvars.ContextVar[jex_core.JaxprEqn | None] = contextvars.ContextVar(
-    "equation", default=None
-)
-
-
-def current_equation() -> jex_core.JaxprEqn | None:
-    """The equation of the user's program that ops are made for now; None outside of all.
-
-    It is none of those that a decomposition is made of.
-    """
-    return _EQUATION.get()
-
 
 class Interpreter(Lowering):
     """Lowers the equations of one program for one target."""
@@ -57,7 +42,7 @@ class Interpreter(Lowering):
         dimensions: Dimensions,
         program: Program,
         memory: Memory,
-        functions: outlining.Functions | None = None,
+        functions: Functions | None = None,
     ):
         """
         Args:
@@ -75,7 +60,7 @@ class Interpreter(Lowering):
         self._memory = memory
         if functions is None:
             is_eager = modes.is_eager()
-            functions = memory.functions if is_eager else outlining.Functions()
+            functions = memory.functions if is_eager else Functions()
         self._functions = functions
 
     @property
@@ -95,7 +80,7 @@ class Interpreter(Lowering):
             is_literal = isinstance(atom, jex_core.Literal)
             return self.folder.literal(atom) if is_literal else env[atom]
 
-        with _Scopes() as scopes:
+        with names.Scopes() as scopes:
             for eqn in jaxpr.eqns:
                 scopes.enter(jax_compat.name_stack(eqn))
                 results = self._lower(eqn, [read(atom) for atom in eqn.invars], REPRESENTATIONS)
@@ -132,16 +117,16 @@ class Interpreter(Lowering):
         representations: Sequence[Representation],
     ) -> list[Value]:
         """Lowers an equation in the first of the representations that applies to it."""
-        if self.target.is_consumer and _is_empty(eqn):
-            # Consumers stumble over operands and results without elements.
-            return [self._nothing(var.aval) for var in eqn.outvars]
         if self.target.is_consumer:
+            # Consumers stumble over operands and results without elements.
+            if _is_empty(eqn):
+                return [self._nothing(var.aval) for var in eqn.outvars]
             operands = [
                 self._nothing(var.aval) if _has_nothing(var) else x
                 for x, var in zip(operands, eqn.invars, strict=True)
             ]
-        outer = _EQUATION.get()
-        token = _EQUATION.set(jax_compat.of_user(eqn, outer))
+        outer = EQUATION.get()
+        token = EQUATION.set(jax_compat.of_user(eqn, outer))
         try:
             rule = self._rule(eqn)
             ctx = Context(eqn, self)
@@ -164,7 +149,7 @@ class Interpreter(Lowering):
             message = self._described(eqn, outer, reason)
             raise LoweringError.with_location(message) from error
         finally:
-            _EQUATION.reset(token)
+            EQUATION.reset(token)
         if not eqn.primitive.multiple_results:
             results = [results]
         return [
@@ -353,26 +338,3 @@ def _has_nothing(var: Any) -> bool:
 def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array without elements; the same one each time, as results are folded by identity."""
     return np.zeros(shape, dtype)
-
-
-class _Scopes(contextlib.ExitStack):
-    """Puts ops into name scopes, one after the other, inside the scope that they are made in."""
-
-    def __init__(self):
-        super().__init__()
-        self._current = ""
-        scope = tf.compat.v1.get_default_graph().get_name_scope()
-        self._outer = f"{scope}/" if scope else ""
-
-    def enter(self, scope: str) -> None:
-        """Leaves the scope of the equation before for that of an equation, which may be empty."""
-        if modes.is_eager():
-            return
-        scope = names.for_scope(scope)
-        if scope == self._current:
-            return
-        self.close()
-        self._current = scope
-        if scope:
-            # A trailing slash re-enters the scope; without it TensorFlow would make a new one.
-            self.enter_context(tf.name_scope(f"{self._outer}{scope}/"))

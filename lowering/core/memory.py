@@ -7,8 +7,8 @@ constants in them.
 import dataclasses
 
 from lowering.core.folding import Folder
-from lowering.core.outlining import Functions
 from lowering.ops.bounded import Bounded
+from lowering.ops.outlining import Functions
 
 # How many decompositions of the user's own computations are kept for a program.
 _DECOMPOSITIONS = 256

@@ -5,36 +5,37 @@ how operands are represented lower an equation on the changed operands, which ot
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from lowering.context import Context
 from lowering.formats import halves, narrow
+from lowering.narrow_formats import NARROW
 from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
 
 
-class Representation(Protocol):
+class Representation:
     """A way in which values are represented."""
 
     def applies(self, ctx: Context, rule: Rule, operands: Sequence[Value]) -> bool:
         """Whether an equation is lowered in this way."""
+        raise NotImplementedError
 
     def hold(self, rule: Rule, value: Value, aval: Any) -> Value:
-        """An operand in this representation."""
+        """An operand in this representation; by default as it is."""
+        return value
 
     def apply(self, ctx: Context, rule: Rule, operands: Sequence[Value]) -> Any:
         """The results of an equation on operands in this representation."""
+        raise NotImplementedError
 
 
-class Known:
+class Known(Representation):
     """Values that are known at lowering time: the equation is folded."""
 
     def applies(self, ctx, rule, operands):
         return all(map(values.is_known, operands)) and ctx.lowering.folder.folds(ctx.eqn, operands)
-
-    def hold(self, rule, value, aval):
-        return value
 
     def apply(self, ctx, rule, operands):
         def run():
@@ -44,26 +45,23 @@ class Known:
         return results if ctx.eqn.primitive.multiple_results else results[0]
 
 
-class Narrow:
-    """Numbers that are held in other dtypes: of eight bits or fewer, or of what consumers lack."""
+class Narrow(Representation):
+    """Numbers that are held in other dtypes, as consumers lack theirs."""
 
     def applies(self, ctx, rule, operands):
         dtype = narrow.dtype_of(ctx.eqn)
-        if dtype is None:
-            return False
-        is_tensorflow_dtype = dtype not in dtypes.NARROW
-        if is_tensorflow_dtype and rule.is_decomposition:
-            return False  # Its steps are held.
-        return not rule.takes(dtype, is_tensorflow_dtype)
+        if dtype is None or rule.is_decomposition:
+            return False  # The steps of a decomposition are held.
+        return not rule.takes(dtype, dtype not in NARROW)
 
     def hold(self, rule, value, aval):
-        return narrow.known(value, getattr(aval, "dtype", None))
+        return values.held(value, getattr(aval, "dtype", None))
 
     def apply(self, ctx, rule, operands):
         return narrow.apply(ctx, *operands)
 
 
-class Halves:
+class Halves(Representation):
     """Words whose halves are moved alike."""
 
     def applies(self, ctx, rule, operands):
@@ -75,27 +73,21 @@ class Halves:
         has_words = any(map(halves.is_word, (*ctx.in_avals, *ctx.out_avals)))
         return has_words and not rule.takes(dtypes.WORD, True)
 
-    def hold(self, rule, value, aval):
-        return value
-
     def apply(self, ctx, rule, operands):
         return halves.apply(ctx, *operands)
 
 
-class Decomposed:
+class Decomposed(Representation):
     """Values of any kind, of which the rule is written in JAX."""
 
     def applies(self, ctx, rule, operands):
         return rule.is_decomposition
 
-    def hold(self, rule, value, aval):
-        return value
-
     def apply(self, ctx, rule, operands):
         return ctx.lowering.lower(rule.fun, operands, ctx.in_avals, ctx.eqn.params)
 
 
-class Tensors:
+class Tensors(Representation):
     """Tensors, and known values where the rule takes them."""
 
     def applies(self, ctx, rule, operands):
@@ -108,7 +100,7 @@ class Tensors:
         if rule.keep_constants:
             # Jaxprs that are called take known numbers as they are, and may fold them.
             return value if rule.held else values.held(value, dtype)
-        return values.tensor(narrow.known(value, dtype), dtype)
+        return values.tensor(value, dtype)
 
     def apply(self, ctx, rule, operands):
         return rule.fun(ctx, *operands, **ctx.eqn.params)

@@ -2,7 +2,9 @@
 
 TensorFlow has next to no kernels for numbers of eight bits or fewer, and its passes over graphs do
 not know all of their dtypes. So a model takes, returns and keeps them in a wider dtype, and JAX
-casts between the two. PRNG keys are their words there, which are uint32, in a last dimension.
+casts between the two. PRNG keys are their words there, which are uint32, in a last dimension. For
+runtimes other than TensorFlow, complex numbers have a last dimension for their two parts, and
+bfloat16 is float32.
 """
 
 import functools
@@ -11,22 +13,30 @@ from typing import Any
 
 import jax
 import numpy as np
+import tensorflow as tf
 
 from lowering import jax_compat
-from lowering.avals import is_key
-from lowering.formats.rounding import HAS_CAST
-from lowering.ops.dtypes import HELD
-from lowering.targets import Target
+from lowering.avals import is_key, real_dtype
+from lowering.formats import boundary
+from lowering.narrow_formats import HAS_CAST, NARROW
+from lowering.targets import TF, Target
+
+# The highest rank of what kernels take apart.
+_UNSTACKED_RANK = 5
+
+# The dtypes that models have in place of those of eight bits or fewer.
+_STORAGE = {dtype: np.dtype(TF.storage[dtype.name]) for dtype in NARROW}
 
 
 def of_argument(dtype: Any, target: Target) -> np.dtype:
     """The dtype of the input or output of a model in place of one of JAX's."""
-    return HELD.get(dtype, dtype) if target.is_consumer else dtype
+    return _STORAGE.get(dtype, dtype) if target.is_consumer else dtype
 
 
 def of_parameter(dtype: Any, target: Target) -> np.dtype:
     """The dtype of the variable of a model in place of one of JAX's."""
-    return dtype if dtype in HAS_CAST and target.has_tensorflow_kernels else HELD.get(dtype, dtype)
+    has_cast = dtype in HAS_CAST and target.has_tensorflow_kernels
+    return dtype if has_cast else _STORAGE.get(dtype, dtype)
 
 
 def words(leaf: Any) -> Any:
@@ -55,12 +65,12 @@ def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> C
     def argument(x: Any, dtype: Any) -> Any:
         if is_key(dtype):
             return jax.random.wrap_key_data(x, impl=jax_compat.key_impl(dtype))
-        return x.astype(dtype) if dtype in HELD else x
+        return x.astype(dtype) if dtype in _STORAGE else x
 
     def result(y: Any) -> Any:
         if hasattr(y, "dtype") and is_key(y.dtype):
             return jax.random.key_data(y)
-        is_held = getattr(y, "dtype", None) in HELD
+        is_held = getattr(y, "dtype", None) in _STORAGE
         return y.astype(of_argument(y.dtype, target)) if is_held else y
 
     @functools.wraps(fun, updated=())
@@ -70,3 +80,48 @@ def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> C
         return jax.tree_util.tree_map(result, fun(*jax.tree_util.tree_unflatten(tree, given)))
 
     return held
+
+
+def spec_of_runtime(spec: tf.TensorSpec) -> tf.TensorSpec:
+    """An input of a runtime: of the parts of complex numbers, float32 in place of bfloat16."""
+    if spec.dtype.is_complex:
+        return tf.TensorSpec([*spec.shape, 2], spec.dtype.real_dtype, spec.name)
+    return tf.TensorSpec(spec.shape, tf.float32, spec.name) if spec.dtype == tf.bfloat16 else spec
+
+
+def of_runtime(x: np.ndarray) -> np.ndarray:
+    """An array as a runtime takes it; see `spec_of_runtime`."""
+    if np.iscomplexobj(x):
+        return np.stack([x.real, x.imag], -1)
+    return x.astype(np.float32) if x.dtype == tf.bfloat16.as_numpy_dtype else x
+
+
+def from_runtime(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """An input of a runtime as the function takes it."""
+    return tf.complex(*_unstacked(x)) if dtype.is_complex else tf.cast(x, dtype)
+
+
+def _unstacked(x: tf.Tensor) -> list[tf.Tensor]:
+    """The two elements of the last dimension; in kernels it is not beyond the fifth."""
+    sizes = x.shape[:-1]
+    if len(sizes) < _UNSTACKED_RANK or not sizes.is_fully_defined():
+        return tf.unstack(x, 2, axis=-1)
+    flat = tf.reshape(x, [sizes.num_elements(), 2])
+    return [tf.reshape(part, sizes) for part in tf.unstack(flat, axis=-1)]
+
+
+def to_runtime(x: tf.Tensor) -> tf.Tensor:
+    """A result of the function as a runtime returns it."""
+    if x.dtype.is_complex:
+        return tf.stack(boundary.split([x]), -1)
+    if x.dtype != tf.bfloat16:
+        return x
+    before = boundary.before_cast(x)
+    return tf.cast(x, tf.float32) if before is None else before
+
+
+def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An array of a dtype from what a runtime has in its place; see `Entry.dtypes`."""
+    if dtype.kind == "c":
+        return np.ascontiguousarray(x, real_dtype(dtype)).view(dtype)[..., 0]
+    return x.astype(dtype)

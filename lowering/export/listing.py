@@ -9,8 +9,7 @@ from typing import Any
 from tensorflow.python.framework import op_callbacks
 
 from lowering import jax_compat
-from lowering.context import describe
-from lowering.core.interpreter import current_equation
+from lowering.context import EQUATION, describe
 from lowering.errors import UnsupportedError
 from lowering.export.entry import Entry
 from lowering.ops import kernels
@@ -54,7 +53,7 @@ def lines_of(make: Callable[[], Any]) -> list[Line]:
     def record(op: str, dtype: str) -> None:
         if op in _HIDDEN:
             return
-        eqn = current_equation()
+        eqn = EQUATION.get()
         primitive = "" if eqn is None else eqn.primitive.name
         source = "" if eqn is None else jax_compat.source_line(eqn)
         counts[primitive, source, op, dtype] += 1
@@ -79,7 +78,7 @@ def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
     def record(op: str, dtype: str) -> None:
         if target.lacks(op, dtype):
             reason = kernels.refusal(target, op, dtype)
-            eqn = current_equation()
+            eqn = EQUATION.get()
             found[reason if eqn is None else describe(eqn, target, reason)] = None
 
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lowering.errors import UnsupportedError
-from lowering.export import language_models, tflite
+from lowering.export import language_models, litert
 from lowering.export.entry import Entry
 from lowering.export.language_models import DECODE, LOGITS, MASK, POSITIONS, PREFILL, TOKENS
 from lowering.export.verification import VerificationError
@@ -181,5 +181,5 @@ def _of_jax(entry: Entry) -> Step:
 
 
 def _of_model(model: bytes) -> Step:
-    runner = tflite.runner(model, DECODE)
+    runner = litert.runner(model, DECODE)
     return lambda given: runner(**given)

@@ -12,8 +12,8 @@ import jax.extend.core as jex_core
 import ml_dtypes
 import numpy as np
 
+from lowering import narrow_formats
 from lowering.export.entry import Reference
-from lowering.ops import dtypes
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 from lowering.registry import Trait, called, facts, has_trait
 
@@ -72,4 +72,4 @@ def _of_equation(eqn: jex_core.JaxprEqn) -> float:
 def _epsilon(dtype: Any) -> float:
     if dtype is None or not jax.dtypes.issubdtype(dtype, np.inexact):
         return 0.0
-    return float(ml_dtypes.finfo(_COARSEST if dtype in dtypes.NARROW_FLOAT else dtype).eps)
+    return float(ml_dtypes.finfo(_COARSEST if dtype in narrow_formats.FLOAT else dtype).eps)

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import onnx, tflite
+from lowering.export import onnx, tflite_converter
+from lowering.export.empty import without_empty
 from lowering.export.entry import Entry
 from lowering.export.packages import import_package
 from lowering.export.tfjs import graph_model
@@ -72,9 +73,9 @@ def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
     litert = import_package("ai_edge_litert.interpreter", "tflite")
     if all(0 in x.shape for x in entry.concrete.structured_outputs.values()):
         return {"LiteRT": {}}
-    entry = entry.without_empty()
+    entry = without_empty(entry)
     converter = tf.lite.TFLiteConverter.from_concrete_functions([entry.concrete])
-    tflite.keep_infinities(converter)
+    tflite_converter.keep_infinities(converter)
     with refusals("the TF Lite converter", "convert the graph"):
         model = converter.convert()
     values = {spec.name: x for spec, x in zip(entry.specs, entry.samples, strict=True)}

@@ -4,26 +4,21 @@ import contextlib
 import dataclasses
 import logging
 import os
-import pathlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from lowering.errors import UnsupportedError
 from lowering.export import (
     limits,
+    litert,
     quantization,
     reach,
     reports,
-    saved_model,
-    separate_outputs,
     signatures,
     weight_quantization,
 )
-from lowering.export.composites import replace_composites
+from lowering.export.empty import without_empty
 from lowering.export.entry import Entry, entries
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
@@ -32,12 +27,9 @@ from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.reports import Making, Model
-from lowering.export.tflite_weights import with_stored_weights
-from lowering.export.transposes import keep_transposes
-from lowering.export.verification import refusals
+from lowering.export.tflite_converter import WEIGHTS_KEPT, Sample, converted
 from lowering.export.verification import verify as compare
 from lowering.export.weight_quantization import Weights
-from lowering.export.weights import dtypes_of
 from lowering.ops import kernels
 from lowering.targets import TFLITE
 
@@ -45,14 +37,8 @@ _log = logging.getLogger("lowering.export")
 # What `quantize` may be.
 QUANTIZATIONS = (*quantization.TFLITE, *weight_quantization.NAMED)
 
-# What quantization leaves of the bytes of weights.
-_PARTS: Mapping[Any, float] = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
-
 # What `io_dtype` may be.
 IO_DTYPES = ("int8", "uint8")
-
-# Inputs by name, or the name of a signature and its inputs.
-_Sample = Mapping[str, np.ndarray] | tuple[str, Mapping[str, np.ndarray]]
 
 
 def to_tflite(
@@ -117,7 +103,7 @@ def to_tflite(
     """
     check_options(quantize, representative_data, io_dtype)
     check_metadata(metadata)
-    limits.check_params("a TF Lite model", params, _PARTS.get(quantize, 1))
+    limits.check_params("a TF Lite model", params, WEIGHTS_KEPT.get(quantize, 1))
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
@@ -161,7 +147,7 @@ def _exported(
     _log.info("lowering for TF Lite")
     with kernels.unchecked() if allow_flex else contextlib.nullcontext():
         made = {
-            name: entry.without_empty()
+            name: without_empty(entry)
             for name, entry in entries(fun, args, TFLITE, **options).items()
         }
     data = _inputs(made, representative_data, several=isinstance(fun, Mapping))
@@ -209,7 +195,7 @@ def of_entries(
     if not verify:
         return model
     if allow_flex:
-        _check_runs(model)
+        litert.check_runs(model)
     _log.info("running the model in LiteRT")
     for name, entry in made.items():
         if quantize is not None:  # Other numbers may be beyond what it was quantized for.
@@ -218,7 +204,7 @@ def of_entries(
         described = signatures.described("the TF Lite model", name)
         for sampled in reach.sampled(described, entry):
             with located([entry]):
-                results = run(model, name, sampled)
+                results = litert.run(model, name, sampled)
             spreads = None if quantize is None else _spreads(sampled, quantize, data.get(name, ()))
             errors = compare(described, sampled, results, tolerance, spreads)
             making.note(errors, "" if name == signatures.DEFAULT else name)
@@ -230,7 +216,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     quantize: str | Weights | None = None,
-    representative_data: Callable[[], Iterable[_Sample]] | None = None,
+    representative_data: Callable[[], Iterable[Sample]] | None = None,
     io_dtype: str | None = None,
     allow_flex: bool = False,
 ) -> None:
@@ -313,7 +299,7 @@ def _inputs(
 
 def _named(
     made: Mapping[str, Entry], data: Mapping[str, Sequence[Sequence[np.ndarray]]]
-) -> Iterator[_Sample]:
+) -> Iterator[Sample]:
     """Representative inputs as the converter takes them."""
     for name, entry in made.items():
         for arrays in data[name]:
@@ -330,114 +316,3 @@ def _spreads(
     else:
         what = quantization.of_weights(weights)
     return lambda: quantization.spread(entry, what, data)
-
-
-def converted(made: Mapping[str, Any], **options: Any) -> bytes:
-    """The model of concrete functions by name; the options are those of `_converted`.
-
-    Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
-    """
-    weights = weight_quantization.of(options["quantize"])
-    part = 1 if weights is not None else _PARTS.get(options["quantize"], 1)
-    limits.check_weights("a TF Lite model", made.values(), part)
-    if weights is not None:
-        options = {**options, "quantize": None}
-    model = _converted(made, **options)
-    shared = separate_outputs.shared(model)
-    if shared:
-        separated = {
-            name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
-            for name, concrete in made.items()
-        }
-        model = _converted(separated, **options)
-    if weights is not None:
-        with refusals("AI Edge Quantizer", "quantize the model"):
-            return weight_quantization.quantized(model, weights)
-    if options["quantize"] is not None:
-        return model
-    return with_stored_weights(model, dtypes_of(list(made.values())))
-
-
-def _converted(
-    made: Mapping[str, Any],
-    *,
-    quantize: str | Weights | None,
-    samples: Callable[[], Iterable[_Sample]] | None,
-    io_dtype: str | None,
-    allow_flex: bool,
-) -> bytes:
-    """The model as the converter makes it; the arguments are those of `write`."""
-    with tempfile.TemporaryDirectory() as folder:
-        saved_model.save(made, folder)
-        replace_composites(pathlib.Path(folder))
-        keep_transposes(pathlib.Path(folder))
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
-        keep_infinities(converter)
-        builtins = tf.lite.OpsSet.TFLITE_BUILTINS
-        if quantize is not None:
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if quantize == "float16":
-            converter.target_spec.supported_types = [tf.float16]
-        if quantize == "full":
-            converter.representative_dataset = samples
-            builtins = tf.lite.OpsSet.TFLITE_BUILTINS_INT8
-        if io_dtype is not None:
-            converter.inference_input_type = tf.as_dtype(io_dtype)
-            converter.inference_output_type = tf.as_dtype(io_dtype)
-        flex = [tf.lite.OpsSet.SELECT_TF_OPS] if allow_flex else []
-        converter.target_spec.supported_ops = [builtins, *flex]
-        with refusals("the TF Lite converter", "convert the graph"):
-            return converter.convert()
-
-
-def keep_infinities(converter: Any) -> None:
-    """Keeps the infinite constants that `tflite.quirks.finite_infinities` makes finite."""
-    converter.canonicalizing_inf_as_min_max_float = False
-
-
-def _check_runs(model: bytes) -> None:
-    """Raises an UnsupportedError if a model has ops that LiteRT's interpreter does not run."""
-    schema = import_package("ai_edge_litert.schema_py_generated", "tflite")
-    root = schema.Model.GetRootAsModel(model)
-    names = [root.OperatorCodes(i).CustomCode() for i in range(root.OperatorCodesLength())]
-    flex = sorted(name.decode() for name in names if name and name.startswith(b"Flex"))
-    if flex:
-        raise UnsupportedError(
-            f"the TF Lite model has {', '.join(flex)}, which only TensorFlow's kernels run; "
-            "Python's interpreter of TF Lite lacks these. With verify=False the model is not run"
-        )
-
-
-def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:
-    """The results of a signature of a model in LiteRT's interpreter, for its entry's samples.
-
-    What its inputs and outputs are quantized to is made of the samples, and made floats again.
-    """
-    named = zip(entry.specs, entry.samples, strict=True)
-    with refusals("LiteRT", "run the model"):
-        signature = runner(model, name)
-        of_inputs, of_outputs = signature.get_input_details(), signature.get_output_details()
-        given = {spec.name: _quantized(x, of_inputs[spec.name]) for spec, x in named}
-        results = signature(**given)
-        return {name: _restored(results[name], of_outputs[name]) for name in entry.outputs}
-
-
-def runner(model: bytes, name: str) -> Any:
-    """A function of the inputs of a signature of a model by name, in LiteRT's interpreter."""
-    litert = import_package("ai_edge_litert.interpreter", "tflite")
-    return litert.Interpreter(model_content=model).get_signature_runner(name)
-
-
-def _quantized(x: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
-    """An input as an interpreter takes it."""
-    scale, zero = details["quantization"]
-    if not scale or x.dtype == details["dtype"]:
-        return x
-    limits = np.iinfo(details["dtype"])
-    return np.clip(np.rint(x / scale) + zero, limits.min, limits.max).astype(details["dtype"])
-
-
-def _restored(x: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
-    """An output of an interpreter as a float, if it is quantized."""
-    scale, zero = details["quantization"]
-    return np.float32(scale) * (x.astype(np.float32) - zero) if scale else x

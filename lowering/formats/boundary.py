@@ -12,10 +12,10 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals
+from lowering import avals, narrow_formats
 from lowering.errors import UnsupportedError
 from lowering.formats import halves
-from lowering.formats.rounding import HAS_CAST
+from lowering.narrow_formats import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
@@ -23,7 +23,7 @@ from lowering.targets import Mode
 # The dtypes that TensorFlow casts to and from integers of eight bits, but XLA does not.
 _CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
 # The dtypes that XLA casts, but TensorFlow does not.
-_CAST_COMPILED = frozenset(dtype for dtype in dtypes.NARROW_FLOAT if dtype.name.endswith("fnuz"))
+_CAST_COMPILED = frozenset(dtype for dtype in narrow_formats.FLOAT if dtype.name.endswith("fnuz"))
 
 
 def split(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
@@ -54,7 +54,7 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """
     if dtype == dtypes.WORD or avals.is_key(dtype):
         return halves.enter(_held(x, dtype))
-    if dtype not in dtypes.NARROW:
+    if dtype not in narrow_formats.NARROW:
         return _held(x, dtype)
     if _has_cast(dtype):
         return tf.cast(x, dtypes.to_tf(dtype))
@@ -108,7 +108,7 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     to = dtypes.to_tf_argument(dtype)
     if dtype == dtypes.WORD or avals.is_key(dtype):
         x = halves.leave(x)
-    if dtype not in dtypes.NARROW:
+    if dtype not in narrow_formats.NARROW:
         return narrowed(x, to)
     if _has_cast(dtype):
         return tf.cast(x, to)

@@ -1,59 +1,20 @@
-"""Narrow floating-point and integer formats: rounding to them, and their bits.
+"""Rounding to narrow floating-point formats, and wrapping around to narrow integers.
 
 All functions take tensors that hold narrow numbers in wider dtypes; see `formats.narrow`.
 """
-
-import dataclasses
-import functools
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, targets
-from lowering.ops import bitcast, cast, constant, dtypes, emit, extrema, kernels, modes
+from lowering import avals, narrow_formats, targets
+from lowering.narrow_formats import HAS_CAST, format_of, width
+from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels, modes
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
-# The dtypes that TensorFlow casts to and from float32 in every mode, rounding as JAX does.
-HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
-
-# For a float the integers of the same width, and the number of bits of its mantissa.
-_LAYOUT = {tf.float32: (tf.int32, 23), tf.float64: (tf.int64, 52)}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Format:
-    """A floating-point format."""
-
-    bits: int
-    mantissa: int  # How many bits of a number are its mantissa.
-    bias: int  # Of the exponent.
-    tiny: float  # The least number that is not subnormal.
-    largest: float  # The greatest finite number.
-    overflow: float  # What greater numbers become.
-    has_sign: bool
-    has_negative_zero: bool
-    infinity: int  # The bits of infinity, if there is one.
-    nan: int | None  # The bits of NaN, if there is one.
-
-
-@functools.cache
-def _format(dtype: np.dtype) -> _Format:
-    info = ml_dtypes.finfo(dtype)
-    infinity, nan, zero = np.array([np.inf, np.nan, -0.0], np.float32).astype(dtype)
-    return _Format(
-        bits=info.bits,
-        mantissa=info.nmant,
-        bias=1 - info.minexp if info.nmant else -info.minexp,
-        tiny=float(info.smallest_normal),
-        largest=float(info.max),
-        overflow=float(infinity),
-        has_sign=bool(info.min < 0),
-        has_negative_zero=bool(zero == 0 and np.signbit(zero)),
-        infinity=int(infinity.view(np.uint8)),
-        nan=int(nan.view(np.uint8)) if np.isnan(nan) else None,
-    )
+# For floats the integers of the same width.
+_WORDS = {tf.float32: tf.int32, tf.float64: tf.int64}
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
@@ -64,12 +25,12 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """
     if dtype in avals.HALF_FLOATS:
         return x
-    if dtype in dtypes.NARROW_FLOAT:
+    if dtype in narrow_formats.FLOAT:
         return _round(x, dtype)
     if x.dtype == tf.int32:
         return _wrap(x, dtype)
-    if dtype in dtypes.NARROW_UNSIGNED:
-        return to_bits(x, dtype)
+    if dtype in narrow_formats.UNSIGNED:
+        return emit("BitwiseAnd", x, constant((1 << width(dtype)) - 1, np.uint8))
     unused = constant(8 - width(dtype), np.int8)
     return emit("RightShift", emit("LeftShift", cast(x, tf.int8), unused), unused)
 
@@ -80,7 +41,7 @@ def _wrap(x, dtype):
     if size > 1 << 31:
         return x
     period = constant(size, np.int32)
-    if not np.issubdtype(dtype, np.signedinteger) and dtype not in dtypes.NARROW_SIGNED:
+    if not np.issubdtype(dtype, np.signedinteger) and dtype not in narrow_formats.SIGNED:
         return emit("FloorMod", x, period)
     half = constant(size // 2, np.int32)
     return emit("Sub", emit("FloorMod", emit("AddV2", x, half), period), half)
@@ -112,172 +73,49 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     return emit("SelectV2", has_half, emit("Mul", emit("Sign", x), rounded), _times(x, 2.0))
 
 
-def _round_without_bits(x, dtype):
-    """Rounds float32 to a format of eight bits or fewer, ties to even; zeros have no sign."""
-    form = _format(dtype)
-    beyond = constant(2.0**20, np.float32)  # It overflows, as infinity does.
-    size = emit("Minimum", emit("Abs", x), beyond)
-    rounded = _round_size(size, ml_dtypes.finfo(dtype))
-    is_large = emit("Greater", rounded, constant(form.largest, np.float32))
-    rounded = emit("SelectV2", is_large, constant(form.overflow, np.float32), rounded)
-    nan = constant(0.0, np.float32) if form.nan is None else x
-    return emit("SelectV2", emit("Equal", x, x), emit("Mul", emit("Sign", x), rounded), nan)
+def _round(x, dtype):
+    """Rounds floats to a format of eight bits or fewer, ties to even."""
+    has_bits = not targets.current().emulates(dtypes.WORD)
+    has_cast = has_bits and dtype in HAS_CAST and x.dtype == tf.float32
+    if has_cast and modes.current() is not Mode.COMPILED:
+        # XLA converts one number at a time; it runs the ops below several times as fast.
+        return tf.cast(tf.cast(x, dtype), tf.float32)
+    form = format_of(dtype)
+    beyond = constant(2.0**20, x.dtype)  # It overflows, as infinity does.
+    rounded = _round_size(emit("Minimum", emit("Abs", x), beyond), ml_dtypes.finfo(dtype))
+    is_large = emit("Greater", rounded, constant(form.largest, x.dtype))
+    rounded = emit("SelectV2", is_large, constant(form.overflow, x.dtype), rounded)
+    # Without bits zeros have no sign.
+    result = _with_sign(rounded, x, form) if has_bits else emit("Mul", emit("Sign", x), rounded)
+    nan = constant(-0.0, x.dtype) if form.nan is None else x
+    return cast(emit("SelectV2", emit("Equal", x, x), result, nan), tf.float32)
+
+
+def _with_sign(size, x, form):
+    """Numbers that are not negative, with the signs of others, as far as zeros have signs."""
+    word = _WORDS[x.dtype]
+    sign = emit("BitwiseAnd", bitcast(x, word), constant(word.min, word))
+    if not form.has_negative_zero:
+        is_zero = emit("Equal", size, constant(0, x.dtype))
+        sign = emit("SelectV2", is_zero, constant(0, word), sign)
+    return bitcast(emit("BitwiseOr", bitcast(size, word), sign), x.dtype)
 
 
 def _round_size(size, info):
-    """Numbers from 0 to 2**64 in float32, in as many digits as a format has, ties to even.
+    """Numbers from 0 to 2**64 in as many digits as a format has, ties to even.
 
     Adding a number whose last digit is the last that remains, and subtracting it, rounds.
     """
+    digits = np.finfo(size.dtype.as_numpy_dtype).nmant
     # The number of one digit that is nearest (T. J. Dekker, 1971), or half of it if that is larger.
-    product = _times(size, 2.0**23 + 1)
+    product = _times(size, 2.0**digits + 1)
     power = emit("Sub", product, emit("Sub", product, size))
     power = emit("SelectV2", emit("Greater", power, size), _times(power, 0.5), power)
-    least = constant(float(info.smallest_subnormal), np.float32)
+    least = constant(float(info.smallest_subnormal), size.dtype)
     unit = emit("Maximum", _times(power, 2.0**-info.nmant), least)
-    shift = _times(unit, 1.5 * 2.0**23)
+    shift = _times(unit, 1.5 * 2.0**digits)
     return emit("Sub", emit("AddV2", size, shift), shift)
 
 
 def _times(x, factor):
-    return emit("Mul", x, constant(factor, np.float32))
-
-
-def _round(x, dtype):
-    """Rounds to nearest, ties to even."""
-    if dtype == dtypes.E8M0:
-        return _round_to_power(x)
-    if targets.current().emulates(dtypes.WORD):
-        # Consumers have no casts to these formats, and most of them no bits of floats.
-        return _round_without_bits(x, dtype)
-    if dtype in HAS_CAST and x.dtype == tf.float32 and modes.current() is not Mode.COMPILED:
-        # XLA converts one number at a time; it runs the ops below several times as fast.
-        return tf.cast(tf.cast(x, dtype), tf.float32)
-    form = _format(dtype)
-    word, mantissa = _LAYOUT[x.dtype]
-    bits = bitcast(x, word)
-    absolute = emit("BitwiseAnd", bits, constant(word.max, word))
-    dropped = mantissa - form.mantissa
-    kept = emit("RightShift", absolute, constant(dropped, word))
-    is_odd = emit("BitwiseAnd", kept, constant(1, word))
-    half = emit("AddV2", is_odd, constant((1 << (dropped - 1)) - 1, word))
-    rounded = emit("BitwiseAnd", emit("AddV2", absolute, half), constant(-(1 << dropped), word))
-    # Subnormal numbers are the multiples of the least of them.
-    unit = form.tiny * 2.0**-form.mantissa
-    size = bitcast(absolute, x.dtype)
-    steps = emit("Round", emit("Mul", size, constant(1 / unit, x.dtype)))
-    subnormal = emit("Mul", steps, constant(unit, x.dtype))
-    is_small = emit("Less", size, constant(form.tiny, x.dtype))
-    result = emit("SelectV2", is_small, subnormal, bitcast(rounded, x.dtype))
-    is_large = emit("Greater", result, constant(form.largest, x.dtype))
-    result = emit("SelectV2", is_large, constant(form.overflow, x.dtype), result)
-    sign = emit("BitwiseAnd", bits, constant(word.min, word))
-    if not form.has_negative_zero:
-        is_zero = emit("Equal", result, constant(0, x.dtype))
-        sign = emit("SelectV2", is_zero, constant(0, word), sign)
-    result = bitcast(emit("BitwiseOr", bitcast(result, word), sign), x.dtype)
-    nan = constant(-0.0, x.dtype) if form.nan is None else x
-    return cast(emit("SelectV2", emit("NotEqual", x, x), nan, result), tf.float32)
-
-
-def _round_to_power(x):
-    """Rounds to float8_e8m0fnu, ties up; zero, negative and large numbers become NaN."""
-    kind = x.dtype.as_numpy_dtype
-    word, mantissa = _LAYOUT[x.dtype]
-
-    def bits_of(value):
-        return np.array(value, kind).view(word.as_numpy_dtype)
-
-    bits = bitcast(x, word)
-    half = constant(1 << (mantissa - 1), word)
-    rounded = emit("BitwiseAnd", emit("AddV2", bits, half), constant(-(1 << mantissa), word))
-    result = cast(bitcast(rounded, x.dtype), tf.float32)
-    # The two least powers are chosen, not computed: the least is subnormal in float32.
-    least, second = constant(2.0**-127, np.float32), constant(2.0**-126, np.float32)
-    is_least = emit("LessEqual", bits, constant(bits_of(2.0**-127)))
-    small = emit("SelectV2", is_least, least, second)
-    result = emit("SelectV2", emit("Less", bits, constant(bits_of(2.0**-126))), small, result)
-    lowest = 1 if x.dtype == tf.float32 else int(bits_of(2.0**-127))
-    is_low = emit("Less", bits, constant(lowest, word))
-    is_high = emit("GreaterEqual", bits, constant(bits_of(1.5 * 2.0**127)))
-    is_outside = emit("LogicalOr", is_low, is_high)
-    return emit("SelectV2", is_outside, constant(np.nan, np.float32), result)
-
-
-def clip(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Numbers that hold a narrow dtype, clipped to its finite range."""
-    info = (ml_dtypes.finfo if dtype in dtypes.NARROW_FLOAT else ml_dtypes.iinfo)(dtype)
-    kind = dtypes.held(dtype)
-    low, high = (np.array(float(limit)).astype(kind) for limit in (info.min, info.max))
-    return extrema.minimum(extrema.maximum(x, low), high)
-
-
-def width(dtype: np.dtype) -> int:
-    """How many bits a number of a dtype has."""
-    if dtype in dtypes.NARROW_FLOAT:
-        return ml_dtypes.finfo(dtype).bits
-    return ml_dtypes.iinfo(dtype).bits if dtypes.is_narrow(dtype) else 8 * dtype.itemsize
-
-
-def has_negative_nan(dtype: np.dtype) -> bool:
-    """Whether NaN has the bits that are a negative zero in other formats."""
-    return dtype in dtypes.NARROW_FLOAT and _format(dtype).nan == 0x80
-
-
-def infinity_is_nan(dtype: np.dtype) -> bool:
-    """Whether infinity becomes NaN in a dtype."""
-    return dtype in dtypes.NARROW_FLOAT and bool(np.isnan(_format(dtype).overflow))
-
-
-def has_infinity(dtype: np.dtype) -> bool:
-    """Whether a floating-point format has infinities."""
-    return bool(np.isinf(_format(dtype).overflow))
-
-
-def to_bits(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """The bits of values of a narrow dtype, as uint8 is held; there is one NaN of each sign."""
-    byte = dtypes.to_tf(np.dtype(np.uint8))
-    if dtype not in dtypes.NARROW_FLOAT:
-        return emit("BitwiseAnd", cast(x, byte), constant((1 << width(dtype)) - 1, byte))
-    form = _format(dtype)
-    word, mantissa = _LAYOUT[x.dtype]
-    bits = bitcast(x, word)
-    size = emit("Abs", x)
-    shift = constant(mantissa - form.mantissa, word)
-    bias = constant((127 - form.bias) << form.mantissa, word)
-    code = emit("Sub", emit("RightShift", bitcast(size, word), shift), bias)
-    if form.mantissa:
-        # Adding the least normal number makes a subnormal one normal, without rounding.
-        is_small = emit("Less", size, constant(form.tiny, np.float32))
-        raised = bitcast(emit("AddV2", size, constant(form.tiny, np.float32)), word)
-        raised = emit("Sub", emit("RightShift", raised, shift), bias)
-        raised = emit("Sub", raised, constant(1 << form.mantissa, word))
-        code = emit("SelectV2", is_small, raised, code)
-    if has_infinity(dtype):
-        code = emit("SelectV2", emit("IsInf", x), constant(form.infinity, word), code)
-    if form.nan is not None:
-        code = emit("SelectV2", emit("NotEqual", x, x), constant(form.nan, word), code)
-    if form.has_sign:
-        is_negative = emit("Less", bits, constant(0, word))
-        negative = emit("BitwiseOr", code, constant(1 << (form.bits - 1), word))
-        code = emit("SelectV2", is_negative, negative, code)
-    return cast(code, byte)
-
-
-def from_bits(bits: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """The inverse of `to_bits`."""
-    if dtype not in dtypes.NARROW_FLOAT:
-        return narrow_to(cast(bits, dtypes.to_tf(dtype)), dtype)
-    return decode(bits, dtype, dtypes.held(dtype))
-
-
-def decode(bits: tf.Tensor, dtype: np.dtype, to: np.dtype) -> tf.Tensor:
-    """The numbers that have these bits in a narrow floating-point dtype, in dtype `to`."""
-    table = constant(_numbers(dtype).astype(to))
-    return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
-
-
-@functools.cache
-def _numbers(dtype):
-    """All numbers of a narrow floating-point dtype, in the order of their bits."""
-    return np.arange(1 << width(dtype), dtype=np.uint8).view(dtype).astype(np.float64)
+    return emit("Mul", x, constant(factor, x.dtype))

@@ -24,7 +24,7 @@ SHORT_UNSIGNED = (np.uint8, np.uint16)
 SHORT = SHORT_SIGNED + SHORT_UNSIGNED
 
 # What consumers hold in other dtypes, but for complex numbers.
-HELD = (*SHORT, *WORDS, *dtypes.LOW_PRECISION, *dtypes.NARROW)
+HELD = (*SHORT, *WORDS, *dtypes.LOW_PRECISION)
 
 
 def run_on_order(ctx: Context, *operands: Value) -> list[tf.Tensor]:

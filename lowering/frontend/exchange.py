@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, jax_compat
+from lowering import avals, jax_compat, narrow_formats
 from lowering.ops import dtypes, modes
 
 
@@ -33,4 +33,4 @@ def to_array(tensor: tf.Tensor) -> jax.Array:
 
 def _is_shared(dtype: Any) -> bool:
     """Whether DLPack has a dtype in both libraries."""
-    return dtype not in dtypes.NARROW and not avals.is_key(dtype)
+    return dtype not in narrow_formats.NARROW and not avals.is_key(dtype)

@@ -27,38 +27,6 @@ FLOAT0 = jax.dtypes.float0
 WORD = np.dtype(np.uint32)
 
 
-# Eight bits or fewer. TensorFlow has next to no kernels for these, and for some of them no dtype.
-NARROW_FLOAT = tuple(
-    map(
-        np.dtype,
-        (
-            ml_dtypes.float8_e3m4,
-            ml_dtypes.float8_e4m3,
-            ml_dtypes.float8_e4m3b11fnuz,
-            ml_dtypes.float8_e4m3fn,
-            ml_dtypes.float8_e4m3fnuz,
-            ml_dtypes.float8_e5m2,
-            ml_dtypes.float8_e5m2fnuz,
-            ml_dtypes.float8_e8m0fnu,
-            ml_dtypes.float4_e2m1fn,
-        ),
-    )
-)
-NARROW_SIGNED = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
-NARROW_UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))
-NARROW = NARROW_FLOAT + NARROW_SIGNED + NARROW_UNSIGNED
-
-FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
-# Powers of two, without a sign and without zero.
-E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
-
-# The dtype whose tensors hold their values in a program; see `formats.narrow`.
-HELD: Mapping[Any, np.dtype] = {
-    **dict.fromkeys(NARROW_FLOAT, np.dtype(np.float32)),
-    **dict.fromkeys(NARROW_SIGNED, np.dtype(np.int8)),
-    **dict.fromkeys(NARROW_UNSIGNED, np.dtype(np.uint8)),
-}
-
 # The nearest dtype that holds every value and in which arithmetic, rounded back once, gives the
 # result that the narrow type asks for.
 _WIDER = {
@@ -96,8 +64,7 @@ def _held(target: targets.Target) -> Mapping[Any, np.dtype]:
     Complex numbers are not among them: a pass splits them before.
     """
     names = {jnp.dtype(dtype): name for dtype, name in target.storage.items()}
-    storage = {dtype: np.dtype(name) for dtype, name in names.items() if dtype.kind != "c"}
-    return {**{dtype: storage.get(of, of) for dtype, of in HELD.items()}, **storage}
+    return {dtype: np.dtype(name) for dtype, name in names.items() if dtype.kind != "c"}
 
 
 def to_tf(dtype: Any) -> tf.DType:

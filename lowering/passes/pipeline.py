@@ -19,6 +19,7 @@ from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.keeping import keep_axes
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
 from lowering.passes.legalize.keys import avals_of_words, split_keys
+from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.literals import convert_literals
 from lowering.passes.moves import MOVE_SEARCHES, with_mirror_pads
@@ -76,8 +77,8 @@ class Pass:
       given: the attributes of the setting that `run` takes.
       when: whether it is for such a mode and target.
       is_required: whether programs are lowered wrongly, or not at all, without it.
-      legal_avals: of an argument or result, the abstract values of what stands for it afterwards;
-        None if the pass leaves them as they are.
+      legal_avals: of an argument or result, and a target, the abstract values of what stands for it
+        afterwards; None if the pass leaves them as they are.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Pass:
     given: tuple[str, ...] = ()
     when: Callable[[Mode, Target], bool] = lambda mode, target: True
     is_required: bool = False
-    legal_avals: Callable[[Any], Sequence[Any]] | None = None
+    legal_avals: Callable[[Any, Target], Sequence[Any]] | None = None
 
     def __call__(self, jaxpr: Jaxpr, setting: Setting) -> Any:
         return self.run(jaxpr, *(getattr(setting, name) for name in self.given))
@@ -135,6 +136,13 @@ WHOLE_PROGRAM = (
         when=_splits_complex,
         is_required=True,
         legal_avals=avals_of_parts,
+    ),
+    Pass(
+        "promote narrow numbers",
+        promote_narrow,
+        given=("target",),
+        is_required=True,
+        legal_avals=avals_in_storage,
     ),
 )
 
@@ -202,8 +210,8 @@ def whole_program(
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where
-      possible, on words of keys, and on parts of complex numbers where the target has none; and the
-      identities of the jaxprs that become functions.
+      possible, on words of keys, on parts of complex numbers where the target has none, and without
+      numbers of eight bits or fewer; and the identities of the jaxprs that become functions.
     """
     jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
     return jaxpr, outlined(jaxpr)

@@ -16,7 +16,7 @@ class Rewriter:
 
     def __init__(self, jaxpr: Jaxpr):
         self._old = jaxpr
-        self._constvars = list(jaxpr.constvars)
+        self.constvars = list(jaxpr.constvars)
         self._consts = list(getattr(jaxpr, "consts", ()))
         self._eqns: list[jex_core.JaxprEqn] = []
         self._atoms: dict[jex_core.Var, Any] = {}
@@ -34,7 +34,7 @@ class Rewriter:
     def constant(self, value: np.ndarray) -> jex_core.Var:
         """A variable that holds an array, which becomes a constant of the new jaxpr."""
         var = jex_core.Var(jax.core.ShapedArray(value.shape, value.dtype))
-        self._constvars.append(var)
+        self.constvars.append(var)
         self._consts.append(value)
         return var
 
@@ -56,7 +56,7 @@ class Rewriter:
         atoms = dict(zip(jaxpr.invars, operands, strict=True))
         for var, const in zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True):
             atoms[var] = jex_core.Var(var.aval)
-            self._constvars.append(atoms[var])
+            self.constvars.append(atoms[var])
             self._consts.append(const)
         eqns = []
         for eqn in jaxpr.eqns:
@@ -78,7 +78,7 @@ class Rewriter:
         """The new jaxpr."""
         outvars = self.read(self._old.outvars)
         return jax_compat.closed(
-            self._constvars, self._consts, self._old.invars, outvars, self._eqns
+            self.constvars, self._consts, self._old.invars, outvars, self._eqns
         )
 
 

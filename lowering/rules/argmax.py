@@ -5,9 +5,11 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, words
+from lowering.narrow_formats import E8M0
 from lowering.ops import cast, constant, dtypes, emit, integers
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 
 
@@ -35,9 +37,7 @@ def argmax_natural(ctx, x, *, axes, index_dtype, **_):
     return cast(index, dtypes.to_tf(index_dtype))
 
 
-@rule("argmax", "argmin", dtypes=dtypes.NARROW)
-def argmax_narrow(ctx, x, **_):
-    return narrow.from_infinity(ctx, x)
+on_promoted("argmax", "argmin", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)
 
 
 @rule("argmax", "argmin", target=CONSUMER, dtypes=words.WORDS)

@@ -9,10 +9,11 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math
-from lowering.formats import halves, narrow, rounding, words
+from lowering.formats import halves, words
+from lowering.narrow_formats import NARROW, SIGNED, width
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
-from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
@@ -272,7 +273,7 @@ def _safe_divisor(y):
     return emit("SelectV2", is_unsafe, constant(1, y.dtype), y), is_zero, is_minus_one
 
 
-@decomposition("nextafter", dtypes=dtypes.NARROW)
+@decomposition("nextafter", dtypes=NARROW)
 @decomposition("nextafter", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
 def nextafter(x, y):
     """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
@@ -376,7 +377,7 @@ def pow_complex(x, y):
 decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 
 
-@decomposition("integer_pow", dtypes=dtypes.NARROW)
+@decomposition("integer_pow", dtypes=NARROW)
 @decomposition("integer_pow", traits=Trait.PROMOTED)
 def integer_pow(x, *, y):
     """Repeated squaring."""
@@ -436,11 +437,13 @@ def mulhi_signed(x, y):
     return high - jnp.where(x < 0, y, zero) - jnp.where(y < 0, x, zero)
 
 
-@rule("mulhi", dtypes=dtypes.NARROW)
-def mulhi_narrow(ctx, x, y):
-    """As in XLA: the upper two of four bits, but for four bits the upper eight of sixteen."""
-    dtype = ctx.in_avals[0].dtype
-    if rounding.width(dtype) != 2:
-        return narrow.run_on_bytes(ctx, x, y)
-    product = emit("Mul", x, y, modular=True)
-    return rounding.narrow_to(emit("FloorDiv", product, constant(4, product.dtype)), dtype)
+@on_promoted("mulhi", dtypes=NARROW)
+def mulhi_narrow(x, y, *, dtypes, **_):
+    """As in XLA: the upper two of four bits, but for four bits the upper eight of sixteen.
+
+    Of the latter, the lower eight hold the product, and the upper ones repeat its sign.
+    """
+    product = x * y
+    if width(dtypes[0]) == 2:
+        return product >> product.dtype.type(2)
+    return product >> product.dtype.type(7) if dtypes[0] in SIGNED else lax.full_like(x, 0)

@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import float_bits
-from lowering.avals import struct
+from lowering.arrays import float_bits, narrow_numbers
 from lowering.formats import halves, rounding, words
+from lowering.narrow_formats import NARROW, width
 from lowering.ops import bitcast, dtypes, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
+from lowering.registry import Trait, on_promoted, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import halves as arithmetic
 
@@ -128,16 +128,14 @@ def _from_word(bits, dtype):
     return bits.astype(dtype)
 
 
-@rule("bitcast_convert_type", dtypes=dtypes.NARROW)
-def bitcast_convert_type_narrow(ctx, x, **_):
-    source, target = struct(ctx.in_avals[0]), ctx.out_aval
-    widths = {"width": rounding.width(source.dtype), "new_width": rounding.width(target.dtype)}
-    if dtypes.is_narrow(source.dtype):
-        x = rounding.to_bits(x, source.dtype)
-        source = source.update(dtype=np.uint8)
-    dtype = np.dtype(np.uint8) if dtypes.is_narrow(target.dtype) else target.dtype
-    bits = ctx.lower(_regroup, x, avals=[source], **widths, dtype=dtype)
-    return rounding.from_bits(bits, target.dtype) if dtypes.is_narrow(target.dtype) else bits
+@on_promoted("bitcast_convert_type", dtypes=NARROW)
+def bitcast_convert_type_narrow(x, *, new_dtype, dtypes, storages, **_):
+    """By the bits of the numbers, as integers of eight bits or fewer that are uint8."""
+    (source,), (storage,) = dtypes, storages
+    bits = narrow_numbers.to_bits(x, source) if source in NARROW else x
+    dtype = np.dtype(np.uint8) if new_dtype in NARROW else new_dtype
+    bits = _regroup(bits, width=width(source), new_width=width(new_dtype), dtype=dtype)
+    return narrow_numbers.from_bits(bits, new_dtype, storage) if new_dtype in NARROW else bits
 
 
 def _regroup(bits, *, width, new_width, dtype):

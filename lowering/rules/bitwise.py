@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, rounding, words
+from lowering.narrow_formats import NARROW, SIGNED, width
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, ONNX, TFJS
@@ -76,21 +78,31 @@ def population_count_of_words(x):
     return lax.population_count(bits).astype(x.dtype)
 
 
-@rule("population_count", dtypes=dtypes.NARROW)
-def population_count_narrow(ctx, x):
+@on_promoted("population_count", dtypes=NARROW)
+def population_count_narrow(x, *, primitive, dtypes, storages):
     """XLA counts a number of four bits as if it had eight, but one of two bits as it is."""
-    dtype = ctx.in_avals[0].dtype
-    if rounding.width(dtype) == 2:
-        return rounding.from_bits(narrow.run_on_bits(ctx, x), dtype)
-    return narrow.run_on_bytes(ctx, x)
+    (dtype,), (storage,) = dtypes, storages
+    if dtype not in SIGNED:
+        return primitive.bind(x)
+    counted = 2 if width(dtype) == 2 else 8
+    if counted < 8 * storage.itemsize:
+        x = _without_sign(x, counted)
+    return narrow_numbers.fit(primitive.bind(x), dtype, storage)
 
 
-@rule("clz", dtypes=dtypes.NARROW)
-def clz_narrow(ctx, x):
-    dtype = ctx.in_avals[0].dtype
-    bits = narrow.run_on_bits(ctx, x)
-    unused = constant(8 - rounding.width(dtype), bits.dtype)
-    return rounding.from_bits(emit("Sub", bits, unused, modular=True), dtype)
+@on_promoted("clz", dtypes=NARROW)
+def clz_narrow(x, *, primitive, dtypes, storages):
+    (dtype,), (storage,) = dtypes, storages
+    if dtype in SIGNED:
+        x = _without_sign(x, width(dtype))
+    count = primitive.bind(x) - x.dtype.type(8 * storage.itemsize - width(dtype))
+    return narrow_numbers.fit(count, dtype, storage) if dtype in SIGNED else count
+
+
+def _without_sign(x, bits):
+    """The lowest bits of integers, as a number that is not negative."""
+    storage = np.dtype(np.uint8) if x.dtype.itemsize == 1 else x.dtype
+    return narrow_numbers.fit(x, np.dtype(f"uint{bits}"), storage)
 
 
 @decomposition("clz")

@@ -6,12 +6,12 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import avals, jax_compat, targets
-from lowering.arrays import complex_math
-from lowering.formats import halves, narrow, rounding, words
+from lowering import avals, narrow_formats, targets
+from lowering.arrays import complex_math, narrow_numbers
+from lowering.formats import halves, rounding, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, rule
+from lowering.registry import Trait, legalization, on_promoted, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import halves as arithmetic
 
@@ -28,7 +28,7 @@ def convert_element_type(ctx, x, *, new_dtype, **_):
     if x.dtype.is_complex and not dtype.is_complex:
         x = emit("Real", x, Tout=x.dtype.real_dtype)
     if x.dtype.is_floating and dtype.is_integer:
-        return _saturate(x, dtype)
+        return saturate(x, dtype)
     return cast(x, dtype)
 
 
@@ -37,6 +37,9 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
     if not avals.is_complex(new_dtype):
         return lax.convert_element_type(lax.real(x), new_dtype)
     dtype = avals.real_dtype(new_dtype)
+    if not jnp.iscomplexobj(x):
+        # Here and not before, as float8_e8m0fnu has no zero.
+        x = lax.convert_element_type(x, dtype)
     return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
 
 
@@ -45,14 +48,12 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     """From the dtype that holds the values to that which holds the results, rounded once."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
-    if source == dtypes.FLOAT4 and to.is_integer:
-        x = _with_infinity(x)
     if source == dtypes.WORD and target != dtypes.WORD:
-        x = _from_words(x, target)
+        x = from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
         if target == dtypes.WORD:
             return _saturate_word(x)
-        return _saturate(x, to, ml_dtypes.iinfo(target))
+        return saturate(x, to, ml_dtypes.iinfo(target))
     if x.dtype == tf.bool and target == dtypes.WORD and targets.current().splits(dtypes.WORD):
         return halves.joined(arithmetic.ZERO, cast(x, to))
     result = cast(x, to)
@@ -64,7 +65,7 @@ def to_integers(ctx, x, *, dtype):
     return cast(x, dtypes.to_tf(dtype))
 
 
-def _from_words(x, target):
+def from_words(x, target):
     """Words as int32 or float32 numbers, which are to be converted."""
     if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
         return arithmetic.to_float32(halves.of(x))
@@ -73,7 +74,7 @@ def _from_words(x, target):
     high, low = halves.of(x)
     if target == np.bool_:
         return emit("AddV2", tensor(high), tensor(low))
-    return tensor(low) if rounding.width(target) <= 16 else arithmetic.to_int32((high, low))
+    return tensor(low) if narrow_formats.width(target) <= 16 else arithmetic.to_int32((high, low))
 
 
 def _saturate_word(x):
@@ -83,7 +84,7 @@ def _saturate_word(x):
     bit = 1 << 31
     is_high = emit("GreaterEqual", x, constant(float(bit), np.float32))
     low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), np.float32)), x)
-    words_of_low = _saturate(emit("Maximum", low, constant(0.0, np.float32)), tf.int32)
+    words_of_low = saturate(emit("Maximum", low, constant(0.0, np.float32)), tf.int32)
     high = emit("AddV2", words_of_low, constant(-bit, np.int32))
     is_above = emit("GreaterEqual", x, constant(2.0 * bit, np.float32))
     return emit(
@@ -91,7 +92,7 @@ def _saturate_word(x):
     )
 
 
-def _saturate(x, dtype, limits=None):
+def saturate(x, dtype, limits=None):
     """Floats as integers, where TensorFlow's cast leaves open what NaN and large numbers give.
 
     `limits` are those of the integers, if they are narrower than `dtype`.
@@ -112,31 +113,25 @@ def _saturate(x, dtype, limits=None):
     return emit("SelectV2", above, constant(info.max, dtype), result)
 
 
-@rule("convert_element_type", dtypes=dtypes.NARROW)
-def convert_element_type_narrow(ctx, x, **_):
-    """Rounds once; from floats to integers NaN gives zero and values out of range saturate."""
-    source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
-    if target in dtypes.NARROW_FLOAT:
-        if x.dtype.is_complex:
-            x = emit("Real", x, Tout=x.dtype.real_dtype)
-        return rounding.narrow_to(x if x.dtype == tf.float64 else cast(x, tf.float32), target)
-    if source == dtypes.E8M0 and target in (np.bool_, np.float64, np.complex128):
+@on_promoted("convert_element_type", dtypes=(narrow_formats.E8M0, narrow_formats.FLOAT4))
+def convert_element_type_narrow(x, *, new_dtype, dtypes, storages, **_):
+    """Conversions from formats in which some numbers are not what they are in float32."""
+    (source,), (storage,) = dtypes, storages
+    if source == narrow_formats.E8M0 and new_dtype == np.bool_:
+        return lax.full_like(x, True, np.bool_)
+    if source == narrow_formats.E8M0 and new_dtype in (np.float64, np.complex128):
         # The least power of two is subnormal in float32, where TensorFlow takes it for zero.
-        double = np.dtype(np.float64)
-        numbers = rounding.decode(rounding.to_bits(x, source), source, double)
-        eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: double if d == source else d)
-        return ctx.equation(eqn, numbers)[0]
-    if source == dtypes.FLOAT4 and jnp.issubdtype(target, np.integer):
+        x = narrow_numbers.from_bits(
+            narrow_numbers.to_bits(x, source), source, np.dtype(np.float64)
+        )
+    if source == narrow_formats.FLOAT4 and jnp.issubdtype(new_dtype, np.integer):
         x = _with_infinity(x)
-    (result,) = narrow.run_on_held(ctx, x)
-    if not dtypes.is_narrow(target):
-        return result
-    is_inexact = x.dtype.is_floating or x.dtype.is_complex
-    return (rounding.clip if is_inexact else rounding.narrow_to)(result, target)
+    if new_dtype not in narrow_formats.NARROW:
+        return lax.convert_element_type(x, new_dtype)
+    return narrow_numbers.fit(x, new_dtype, storage)
 
 
 def _with_infinity(x):
     """Numbers of float4 as XLA converts them to integers: the largest as if it were infinite."""
-    largest = constant(float(ml_dtypes.finfo(dtypes.FLOAT4).max), x.dtype)
-    is_largest = emit("Equal", emit("Abs", x), largest)
-    return emit("SelectV2", is_largest, emit("Mul", x, constant(np.inf, x.dtype)), x)
+    is_largest = lax.abs(x) == float(ml_dtypes.finfo(narrow_formats.FLOAT4).max)
+    return lax.select(is_largest, x * np.float32(np.inf), x)

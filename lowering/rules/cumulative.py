@@ -8,11 +8,12 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import computations
+from lowering.arrays import computations, narrow_numbers
 from lowering.arrays.limits import highest, lowest
-from lowering.formats import halves, narrow, rounding, words
+from lowering.formats import halves, words
+from lowering.narrow_formats import E8M0, NARROW, infinity_is_nan
 from lowering.ops import cast, constant, dtypes, emit, kernels
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import TFJS, XLA
 from lowering.tensors import halves as arithmetic
 
@@ -92,13 +93,12 @@ for _primitive, _combine, _identity in (("cummax", lax.max, lowest), ("cummin", 
     decomposition(_primitive, target=XLA)(_cumulative_extremum(_combine, _identity, True))
 
 
-@rule("cummax", "cummin", dtypes=dtypes.NARROW)
-def cummax_narrow(ctx, x, **_):
-    return narrow.from_infinity(ctx, x)
+on_promoted("cummax", "cummin", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)
 
 
-@rule("cumlogsumexp", dtypes=dtypes.NARROW)
-def cumlogsumexp_narrow(ctx, x, **_):
+@on_promoted("cumlogsumexp", dtypes=NARROW)
+def cumlogsumexp_narrow(x, *, primitive, dtypes, storages, **params):
     """XLA starts from an infinity; in a format in which that is NaN, all results are NaN."""
-    result = narrow.apply(ctx, x)
-    return narrow.all_nan(result) if rounding.infinity_is_nan(ctx.out_aval.dtype) else result
+    if infinity_is_nan(dtypes[0]):
+        return jnp.full_like(x, np.nan)
+    return narrow_numbers.fit(primitive.bind(x, **params), dtypes[0], storages[0])

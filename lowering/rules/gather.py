@@ -11,9 +11,10 @@ from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering.arrays import complex_math
 from lowering.formats import words
+from lowering.narrow_formats import FLOAT, INTEGER, NARROW, SIGNED
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, rule
+from lowering.registry import Trait, legalization, on_promoted, rule
 from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement
 
@@ -76,17 +77,18 @@ def gather_of_parts(operand, index, *, fill_value, **params):
     )
 
 
-@rule("gather", dtypes=dtypes.NARROW, keep_constants=True)
-def gather_narrow(ctx, operand, index, *, fill_value, **_):
+@on_promoted("gather", dtypes=NARROW)
+def gather_narrow(operand, index, *, fill_value, primitive, dtypes, storages, **params):
     """Without a fill value, windows are filled with NaN, or the least or greatest integer."""
-    dtype = ctx.out_aval.dtype
-    if fill_value is None and dtype in dtypes.NARROW_FLOAT:
+    dtype, storage = dtypes[0], storages[0]
+    if fill_value is None and dtype in FLOAT:
         fill_value = np.nan
-    elif fill_value is None:
+    elif fill_value is None and dtype in INTEGER:
         info = ml_dtypes.iinfo(dtype)
-        fill_value = info.min if dtype in dtypes.NARROW_SIGNED else info.max
-    held = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
-    return words.run_on_indices(ctx, operand, index, fill_value=held)[0]
+        fill_value = info.min if dtype in SIGNED else info.max
+    if dtype in NARROW:
+        fill_value = np.asarray(fill_value).astype(dtype).astype(storage).item()
+    return primitive.bind(operand, index, fill_value=fill_value, **params)
 
 
 def _is_identity(index, shape, numbers, sizes):

@@ -3,13 +3,13 @@
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
-import tensorflow as tf
 from jax import lax
 
-from lowering import jax_compat
-from lowering.formats import narrow, rounding
-from lowering.ops import cast, dtypes
-from lowering.registry import Trait, decomposition, rule
+from lowering.arrays import narrow_numbers
+from lowering.formats import rounding
+from lowering.narrow_formats import E8M0, NARROW
+from lowering.ops import dtypes
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import CONSUMER
 
 
@@ -49,12 +49,9 @@ def reduce_precision_consumer(ctx, x, **params):
     return ctx.lower(reduce_precision, rounding.stored(x, dtype), avals=ctx.in_avals, **params)
 
 
-@rule("reduce_precision", dtypes=dtypes.NARROW)
-def reduce_precision_narrow(ctx, x, **_):
+@on_promoted("reduce_precision", dtypes=NARROW)
+def reduce_precision_narrow(x, *, primitive, dtypes, storages, **params):
     """Rounds in float16, whose exponent has as many bits as the longest one of a float8."""
-    dtype = ctx.in_avals[0].dtype
-    if dtype == dtypes.E8M0:
-        return narrow.apply(ctx, x)
-    half = jax_compat.replace_dtypes(ctx.eqn, lambda d: np.dtype(np.float16) if d == dtype else d)
-    (result,) = ctx.equation(half, cast(x, dtypes.to_tf(np.dtype(np.float16))))
-    return rounding.narrow_to(cast(result, tf.float32), dtype)
+    wide = x if dtypes[0] == E8M0 else x.astype(np.float16)
+    result = primitive.bind(wide, **params).astype(x.dtype)
+    return narrow_numbers.fit(result, dtypes[0], storages[0])

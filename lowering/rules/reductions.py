@@ -8,11 +8,13 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
+from lowering.arrays import narrow_numbers
 from lowering.arrays.computations import tree_reduce
-from lowering.formats import halves, narrow, rounding, words
+from lowering.formats import halves, words
+from lowering.narrow_formats import E8M0, NARROW, has_infinity
 from lowering.ops import cast, constant, dtypes, emit, integers, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import CONSUMER, PORTABLE, TFJS
 from lowering.tensors import halves as arithmetic
 
@@ -77,17 +79,16 @@ def reduce_mean(ctx, x, *, axes, keepdims):
     return emit("Mean", x, integers(axes), keep_dims=keepdims)
 
 
-@rule("reduce_max", "reduce_min", dtypes=dtypes.NARROW)
-def reduce_max_narrow(ctx, x, *, axes, **_):
+on_promoted("reduce_max", "reduce_min", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)
+
+
+@on_promoted("reduce_max", "reduce_min", dtypes={*NARROW} - {E8M0})
+def reduce_max_narrow(x, *, axes, primitive, dtypes, storages, **params):
     """The maximum of no elements is the least number, in formats without infinity a finite one."""
-    aval, dtype = ctx.in_avals[0], ctx.out_aval.dtype
-    if dtype == dtypes.E8M0:
-        return narrow.from_infinity(ctx, x)
-    (result,) = narrow.run_on_held(ctx, x)
-    sizes = [aval.shape[axis] for axis in axes]
+    result = primitive.bind(x, axes=axes, **params)
+    sizes = [x.shape[axis] for axis in axes]
     has_elements = all(isinstance(size, int) and size for size in sizes)
-    has_infinity = dtype in dtypes.NARROW_FLOAT and rounding.has_infinity(dtype)
-    return result if has_elements or has_infinity else rounding.clip(result, dtype)
+    return result if has_elements or has_infinity(*dtypes) else narrow_numbers.clip(result, *dtypes)
 
 
 @rule("reduce_max", "reduce_min", target=CONSUMER, dtypes=words.WORDS)

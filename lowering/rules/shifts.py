@@ -7,11 +7,12 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import jax_compat
+from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, rounding, words
-from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels
+from lowering.narrow_formats import NARROW, SIGNED, width
+from lowering.ops import bitcast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
 from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import halves as arithmetic
@@ -167,19 +168,19 @@ def shift_right_arithmetic_short(ctx, x, amount):
     return rounding.narrow_to(result, dtype)
 
 
-@rule("shift_right_logical", dtypes=dtypes.NARROW)
-def shift_right_logical_narrow(ctx, x, amount):
-    return rounding.from_bits(narrow.run_on_bits(ctx, x, amount), ctx.in_avals[0].dtype)
+@on_promoted("shift_right_logical", dtypes=NARROW)
+def shift_right_logical_narrow(*operands, primitive, dtypes, storages):
+    bits = map(narrow_numbers.to_bits, operands, dtypes)
+    return narrow_numbers.from_bits(primitive.bind(*bits), dtypes[0], storages[0])
 
 
-@rule("shift_right_arithmetic", dtypes=dtypes.NARROW)
-def shift_right_arithmetic_narrow(ctx, x, amount):
+@on_promoted("shift_right_arithmetic", dtypes=NARROW)
+def shift_right_arithmetic_narrow(x, amount, *, primitive, dtypes, storages):
     """Unsigned integers are shifted as if they were signed, too."""
-    dtype = ctx.in_avals[0].dtype
-    signed = np.dtype(f"int{rounding.width(dtype)}")
-    x, amount = rounding.to_bits(x, dtype), rounding.to_bits(amount, dtype)
-    eqn = jax_compat.replace_dtypes(ctx.eqn, lambda d: np.dtype(np.int8) if d == dtype else d)
-    (result,) = ctx.equation(
-        eqn, rounding.from_bits(x, signed), cast(amount, dtypes.to_tf(np.dtype(np.int8)))
-    )
-    return rounding.narrow_to(result, dtype)
+    (dtype, _), (storage,) = dtypes, storages
+    signed = np.dtype(f"int{8 * storage.itemsize}")
+    amount = narrow_numbers.to_bits(amount, dtype).astype(signed)
+    if dtype in SIGNED:
+        return primitive.bind(x, amount)
+    x = narrow_numbers.fit(x, np.dtype(f"int{width(dtype)}"), signed)
+    return narrow_numbers.fit(primitive.bind(x, amount), dtype, storage)

@@ -7,11 +7,12 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import targets
-from lowering.arrays import complex_math
-from lowering.formats import halves, narrow, words
+from lowering.arrays import complex_math, narrow_numbers
+from lowering.formats import halves, words
+from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, rule
+from lowering.registry import Trait, legalization, on_promoted, rule
 from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
@@ -52,9 +53,7 @@ def sort_xla(ctx, *operands, dimension, num_keys, **params):
     return [gen_xla_ops.xla_sort(input=operands[0])]
 
 
-@rule("sort", dtypes=dtypes.NARROW)
-def sort_narrow(ctx, *operands, **_):
-    return narrow.run_on_order(ctx, *operands)
+on_promoted("sort", dtypes=NARROW)(narrow_numbers.on_order)
 
 
 @rule("sort", target=CONSUMER, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER, *dtypes.BOOL))

@@ -4,14 +4,16 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.formats import narrow, words
+from lowering.arrays import narrow_numbers
+from lowering.formats import words
+from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, move
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 from lowering.tensors import movement, ordering
 
 # Besides floats, the dtypes whose values are exact in float32.
-_NARROW = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
+_EXACT_IN_FLOAT32 = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
 
 
 @rule("top_k", traits=Trait.PROMOTED)
@@ -21,7 +23,7 @@ def top_k(ctx, x, *, k, axis=-1, **_):
     return [_swap(ctx, ordering.from_total_order(keys, x.dtype), axis), _swap(ctx, positions, axis)]
 
 
-@rule("top_k", target=XLA, dtypes=(*dtypes.FLOAT[:3], *_NARROW))
+@rule("top_k", target=XLA, dtypes=(*dtypes.FLOAT[:3], *_EXACT_IN_FLOAT32))
 def top_k_xla(ctx, x, *, k, axis=-1, **params):
     """XLA has a fast algorithm for float32 only, which serves all dtypes that are exact in it.
 
@@ -89,9 +91,7 @@ def _at(ctx, x, axis, find):
     return [_swap(ctx, values, axis), _swap(ctx, positions, axis)]
 
 
-@rule("top_k", dtypes=dtypes.NARROW)
-def top_k_narrow(ctx, x, **_):
-    return narrow.run_on_order(ctx, x)
+on_promoted("top_k", dtypes=NARROW)(narrow_numbers.on_order)
 
 
 @rule("top_k", "approx_top_k", target=CONSUMER, dtypes=words.WORDS)

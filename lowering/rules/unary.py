@@ -8,6 +8,7 @@ from jax import lax
 
 from lowering.arrays import complex_inverse, complex_math
 from lowering.formats import halves, words
+from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
@@ -106,7 +107,7 @@ def reciprocal(x, **_):
     return jnp.ones((), x.dtype) / x
 
 
-@decomposition("exp2", dtypes=dtypes.NARROW)
+@decomposition("exp2", dtypes=NARROW)
 @decomposition("exp2", traits=Trait.ELEMENTWISE)
 def exp2(x, **_):
     return lax.exp(x * jnp.asarray(np.log(2), x.dtype))
@@ -206,7 +207,7 @@ def _round_away_from_zero(x):
     return (down + (size - down >= half).astype(x.dtype)) * lax.sign(x)
 
 
-@decomposition("logistic", dtypes=dtypes.NARROW)
+@decomposition("logistic", dtypes=NARROW)
 def logistic_narrow(x, **_):
     one = np.ones((), x.dtype)
     return lax.div(jnp.broadcast_to(one, x.shape), one + lax.exp(-x))

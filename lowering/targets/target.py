@@ -86,8 +86,13 @@ class Target:
 
     @functools.cached_property
     def storage(self) -> Mapping[str, str]:
-        """The dtypes in place of those that it emulates."""
-        return {dtype: storage for dtype, of in self.types.items() for storage in of.values()}
+        """The dtypes in place of those that it emulates, which it has itself."""
+        direct = {dtype: storage for dtype, of in self.types.items() for storage in of.values()}
+
+        def last(dtype: str) -> str:
+            return last(direct[dtype]) if dtype in direct else dtype
+
+        return {dtype: last(dtype) for dtype in direct}
 
     @functools.cached_property
     def chain(self) -> tuple["Target", ...]:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import convert
-from lowering.core.outlining import Functions
+from lowering.ops.outlining import Functions
 from tests.helpers import MODES, in_mode
 
 AVAL = jax.ShapeDtypeStruct((2,), np.float32)

@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 
 from lowering.export import runtimes
-from lowering.export.entry import entry, restored
+from lowering.export.entry import entry
+from lowering.export.held import restored
 from lowering.targets import CONSUMERS, TARGETS
 
 DATA = ("float16", "uint32", "int8", "float32")

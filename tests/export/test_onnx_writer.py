@@ -11,7 +11,8 @@ from jax import lax
 
 from lowering.errors import UnsupportedError
 from lowering.export import onnx
-from lowering.export.entry import entry, flat_entry
+from lowering.export.entry import entry
+from lowering.export.flat import flat_entry
 from lowering.export.verification import verify
 from lowering.targets import ONNX
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowering import export
-from lowering.export import quantization, tflite, weight_quantization
+from lowering.export import litert, quantization, tflite, weight_quantization
 from lowering.export.entry import entry
 from lowering.targets import TFLITE
 
@@ -97,13 +97,13 @@ def test_tfjs(quantize, params, tmp_path):
 @pytest.mark.parametrize("quantize", tflite.QUANTIZATIONS)
 def test_a_model_of_other_weights_is_found(quantize, params, data, monkeypatch):
     """What quantization does to the results hides no mistake."""
-    run = tflite.run
+    run = litert.run
 
     def run_other(model, name, made):
         other = jax.tree_util.tree_map(lambda x: x * 1.5, params)
         return run(export.to_tflite(classify, (ROWS,), params=other, verify=False), name, made)
 
-    monkeypatch.setattr(tflite, "run", run_other)
+    monkeypatch.setattr(litert, "run", run_other)
     with pytest.raises(export.VerificationError, match=r"beside .* for the quantization"):
         export.to_tflite(classify, (ROWS,), params=params, **options(quantize, data))
 

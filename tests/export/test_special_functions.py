@@ -9,7 +9,7 @@ from jax import lax
 
 import lowering
 from lowering.export import runtimes
-from lowering.export.entry import flat_entry
+from lowering.export.flat import flat_entry
 
 X = np.array(
     [1e-30, -1e-9, 1e-7, -1e-4, 0.1, 0.5, -0.9, 1, 1.5, 2, -3, 3.9, 4, 5, 1e10], np.float32

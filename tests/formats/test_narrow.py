@@ -9,9 +9,9 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from lowering.ops import dtypes
+from lowering import narrow_formats
 
-FLOATS = [dtype.type for dtype in dtypes.NARROW_FLOAT]
+FLOATS = [dtype.type for dtype in narrow_formats.FLOAT]
 
 
 def quantized_layer(w, x):

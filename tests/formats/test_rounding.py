@@ -9,11 +9,13 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
+from lowering import narrow_formats
+from lowering.arrays import narrow_numbers
 from lowering.formats import rounding
 from lowering.ops import dtypes
 from lowering.targets import ONNX, TF, TFJS, TFLITE, lowering_for
 
-FLOATS = [dtype.type for dtype in dtypes.NARROW_FLOAT]
+FLOATS = [dtype.type for dtype in narrow_formats.FLOAT]
 
 
 @pytest.mark.parametrize("target", [TF, TFLITE, ONNX, TFJS], ids=lambda target: target.name)
@@ -22,19 +24,28 @@ def test_every_float16_is_rounded_as_by_ml_dtypes(dtype, target):
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     x = x[~np.isnan(x)].astype(np.float32)
     expected = x.astype(dtype).astype(np.float32)
-    with lowering_for(target):
-        actual = rounding.narrow_to(tf.constant(x), np.dtype(dtype))
+
+    def rounded(x):
+        return narrow_numbers.fit(x, np.dtype(dtype), np.dtype(np.float32))
+
+    actual = tf.function(lowering.convert(rounded, target=target.name), autograph=False)(x)
     np.testing.assert_array_equal(actual, expected)
 
 
+@pytest.mark.parametrize("target", [TF, TFLITE, ONNX, TFJS], ids=lambda target: target.name)
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: np.dtype(dtype).name)
-def test_bits_and_back(dtype):
-    dtype = np.dtype(dtype)
+def test_bits_and_back(dtype, target):
     bits = np.arange(1 << ml_dtypes.finfo(dtype).bits, dtype=np.uint8)
-    x = rounding.from_bits(tf.constant(bits), dtype)
-    np.testing.assert_array_equal(x, bits.view(dtype).astype(np.float32))
-    is_number = ~np.isnan(x)
-    np.testing.assert_array_equal(rounding.to_bits(x, dtype)[is_number], bits[is_number])
+    bits = bits[~np.isnan(bits.view(dtype).astype(np.float32))]
+
+    def there_and_back(bits):
+        x = narrow_numbers.from_bits(bits, np.dtype(dtype), np.dtype(np.float32))
+        return x, narrow_numbers.to_bits(x, np.dtype(dtype))
+
+    convert = lowering.convert(there_and_back, target=target.name)
+    numbers, again = tf.function(convert, autograph=False)(bits)
+    np.testing.assert_array_equal(numbers, bits.view(dtype).astype(np.float32))
+    np.testing.assert_array_equal(again, bits)
 
 
 _UNARY = (

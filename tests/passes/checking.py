@@ -8,6 +8,7 @@ import jax.extend.core as jex_core
 from lowering import jax_compat
 from lowering.passes import pipeline
 from lowering.passes.jaxprs import Jaxpr
+from lowering.targets import TF, Target
 from tests.passes.meanings import known_to_jax
 
 _run = pipeline.steps
@@ -25,7 +26,7 @@ def steps(
     before = jaxpr
     for each, after in _run(passes, jaxpr, setting):
         try:
-            check(before, after, each.legal_avals)
+            check(before, after, each.legal_avals, setting.target)
         except Exception as error:
             raise AssertionError(f"{each.name!r} makes a wrong jaxpr: {error}\n{after}") from error
         yield each, after
@@ -33,7 +34,10 @@ def steps(
 
 
 def check(
-    before: Jaxpr, after: Jaxpr, legal_avals: Callable[[Any], Sequence[Any]] | None = None
+    before: Jaxpr,
+    after: Jaxpr,
+    legal_avals: Callable[[Any, Target], Sequence[Any]] | None = None,
+    target: Target = TF,
 ) -> None:
     """Checks what a pass has made of a jaxpr.
 
@@ -45,6 +49,7 @@ def check(
       before: the jaxpr before the pass.
       after: the jaxpr after it.
       legal_avals: the abstract values of what has come to stand for an argument or a result.
+      target: what the jaxpr is lowered for.
 
     Raises:
       AssertionError, TypeError: if something does not fit.
@@ -54,7 +59,7 @@ def check(
     for old, new in ((before.invars, after.invars), (before.outvars, after.outvars)):
         avals = [x.aval for x in old]
         if legal_avals is not None:
-            avals = [legal for aval in avals for legal in legal_avals(aval)]
+            avals = [legal for aval in avals for legal in legal_avals(aval, target)]
         assert types([x.aval for x in new]) == types(avals)
     assert len(after.constvars) == len(getattr(after, "consts", after.constvars))
     defined: set[Any] = set()

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.narrow_formats import width
+
 _REDUCTIONS = {
     "reduce_sum": jnp.sum, "reduce_max": jnp.max, "reduce_min": jnp.min, "reduce_prod": jnp.prod
 }  # fmt: skip
@@ -69,8 +71,12 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "elu": jax.nn.elu,
     "scaled_elu": jax.nn.elu,
     "flat_call": lambda *args, jaxpr, flattened: jex_core.jaxpr_as_fun(jaxpr)(*args),
+    "fit": lambda x, *, dtype, storage: x.astype(dtype).astype(storage),
     "floor_divide": jnp.floor_divide,
     "floor_mod": jnp.remainder,
+    "from_bits": lambda bits, *, dtype, storage: lax.bitcast_convert_type(
+        bits.astype(f"uint{width(dtype)}"), dtype
+    ).astype(storage),
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "leaky_relu": jax.nn.leaky_relu,
     "log_softmax": jax.nn.log_softmax,
@@ -89,6 +95,10 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "space_to_depth": _space_to_depth,
     "squared_difference": lambda x, y: (x - y) ** 2,
     "take": _take,
+    "to_bits": lambda x, *, dtype: lax.bitcast_convert_type(
+        x.astype(dtype), f"uint{width(dtype)}"
+    ).astype(np.uint8),
+    "widen": lambda x, *, storage: x.astype(storage),
 }
 
 

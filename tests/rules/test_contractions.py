@@ -9,7 +9,7 @@ from jax.scipy.linalg import solve_triangular
 
 import lowering
 from lowering.export import runtimes
-from lowering.export.entry import flat_entry
+from lowering.export.flat import flat_entry
 from lowering.targets import CONSUMERS
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 
 import lowering
 from lowering.export import runtimes
-from lowering.export.entry import flat_entry
+from lowering.export.flat import flat_entry
 from lowering.targets import CONSUMERS
 from lowering.tensors import rows as row_updates
 

@@ -36,7 +36,7 @@ def has_complex(eqn: jex_core.JaxprEqn) -> bool:
     return any(map(_is_complex, (*eqn.invars, *eqn.outvars)))
 
 
-def avals_of_parts(aval: Any) -> Sequence[Any]:
+def avals_of_parts(aval: Any, target: Target) -> Sequence[Any]:
     """The abstract values of the parts of complex numbers; that of others alone."""
     if not is_complex(getattr(aval, "dtype", None)):
         return (aval,)
@@ -47,14 +47,14 @@ class _Split(Walk):
     """A jaxpr that is being split."""
 
     @staticmethod
-    def is_illegal(aval: Any) -> bool:
+    def is_illegal(aval: Any, target: Target) -> bool:
         return is_complex(getattr(aval, "dtype", None))
 
     legal_avals = staticmethod(avals_of_parts)
 
     @staticmethod
-    def legal_arrays(x: Any, aval: Any) -> Sequence[Any]:
-        if not _Split.is_illegal(aval):
+    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
+        if not is_complex(getattr(aval, "dtype", None)):
             return (x,)
         x = np.asarray(x, aval.dtype)
         return x.real.copy(), x.imag.copy()
@@ -97,7 +97,7 @@ class _Split(Walk):
 
 
 def _is_complex(atom: Any) -> bool:
-    return _Split.is_illegal(atom.aval)
+    return is_complex(getattr(atom.aval, "dtype", None))
 
 
 def _real_dtype(dtype: np.dtype) -> np.dtype:

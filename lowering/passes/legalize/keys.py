@@ -59,9 +59,9 @@ def split_keys(jaxpr: Jaxpr, target: Target) -> Any:
     return Splitting(_Words, target).jaxpr(jaxpr)
 
 
-def avals_of_words(aval: Any) -> Sequence[Any]:
+def avals_of_words(aval: Any, target: Target) -> Sequence[Any]:
     """The abstract value of the words of keys; that of others as it is."""
-    return (avals.physical_aval(aval) if _Words.is_illegal(aval) else aval,)
+    return (avals.physical_aval(aval) if _is_key(aval) else aval,)
 
 
 class _Words(Walk):
@@ -74,19 +74,19 @@ class _Words(Walk):
         super().__init__(splitting, jaxpr)
 
     @staticmethod
-    def is_illegal(aval: Any) -> bool:
-        return hasattr(aval, "dtype") and avals.is_key(aval.dtype)
+    def is_illegal(aval: Any, target: Target) -> bool:
+        return _is_key(aval)
 
     legal_avals = staticmethod(avals_of_words)
 
     @staticmethod
-    def legal_arrays(x: Any, aval: Any) -> Sequence[Any]:
-        return (np.asarray(jax.random.key_data(x)) if _Words.is_illegal(aval) else x,)
+    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
+        return (np.asarray(jax.random.key_data(x)) if _is_key(aval) else x,)
 
     def values_of(self, atom: Any) -> Sequence[Any]:
         if not isinstance(atom, jex_core.Literal) and atom in self._made_by:
             eqn = self._made_by.pop(atom)
-            self._values[atom] = self._inline(_words_of, self._integers[atom], eqn)
+            self.values[atom] = self._inline(_words_of, self._integers[atom], eqn)
         return super().values_of(atom)
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
@@ -119,7 +119,7 @@ class _Words(Walk):
 
     def _key_dtype(self, eqn: jex_core.JaxprEqn) -> Any:
         """The dtype of the keys of an equation, which are of one implementation; None if none."""
-        found = {x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if self.is_illegal(x.aval)}
+        found = {x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if _is_key(x.aval)}
         return next(iter(found), None)
 
     def _move(self, eqn: jex_core.JaxprEqn, dtype: Any) -> None:
@@ -129,7 +129,7 @@ class _Words(Walk):
         params = dict(eqn.params)
         if params.get("fill_value") is not None and size == 2:
             params["fill_value"] *= 1 + (1 << 32)  # It fills each word.
-        operands = [self._integers_of(x, eqn) if self._is_key(x) else None for x in eqn.invars]
+        operands = [self._integers_of(x, eqn) if _is_key(x.aval) else None for x in eqn.invars]
         results: list[list[Any]] = [[] for _ in eqn.outvars]
         (num_words,) = jax_compat.key_shape(dtype)
         for i in range(num_words // size):
@@ -141,11 +141,11 @@ class _Words(Walk):
                 aval = jax.core.ShapedArray(var.aval.shape, integer)
                 # Other results are those of the first equation.
                 other = var if not i else jex_core.Var(var.aval)
-                parts.append(jex_core.Var(aval) if self._is_key(var) else other)
+                parts.append(jex_core.Var(aval) if _is_key(var.aval) else other)
             outvars = [parts[-1] for parts in results]
             self.new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
         for var, parts in zip(eqn.outvars, results, strict=True):
-            if self._is_key(var):
+            if _is_key(var.aval):
                 self._integers[var], self._made_by[var] = parts, eqn
 
     def _words_at_once(self, dtype: Any) -> int:
@@ -163,9 +163,6 @@ class _Words(Walk):
             self._integers[atom] = made
         return self._integers[atom]
 
-    def _is_key(self, atom: Any) -> bool:
-        return self.is_illegal(atom.aval)
-
     def _inline(
         self,
         fun: Callable[..., Any],
@@ -177,6 +174,10 @@ class _Words(Walk):
         structs = tuple(jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in operands)
         jaxpr, _ = trace_ours_once(fun, structs, tuple(sorted((params or {}).items())))
         return self.new.inline(jaxpr, operands, scope)
+
+
+def _is_key(aval: Any) -> bool:
+    return hasattr(aval, "dtype") and avals.is_key(aval.dtype)
 
 
 def _integers_of(words: jax.Array, *, size: int) -> Sequence[jax.Array]:

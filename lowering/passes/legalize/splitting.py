@@ -56,7 +56,7 @@ class Splitting(Everywhere):
         return jaxpr
 
     def _is_illegal(self, atom: Any) -> bool:
-        return self._walk.is_illegal(atom.aval)
+        return self._walk.is_illegal(atom.aval, self.target)
 
     def has_illegal(self, eqn: jex_core.JaxprEqn) -> bool:
         """Whether an operand or a result of an equation is of a dtype that the target lacks."""
@@ -95,28 +95,36 @@ class Walk:
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
         self.splitting = splitting
         self.target = splitting.target
-        self._old = jaxpr
+        self.old = jaxpr
         # What stands for variables, where they do not themselves.
-        self._values: dict[jex_core.Var, Sequence[Any]] = {}
-        pairs = zip(getattr(jaxpr, "consts", ()), jaxpr.constvars, strict=True)
-        consts = [x for const, var in pairs for x in self.legal_arrays(const, var.aval)]
-        inputs = jex_core.Jaxpr(self.define(jaxpr.constvars), self.define(jaxpr.invars), [], [])
+        self.values: dict[jex_core.Var, Sequence[Any]] = {}
+        consts: list[Any] = []
+        constvars: list[jex_core.Var] = []
+        for const, var in zip(getattr(jaxpr, "consts", ()), jaxpr.constvars, strict=True):
+            keeps = self.keeps(const, var.aval)
+            consts += (const,) if keeps else self.legal_arrays(const, var.aval, self.target)
+            constvars += (var,) if keeps else self.define([var])
+        inputs = jex_core.Jaxpr(constvars, self.define(jaxpr.invars), [], [])
         self.new = Rewriter(jex_core.ClosedJaxpr(inputs, consts))
 
     @staticmethod
-    def is_illegal(aval: Any) -> bool:
-        """Whether an abstract value is of a dtype that the target lacks."""
+    def is_illegal(aval: Any, target: Target) -> bool:
+        """Whether an abstract value is of a dtype that a target lacks."""
         raise NotImplementedError
 
     @staticmethod
-    def legal_avals(aval: Any) -> Sequence[Any]:
+    def legal_avals(aval: Any, target: Target) -> Sequence[Any]:
         """The abstract values of what stands for a value, of any dtype."""
         raise NotImplementedError
 
     @staticmethod
-    def legal_arrays(x: Any, aval: Any) -> Sequence[Any]:
+    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
         """The arrays that stand for an array of an abstract value, of any dtype."""
         raise NotImplementedError
+
+    def keeps(self, const: Any, aval: Any) -> bool:
+        """Whether a constant stays as it is, in a dtype that the target has for constants alone."""
+        return False
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         """Adds what takes the place of an equation that is no call and no control flow."""
@@ -124,7 +132,7 @@ class Walk:
 
     def jaxpr(self) -> jex_core.ClosedJaxpr:
         """The legalized jaxpr, without equations of which nothing is used."""
-        for eqn in self._old.eqns:
+        for eqn in self.old.eqns:
             if not self.splitting.is_changed(eqn):
                 self.add(eqn)
             elif _is_call(eqn):
@@ -137,7 +145,7 @@ class Walk:
                 self.add(legal.replace(params=self._with_counts(legal)))
             else:
                 self.legalize(eqn)
-        outvars = self.read(self._old.outvars)
+        outvars = self.read(self.old.outvars)
         jaxpr = self.new.jaxpr()
         eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), outvars)
         return jax_compat.with_equations(jaxpr, jaxpr.jaxpr.invars, outvars, eqns)
@@ -149,20 +157,21 @@ class Walk:
     def values_of(self, atom: Any) -> Sequence[Any]:
         """The atoms that stand for one."""
         if not isinstance(atom, jex_core.Literal):
-            return self._values.get(atom, (atom,))
-        if not self.is_illegal(atom.aval):
+            return self.values.get(atom, (atom,))
+        if not self.is_illegal(atom.aval, self.target):
             return (atom,)
-        arrays = self.legal_arrays(atom.val, atom.aval)
-        pairs = zip(arrays, self.legal_avals(atom.aval), strict=True)
+        arrays = self.legal_arrays(atom.val, atom.aval, self.target)
+        pairs = zip(arrays, self.legal_avals(atom.aval, self.target), strict=True)
         return [jex_core.Literal(value, aval) for value, aval in pairs]
 
     def define(self, variables: Sequence[jex_core.Var]) -> list[jex_core.Var]:
         """The variables that stand for others: new ones, where they do not themselves."""
         defined: list[Any] = []
         for var in variables:
-            if self.is_illegal(var.aval):
-                self._values[var] = list(map(jex_core.Var, self.legal_avals(var.aval)))
-            defined += self._values.get(var, (var,))
+            if self.is_illegal(var.aval, self.target):
+                avals = self.legal_avals(var.aval, self.target)
+                self.values[var] = list(map(jex_core.Var, avals))
+            defined += self.values.get(var, (var,))
         return defined
 
     def add(self, eqn: jex_core.JaxprEqn) -> None:
@@ -171,7 +180,8 @@ class Walk:
 
     def add_unsplit(self, eqn: jex_core.JaxprEqn, reason: str = "") -> None:
         """Adds an equation as it is; `reason` is why it cannot be lowered, if that is known."""
-        out_avals = tuple(aval for var in eqn.outvars for aval in self.legal_avals(var.aval))
+        avals = [self.legal_avals(var.aval, self.target) for var in eqn.outvars]
+        out_avals = tuple(aval for legal in avals for aval in legal)
         params = {"eqn": eqn, "out_avals": out_avals, "reason": reason}
         self.add(eqn.replace(primitive=UNSPLIT, params=params))
 
@@ -179,8 +189,8 @@ class Walk:
         """Lets atoms stand for the results of an equation, in their shapes."""
         rest = iter(atoms)
         for var in eqn.outvars:
-            avals = self.legal_avals(var.aval)
-            self._values[var] = [self._broadcast(next(rest), aval.shape, eqn) for aval in avals]
+            avals = self.legal_avals(var.aval, self.target)
+            self.values[var] = [self._broadcast(next(rest), aval.shape, eqn) for aval in avals]
 
     def _broadcast(self, atom: Any, shape: Sequence[Any], eqn: jex_core.JaxprEqn) -> Any:
         if atom.aval.shape == shape:

@@ -318,7 +318,7 @@ def transposes_around_loops() -> bool:
 @_quirk(
     f"{_SOURCES}/b1fb6997953ff50b59faf79af9183f94475cf762/{_PASSES}"
     "/canonicalize_boundary_value_pass.cc",
-    "lowering.export.tflite.keep_infinities",
+    "lowering.export.tflite_converter.keep_infinities",
 )
 def finite_infinities() -> bool:
     """By default an infinite constant becomes the largest finite number."""
@@ -332,7 +332,7 @@ def finite_infinities() -> bool:
     return bool(np.isfinite(result[0]))
 
 
-@_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.entry.Entry.without_empty")
+@_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.empty.without_empty")
 def empty_inputs() -> bool:
     """An input without elements is refused."""
     import tensorflow as tf

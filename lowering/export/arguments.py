@@ -1,0 +1,86 @@
+"""What an exporter is given: which functions and arguments it takes, and their names."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from lowering import callables
+from lowering.avals import is_key
+from lowering.export import signatures
+from lowering.frontend import refused
+
+
+def check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
+    """Raises a TypeError if a function does not take so many arguments."""
+    signature = callables.signature(fun)
+    if signature is None:
+        return
+    try:
+        signature.bind(*args)
+    except TypeError as error:
+        found = f"{len(args)} arguments" + (", the first of them params" if has_params else "")
+        raise TypeError(
+            f"expected the arguments of {callables.name(fun)}{signature}; found {found}"
+        ) from error
+
+
+def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
+    """Raises a TypeError for a leaf that is no array of numbers.
+
+    Args:
+      what: the argument of the exporter that it is in.
+      leaf: the leaf.
+      fun: the function that the leaf is an argument of.
+      name: the name of the leaf among the arguments of the function.
+    """
+    if refused.is_refused(leaf) or not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        taken = "arrays"
+        if what == "args":
+            taken = (
+                "arrays and jax.ShapeDtypeStruct, such as jax.ShapeDtypeStruct((1, 3), 'float32')"
+            )
+        instead = refused.instead(leaf)
+        if name and isinstance(leaf, bool | int | float | complex | str):
+            parameter, _, keys = name.partition("/")
+            fixed = f"{callables.expression(fun)}, {parameter}={'...' if keys else repr(leaf)}"
+            instead = f"; to fix its value, export functools.partial({fixed})"
+        raise TypeError(f"{what} takes {taken}, not {leaf!r}{instead}")
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended) and not is_key(leaf.dtype):
+        raise TypeError(f"{what} has {leaf.dtype}, which no runtime but JAX knows")
+
+
+def named(
+    what: str, given: Sequence[str] | None, default: Sequence[str], taken: Sequence[str] = ()
+) -> list[str]:
+    """The names of inputs or outputs, each of them once; by default none of those `taken`.
+
+    Raises:
+      ValueError: if there are too many or too few, or some are no names, or are the same.
+    """
+    if given is None:
+        names = [re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x" for name in default]
+        return signatures.unique([*taken, *names])[len(taken) :]
+    if isinstance(given, str):
+        raise ValueError(f"{what} is a sequence of names, not the string {given!r}")
+    if len(given) != len(default):
+        raise ValueError(
+            f"{what} has {len(given)} names for {len(default)} arrays: {', '.join(default)}"
+        )
+    for name in given:
+        if not isinstance(name, str) or not signatures.NAME.fullmatch(name):
+            raise ValueError(
+                f"{what} has {name!r}; a name has letters, digits and underscores, and begins "
+                "with none of the latter"
+            )
+    if signatures.unique(given) != list(given):
+        raise ValueError(f"{what} has names that differ in nothing but their case: {list(given)}")
+    return list(given)
+
+
+def sizes(x: Any, for_consumer: bool) -> list[int | str]:
+    """The shape of an input or output, with expressions for symbolic sizes."""
+    found = [size if isinstance(size, int) else str(size) for size in x.shape]
+    is_pair = for_consumer and jax.dtypes.issubdtype(x.dtype, jax.numpy.complexfloating)
+    return [*found, 2] if is_pair else found

@@ -1,0 +1,75 @@
+"""The parameters that an exported model keeps, as variables."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import tensorflow as tf
+
+from lowering.avals import is_key
+from lowering.export import arguments, held
+from lowering.frontend import exchange
+from lowering.targets import Target
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """What an exported model keeps; all its functions share it.
+
+    Attributes:
+      tree: the pytree of the arrays, or None if there are no parameters.
+      dtypes: the dtypes of its leaves.
+      arrays: its leaves, as the model keeps them.
+      variables: a variable for each.
+    """
+
+    tree: Any
+    dtypes: Sequence[np.dtype]
+    arrays: Sequence[np.ndarray]
+    variables: Sequence[tf.Variable]
+
+    def first_argument(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments of a function that come before those of a caller."""
+        return () if self.tree is None else (jax.tree_util.tree_unflatten(self.tree, leaves),)
+
+
+def parameters(params: Any, target: Target) -> Parameters:
+    """The parameters of a model that a target runs; None if it has none.
+
+    Raises:
+      TypeError: for leaves that are no arrays of numbers.
+    """
+    if params is None:
+        return Parameters(None, (), (), ())
+    leaves, tree = jax.tree_util.tree_flatten(params)
+    for leaf in leaves:
+        if not np.isscalar(leaf) or isinstance(leaf, str | bytes):
+            arguments.check_leaf("params", leaf)
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
+    given = [_as_jax_has_it(leaf) for leaf in leaves]
+    arrays = list(map(np.asarray, given))
+    dtypes = [
+        leaf.dtype if not np.isscalar(leaf) and is_key(leaf.dtype) else x.dtype
+        for leaf, x in zip(leaves, arrays, strict=True)
+    ]
+    kept = [x.astype(held.of_parameter(x.dtype, target), copy=False) for x in arrays]
+    variables = []
+    for x, array, leaf in zip(kept, arrays, given, strict=True):
+        is_shared = x is array and isinstance(leaf, jax.Array) and _is_on_cpu(leaf)
+        value = exchange.to_tensor(leaf) if is_shared else x
+        variables.append(tf.Variable(value, trainable=False))
+    return Parameters(tree, dtypes, kept, variables)
+
+
+def _as_jax_has_it(leaf: Any) -> Any:
+    """A leaf in the dtype that JAX gives it, without a copy if it is that already."""
+    if isinstance(leaf, np.ndarray) and jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype:
+        return leaf
+    return held.words(jax.numpy.asarray(leaf))
+
+
+def _is_on_cpu(array: jax.Array) -> bool:
+    return {device.platform for device in array.devices()} == {"cpu"}

@@ -1,0 +1,86 @@
+"""TensorFlow's converter to TF Lite, and what its models need before and after it."""
+
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from lowering.export import limits, saved_model, separate_outputs, weight_quantization
+from lowering.export.composites import replace_composites
+from lowering.export.tflite_weights import with_stored_weights
+from lowering.export.transposes import keep_transposes
+from lowering.export.verification import refusals
+from lowering.export.weight_quantization import Weights
+from lowering.export.weights import dtypes_of
+
+# What quantization leaves of the bytes of weights.
+WEIGHTS_KEPT: Mapping[Any, float] = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
+
+# Inputs by name, or the name of a signature and its inputs.
+Sample = Mapping[str, np.ndarray] | tuple[str, Mapping[str, np.ndarray]]
+
+
+def converted(made: Mapping[str, Any], **options: Any) -> bytes:
+    """The model of concrete functions by name; the options are those of `_converted`.
+
+    Outputs that are inputs, or that are the same as others, are copies: see `separate_outputs`.
+    """
+    weights = weight_quantization.of(options["quantize"])
+    part = 1 if weights is not None else WEIGHTS_KEPT.get(options["quantize"], 1)
+    limits.check_weights("a TF Lite model", made.values(), part)
+    if weights is not None:
+        options = {**options, "quantize": None}
+    model = _converted(made, **options)
+    shared = separate_outputs.shared(model)
+    if shared:
+        separated = {
+            name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
+            for name, concrete in made.items()
+        }
+        model = _converted(separated, **options)
+    if weights is not None:
+        with refusals("AI Edge Quantizer", "quantize the model"):
+            return weight_quantization.quantized(model, weights)
+    if options["quantize"] is not None:
+        return model
+    return with_stored_weights(model, dtypes_of(list(made.values())))
+
+
+def _converted(
+    made: Mapping[str, Any],
+    *,
+    quantize: str | Weights | None,
+    samples: Callable[[], Iterable[Sample]] | None,
+    io_dtype: str | None,
+    allow_flex: bool,
+) -> bytes:
+    """The model as the converter makes it; the arguments are those of `tflite.write`."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved_model.save(made, folder)
+        replace_composites(pathlib.Path(folder))
+        keep_transposes(pathlib.Path(folder))
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
+        keep_infinities(converter)
+        builtins = tf.lite.OpsSet.TFLITE_BUILTINS
+        if quantize is not None:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantize == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        if quantize == "full":
+            converter.representative_dataset = samples
+            builtins = tf.lite.OpsSet.TFLITE_BUILTINS_INT8
+        if io_dtype is not None:
+            converter.inference_input_type = tf.as_dtype(io_dtype)
+            converter.inference_output_type = tf.as_dtype(io_dtype)
+        flex = [tf.lite.OpsSet.SELECT_TF_OPS] if allow_flex else []
+        converter.target_spec.supported_ops = [builtins, *flex]
+        with refusals("the TF Lite converter", "convert the graph"):
+            return converter.convert()
+
+
+def keep_infinities(converter: Any) -> None:
+    """Keeps the infinite constants that `tflite.quirks.finite_infinities` makes finite."""
+    converter.canonicalizing_inf_as_min_max_float = False

@@ -1,0 +1,51 @@
+"""Numbers of eight bits or fewer, in storage dtypes: see `arrays.narrow_numbers`."""
+
+import functools
+
+import jax
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from lowering.arrays import narrow_numbers
+from lowering.formats import rounding
+from lowering.narrow_formats import E8M0, width
+from lowering.ops import cast, constant, dtypes, emit
+from lowering.registry import Trait, rule
+from lowering.rules.convert_element_type import from_words, saturate
+
+
+@rule("fit", held=True, traits=Trait.ELEMENTWISE)
+def fit(ctx, x, *, dtype, storage):
+    """A conversion, which rounds once; from floats to integers it saturates, and NaN gives zero."""
+    to = dtypes.to_tf(storage)
+    if x.dtype.is_complex:
+        x = emit("Real", x, Tout=x.dtype.real_dtype)
+    if ctx.target.emulates(dtypes.WORD) and ctx.in_avals[0].dtype == dtypes.WORD:
+        x = from_words(x, dtype)
+    if x.dtype.is_floating and to.is_integer:
+        return saturate(x, to, ml_dtypes.iinfo(dtype))
+    if x.dtype not in (tf.float32, tf.float64):
+        x = cast(x, to)
+    if dtype != E8M0:
+        return rounding.narrow_to(x, dtype)
+    aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, x.dtype.as_numpy_dtype)
+    return ctx.lower(narrow_numbers.rounded_to_power, x, avals=[aval])
+
+
+@rule("from_bits", held=True, traits=Trait.ELEMENTWISE)
+def from_bits(ctx, bits, *, dtype, storage):
+    table = constant(_numbers(dtype).astype(storage))
+    return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
+
+
+@functools.cache
+def _numbers(dtype):
+    """All numbers of a floating-point dtype of eight bits or fewer, in the order of their bits."""
+    return np.arange(1 << width(dtype), dtype=np.uint8).view(dtype).astype(np.float64)
+
+
+@rule("widen", keep_constants=True, held=True, traits=Trait.NOT_FOLDED)
+def widen(ctx, x, *, storage):
+    """The cast of a constant, which keeps its dtype in the graph."""
+    return tf.cast(constant(x), dtypes.to_tf(storage))

@@ -1,0 +1,127 @@
+"""Numbers of eight bits or fewer are promoted, jaxpr in and jaxpr out."""
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+from lowering.narrow_formats import NARROW
+from lowering.passes.jaxprs import called_jaxprs
+from lowering.passes.legalize.narrow_numbers import promote_narrow
+from lowering.targets import ONNX, TF, TFLITE, XLA
+from tests.passes.meanings import assert_means
+from tests.passes.programs import counts, equation, primitives, traced
+
+X = np.linspace(-9, 9, 8).astype(np.float32)
+FLOAT8, INT4, UINT4 = ml_dtypes.float8_e4m3fn, ml_dtypes.int4, ml_dtypes.uint4
+
+
+def is_legal(jaxpr):
+    variables = [*jaxpr.invars, *jaxpr.outvars]
+    for eqn in jaxpr.eqns:
+        # A large constant alone keeps its dtype.
+        variables += [*eqn.outvars, *(eqn.invars if eqn.primitive.name != "widen" else ())]
+    inner = (called for eqn in jaxpr.eqns for called in called_jaxprs(eqn))
+    return not any(var.aval.dtype in NARROW for var in variables) and all(map(is_legal, inner))
+
+
+def promoted(fun, *args, target=TF):
+    after = promote_narrow(traced(fun, *args), target)
+    assert is_legal(after)
+    return after
+
+
+def test_a_program_without_narrow_numbers_stays_the_same():
+    jaxpr = traced(lambda x: lax.fori_loop(0, 3, lambda _, y: jnp.sin(y), x), X)
+    assert promote_narrow(jaxpr, TF) is jaxpr
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "storage"),
+    [
+        (FLOAT8, TF, "float32"),
+        (INT4, XLA, "int8"),
+        (UINT4, TF, "uint8"),
+        (INT4, TFLITE, "int32"),
+        (UINT4, TFLITE, "int32"),
+    ],
+)
+def test_arguments_and_results_are_in_the_storage_dtype_of_the_target(dtype, target, storage):
+    after = promoted(lambda x: x + x, X.astype(dtype), target=target)
+    assert [x.aval.dtype for x in (*after.jaxpr.invars, *after.jaxpr.outvars)] == [storage] * 2
+    assert primitives(after) == ["add", "fit"]
+    assert after.eqns[-1].params == {"dtype": dtype, "storage": storage}
+
+
+def test_what_selects_is_not_made_to_fit():
+    def fun(x):
+        y = x.astype(FLOAT8)
+        return lax.rev(lax.max(y, y[0]), (0,)).astype(np.float32)
+
+    after = promoted(fun, X)
+    assert counts(after)["fit"] == 1
+    assert_means(after, fun, X)
+
+
+@pytest.mark.parametrize(("dtype", "storage"), [(INT4, "int8"), (FLOAT8, "float32")])
+def test_loops_and_branches_carry_storage_dtypes(dtype, storage):
+    def fun(x):
+        def step(carry, y):
+            return lax.cond(carry[0] > 1, lambda c: c + y, lambda c: c * y, carry), y * y
+
+        results = lax.scan(step, x.astype(dtype)[:2], x.astype(dtype))
+        return [y.astype(np.float32) for y in results]
+
+    loop = equation(promoted(fun, X), "scan")
+    assert {x.aval.dtype for x in (*loop.invars, *loop.outvars)} == {np.dtype(storage)}
+    branches = equation(loop.params["jaxpr"], "cond").params["branches"]
+    assert [primitives(branch) for branch in branches] == [["mul", "fit"], ["add", "fit"]]
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: lax.bitcast_convert_type(x, ml_dtypes.uint4),
+        lambda x: lax.shift_right_logical(x, jnp.ones_like(x)),
+        lambda x: lax.shift_right_arithmetic(x, jnp.ones_like(x)),
+        lambda x: lax.population_count(x),
+        lambda x: lax.clz(x),
+        lambda x: lax.mulhi(x, x[::-1]),
+        lambda x: jnp.sort(x),
+        lambda x: jnp.take(x, np.array([1, 99]), mode="fill"),
+        lambda x: jnp.max(x),
+    ],
+)
+def test_what_primitives_say_themselves(fun):
+    def in_int4(x):
+        return fun(x.astype(INT4)).astype(np.int32)
+
+    for target in (TF, ONNX):
+        assert "unsplit" not in primitives(promoted(in_int4, X, target=target))
+
+
+def test_a_computation_of_a_reduction():
+    def fun(x):
+        add, steps = lax.add, lambda a, b: a * b + a
+        y = x.astype(FLOAT8)
+        zero = np.zeros((), FLOAT8)
+        results = (lax.reduce(y, zero, computation, (0,)) for computation in (add, steps))
+        return [r.astype(np.float32) for r in results]
+
+    after = promoted(fun, X)
+    # Each step is rounded, but for those of a sum, which TensorFlow has an op for.
+    assert primitives(equation(after, "reduce").params["jaxpr"]) == ["mul", "fit", "add", "fit"]
+    assert counts(after)["fit"] == 3
+
+
+def test_large_constants_stay_narrow_where_there_is_a_cast():
+    w = jnp.ones((80, 80), FLOAT8)
+
+    def fun(x):
+        return x @ w.astype(np.float32)
+
+    x = np.ones((2, 80), np.float32)
+    assert primitives(promoted(fun, x))[0] == "widen"
+    assert "widen" not in primitives(promoted(fun, x, target=TFLITE))
+    assert_means(promoted(fun, x), fun, x)
