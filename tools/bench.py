@@ -168,13 +168,13 @@ def run_times(
         for mode, compiled in MODES.items():
             function = tf.function(on_variables, autograph=False, jit_compile=compiled)
             concrete = function.get_concrete_function(inputs)
-            runs[f"{mode}, {target}"] = functools.partial(_run_and_read, concrete, inputs)
+            runs[f"{mode}, {target}"] = functools.partial(run_and_read, concrete, inputs)
     seconds = time_in_turns(list(runs.values()), repeats, clock)
     return dict(zip(runs, seconds.T, strict=True))
 
 
-def _run_and_read(function: Callable[..., Any], inputs: Any) -> None:
-    # Reading waits for the result; on a CPU it copies nothing.
+def run_and_read(function: Callable[..., Any], inputs: Any) -> None:
+    """Calls a function of TensorFlow and waits for its results, which a CPU does not copy."""
     for tensor in tf.nest.flatten(function(inputs)):
         tensor.numpy()
 
@@ -219,7 +219,7 @@ def report_gains(
         fun = functools.partial(lowering.convert(_fresh(program.fun), target=target), *variables)
         function = tf.function(fun, autograph=False, jit_compile=compiled)
         concrete = function.get_concrete_function(inputs)
-        return functools.partial(_run_and_read, concrete, inputs), count_nodes(program, target)
+        return functools.partial(run_and_read, concrete, inputs), count_nodes(program, target)
 
     rows = []
     for mode, compiled in MODES.items():
@@ -285,6 +285,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         programs = [random_program()] if is_random else [model_program(name, n) for n in args.batch]
         for program in programs:
             command = f"python -m tools.bench --model {name} --target {' '.join(args.target)}"
+            command += "" if args.clock == "wall" else f" --clock {args.clock}"
             with performance.recording(args.database, command) as record:
                 for program_name, figure, value in _report(program, args):
                     print(f"{program_name:24}{figure:34}{value}", flush=True)

@@ -84,4 +84,46 @@ def resnet50(pixels: int = 224) -> Any:
     return _classified(images, x)
 
 
+def cnn() -> Any:
+    """The small convolutional classifier."""
+    images = keras.Input((28, 28, 1), name="images")
+    x = layers.Conv2D(32, 3, padding="same", activation="relu")(images)
+    x = layers.AveragePooling2D(2)(x)
+    x = layers.Conv2D(64, 3, padding="same", activation="relu")(x)
+    x = layers.Flatten()(layers.MaxPooling2D(2)(x))
+    x = layers.Dense(256, activation="relu")(x)
+    return keras.Model(images, layers.Dense(10, activation="log_softmax")(x))
+
+
+def lstm() -> Any:
+    """The LSTM: all its states, and logits of the last one."""
+    sequences = keras.Input((40, 128), name="sequences")
+    states = layers.LSTM(256, return_sequences=True)(sequences)
+    return keras.Model(sequences, [states, layers.Dense(10)(states[:, -1])])
+
+
+def transformer() -> Any:
+    """The transformer encoder on padded sentences."""
+    tokens = keras.Input((64,), dtype="int32", name="tokens")
+    present = keras.ops.not_equal(tokens, 0)
+    mask = keras.ops.logical_and(present[:, :, None], present[:, None, :])
+    places = layers.Embedding(128, 256)(keras.ops.arange(64)[None])
+    x = layers.Embedding(1000, 256)(tokens) + places
+    for _ in range(6):
+        y = layers.LayerNormalization(epsilon=1e-6)(x)
+        x = x + layers.MultiHeadAttention(8, 32)(y, y, attention_mask=mask)
+        y = layers.LayerNormalization(epsilon=1e-6)(x)
+        y = keras.activations.gelu(layers.Dense(1024)(y), approximate=True)
+        x = x + layers.Dense(256)(y)
+    return keras.Model(tokens, layers.LayerNormalization(epsilon=1e-6)(x))
+
+
+# Those that exports are compared with.
 MODELS: dict[str, Callable[[], Any]] = {"mobilenet_v2": mobilenet_v2, "resnet50": resnet50}
+# Those that graphs are compared with, of the sizes that are realistic.
+GRAPHS: dict[str, Callable[[], Any]] = {
+    **MODELS,
+    "cnn": cnn,
+    "lstm": lstm,
+    "transformer": transformer,
+}

@@ -47,10 +47,6 @@ REASONS: tuple[Reason, ...] = (
         ("LSTM cell", "GRU cell"),
     ),
     Reason(
-        "JAX writes attention for groups of heads, and a group of one is an axis of its own.",
-        ("attention", "causal attention"),
-    ),
-    Reason(
         "The query is divided by a root, where people multiply.",
         ("multi-head attention",),
         ("portable",),
@@ -58,7 +54,14 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "Its softmax does not take a maximum away, and it multiplies no matrices of odd sizes; see "
         "the quirks of TF.js.",
-        ("multi-head attention", "nn.attention*", "einsum b*hd*", "einsum ji,jk->ik"),
+        (
+            "attention",
+            "*-head attention",
+            "*.attention*",
+            "causal attention",
+            "einsum b*hd*",
+            "einsum ji,jk->ik",
+        ),
         ("tfjs",),
     ),
     Reason(
@@ -75,7 +78,12 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "It is computed by ELU, which all runtimes have.",
         ("selu",),
-        ("portable", "tfjs"),
+        ("portable",),
+    ),
+    Reason(
+        "Its ops lose the digits of small numbers, which a series keeps.",
+        ("selu", "elu, alpha 2"),
+        ("tfjs",),
     ),
     Reason(
         "TF Lite has no Log1p, and by hand small numbers lose their digits.",
@@ -92,7 +100,11 @@ REASONS: tuple[Reason, ...] = (
         "reshape the array instead.",
         ("group norm of *",),
     ),
-    Reason("TensorFlow has no op that repeats the ends; each end is broadcast.", ("pad, edge",)),
+    Reason(
+        "TensorFlow has no op that repeats the ends; each end is broadcast.",
+        ("pad, edge",),
+        ("tflite", "onnx"),
+    ),
     Reason("A reversal and then every second row.", ("x[[]::-2[]]",)),
     Reason(
         "Runtimes reverse axes that are apart one by one; see their quirks.",
@@ -101,16 +113,10 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason("Zeros are counted out by another sum over windows.", ("average pool, SAME",)),
     Reason(
-        "A weight is reshaped or turned around, which every optimizer does once.",
-        ("depthwise convolution*", "transposed convolution", "nn.DenseGeneral", "x @ x.T"),
+        "A weight is reshaped or transposed, which every optimizer does once.",
+        ("depthwise convolution*", "nn.DenseGeneral", "x @ x.T"),
         ("portable",),
     ),
-    Reason(
-        "JAX writes it as a convolution of an array with zeros between its elements.",
-        ("transposed convolution",),
-        ("onnx", "tfjs"),
-    ),
-    Reason("JAX multiplies vectors as matrices.", ("einsum i,i->",)),
     Reason("JAX chooses the diagonal by a mask.", ("einsum ii->i",), ("portable",)),
     Reason("JAX takes the diagonal by its indices.", ("diag",), ("portable",)),
     Reason(
@@ -127,12 +133,9 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason("An index is int32, as in JAX.", ("x[[]argmax[]]",), ("onnx",)),
     Reason(
-        "The start is moved until the update fits, as in JAX.",
+        "A slice is written, which has the axis of the index.",
         ("x.at[[]1[]].set",),
         ("portable", "onnx", "tfjs"),
-    ),
-    Reason(
-        "The start is moved until the update fits, as in JAX.", ("cache update",), ("onnx", "tfjs")
     ),
     Reason(
         "JAX resizes by products with weights, whose rounding differs from that of the op.",
@@ -152,14 +155,13 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "Complex numbers are two parts, whose size does not overflow.",
-        ("power spectrum", "windowed spectrum"),
+        ("windowed spectrum",),
         ("tflite", "tfjs"),
     ),
-    Reason("The transform is a product with a matrix.", ("spectrum of real numbers",), ("tfjs",)),
     Reason(
-        "The bias has as many axes as the array, which the converter does not fuse.",
-        ("convolution, 1-D*", "convolution*batch norm, 1-D", "dense of sequences, any batch"),
-        ("tflite",),
+        "The transform is two products with matrices, of the two parts of its result.",
+        ("power spectrum",),
+        ("tfjs",),
     ),
     Reason(
         "The bias is added after the reshape.",

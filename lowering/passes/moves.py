@@ -187,4 +187,33 @@ def _squeezed_slice(squeeze: jex_core.JaxprEqn, group: Group) -> list[jex_core.J
     return [squeeze.replace(primitive=_SLICE_AND_SQUEEZE, invars=cut.invars, params=params)]
 
 
-MOVE_SEARCHES: dict[str, Search] = {"reshape": _moved_pixels, "squeeze": _squeezed_slice}
+def _repeated(reshape: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
+    """Elements that are repeated along axes of size one, as a broadcast along these."""
+    expand = group.maker(reshape.invars[0], "broadcast_in_dim")
+    if expand is None or len(expand.invars) != 1 or reshape.params["dimensions"] is not None:
+        return None
+    (x,), (between,), (y,) = expand.invars, expand.outvars, reshape.outvars
+    if len(x.aval.shape) != len(y.aval.shape):
+        return None
+    # Axes of size one aside, the reshape changes nothing: so each axis of `between` is one of `y`.
+    long, final = _long_axes(between.aval.shape), _long_axes(y.aval.shape)
+    if [between.aval.shape[axis] for axis in long] != [y.aval.shape[axis] for axis in final]:
+        return None
+    place = dict(zip(long, final, strict=True))
+    to = expand.params["broadcast_dimensions"]
+    if any(place[to[axis]] != axis for axis in _long_axes(x.aval.shape)):
+        return None
+    shape = y.aval.shape
+    params = {**expand.params, "shape": shape, "broadcast_dimensions": tuple(range(len(shape)))}
+    return [expand.replace(outvars=[y], params=params)]
+
+
+def _long_axes(shape: Any) -> list[int]:
+    return [axis for axis, dim in enumerate(shape) if dim != 1]
+
+
+def _reshaped(reshape: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
+    return _repeated(reshape, group) or _moved_pixels(reshape, group)
+
+
+MOVE_SEARCHES: dict[str, Search] = {"reshape": _reshaped, "squeeze": _squeezed_slice}

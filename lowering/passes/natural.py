@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.arrays.complex_math import size_of_parts
 from lowering.passes.fusion import BATCH_NORM, SOFTMAX, batch_norm, primitive_like_operand
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.keeping import REDUCE_KEEPING
@@ -175,6 +176,11 @@ def _size(x, y):
     return lax.abs(lax.complex(x, y))
 
 
+def _square_of_size(x, y):
+    """It overflows where the square of the size does."""
+    return lax.square(x) + lax.square(y)
+
+
 def _clip(x, low, high):
     return lax.min(high, lax.max(low, x))
 
@@ -265,6 +271,13 @@ NATURAL_PATTERNS = (
     _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_X, _NUMBER), _is_float),
     Pattern(batch_norm, BATCH_NORM.bind, args=(_X, *[_FEATURES] * 4, _NUMBER), when=_is_by_feature),
+    *(
+        Pattern(example, _square_of_size, args=(_X, _X), when=_is_single)
+        for example in (
+            lambda x, y: lax.square(size_of_parts(x, y)),
+            lambda x, y: lax.integer_pow(size_of_parts(x, y), 2),
+        )
+    ),
     Pattern(_size, _SIZE_OF_PARTS.bind, args=(_X, _X), when=_is_single),
     Pattern(
         _clip,

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax.extend.core as jex_core
 import numpy as np
+from jax import lax
 
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
 from lowering.passes.ranges import Ranges
@@ -28,6 +29,8 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     is_same = True
     for eqn in jaxpr.eqns:
         operands = new.read(eqn.invars)
+        if _inserts_axes(eqn) and operands[0] in reshaped:
+            eqn = _as_reshape(eqn)
         if _is_reshape(eqn):
             # TensorFlow's converter to TF Lite stumbles over two that undo each other.
             whole = reshaped.get(operands[0], operands[0])
@@ -59,6 +62,23 @@ def _is_reshape(eqn: jex_core.JaxprEqn) -> bool:
         and eqn.params["dimensions"] is None
         and not isinstance(eqn.invars[0], jex_core.Literal)
     )
+
+
+def _inserts_axes(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation gives an array more axes of size one, and that alone."""
+    if eqn.primitive.name != "broadcast_in_dim" or len(eqn.invars) != 1:
+        return False
+    if isinstance(eqn.invars[0], jex_core.Literal):
+        return False
+    shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+    inserted = [dim for axis, dim in enumerate(shape) if axis not in places]
+    is_kept = tuple(shape[axis] for axis in places) == eqn.invars[0].aval.shape
+    return is_kept and all(dim == 1 for dim in inserted)
+
+
+def _as_reshape(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
+    params = {"new_sizes": eqn.params["shape"], "dimensions": None, "sharding": None}
+    return eqn.replace(primitive=lax.reshape_p, params=params)
 
 
 def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:

@@ -25,6 +25,20 @@ register_ops({"add_any": "AddV2"}, modular=True, traits=Trait.LINEAR)
 register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 
 
+@rule("add", target=TFLITE, dtypes=(np.float32,), keep_constants=True)
+def add_tflite(ctx, x, y):
+    """A bias that is a vector becomes one of the layer before it, as the converter knows it."""
+    x, y = _as_bias(x, y), _as_bias(y, x)
+    return emit("AddV2", tensor(x), tensor(y))
+
+
+def _as_bias(x, other):
+    """`x`, as a vector if it is the same along all axes of the other operand but the last."""
+    is_bias = isinstance(x, np.ndarray) and x.ndim > 1 and x.size == x.shape[-1]
+    is_of_array = not isinstance(other, np.ndarray) and other.shape.rank == np.ndim(x)
+    return np.reshape(x, (-1,)) if is_bias and is_of_array else x
+
+
 @rule("atan2", target=TFLITE)
 def atan2_tflite(ctx, y, x):
     """See `tflite.quirks.atan2_without_broadcast`."""
@@ -300,6 +314,11 @@ def _root(x):
     return jnp.where(is_outside, jnp.asarray(jnp.nan, x.dtype), lax.sqrt(lax.abs(x)))
 
 
+def _natural_root(x):
+    """As `_root`, but for the sign of zero."""
+    return jnp.where(x == -jnp.inf, jnp.asarray(jnp.inf, x.dtype), lax.sqrt(x))
+
+
 # See `grappler.quirks.powers_with_known_exponents`.
 _KNOWN_POWERS = {
     0: jnp.ones_like,
@@ -311,7 +330,8 @@ _KNOWN_POWERS = {
 
 @rule("pow", keep_constants=True, traits=Trait.ELEMENTWISE)
 def pow_(ctx, x, y):
-    for exponent, power in _KNOWN_POWERS.items():
+    powers = {**_KNOWN_POWERS, 0.5: _natural_root} if ctx.target.is_natural else _KNOWN_POWERS
+    for exponent, power in powers.items():
         if _is_known(ctx, y, exponent):
             return ctx.lower(power, x, avals=ctx.in_avals[:1])
     x = tensor(x)
@@ -336,8 +356,8 @@ def pow_tflite(ctx, x, y):
     """See `tflite.quirks.powers_that_overflow`."""
     powers = {
         3: functools.partial(integer_pow_tflite, y=3),
-        0.5: _root_by_quarters,
-        -0.5: lambda x: jnp.ones((), x.dtype) / _root_by_quarters(x),
+        0.5: functools.partial(_by_quarters, _natural_root),
+        -0.5: lambda x: jnp.ones((), x.dtype) / _by_quarters(_root, x),
     }
     for exponent, power in powers.items():
         if _is_known(ctx, y, exponent):
@@ -345,9 +365,10 @@ def pow_tflite(ctx, x, y):
     return pow_(ctx, x, y)
 
 
-def _root_by_quarters(x):
+def _by_quarters(root, x):
     """See `tflite.quirks.roots_of_the_largest_numbers`."""
-    return jnp.where(x > 1, 2 * _root(0.25 * x), _root(x))
+    is_large, one = x > 1, jnp.ones((), x.dtype)
+    return jnp.where(is_large, 2 * one, one) * root(jnp.where(is_large, 0.25 * x, x))
 
 
 @rule("pow", target=TFJS, dtypes=(np.float32,), keep_constants=True)

@@ -18,6 +18,7 @@ from lowering.avals import real_dtype
 from lowering.context import Context
 from lowering.jax_compat import max_dim
 from lowering.ops import cast
+from lowering.ops.constants import is_weight
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import CONSUMER
@@ -38,7 +39,7 @@ def conv_general_dilated(ctx, lhs, rhs, *, precision, out_sharding=None, **param
     is a hint that changes nothing on the CPU.
     """
     axes = _axes(ctx.in_avals[1].shape, **params)
-    simpler = _simpler_for_consumer(ctx, axes)
+    simpler = _simpler_for_consumer(ctx, axes, is_weight(rhs))
     if simpler is not None:
         return ctx.lower(simpler, lhs, rhs, avals=ctx.in_avals, **ctx.eqn.params)
     kernel = _kernel(ctx, axes)
@@ -80,16 +81,20 @@ def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **pa
     return found
 
 
-def _simpler_for_consumer(ctx, axes):
+def _simpler_for_consumer(ctx, axes, has_weights):
     """A decomposition into convolutions that a runtime has; None if it has this one.
 
-    Converters take few forms of transposed convolutions.
+    Converters take few forms of transposed convolutions, whose weights are turned around: for
+    weights that are no constants that takes more than it gains.
     """
     params = ctx.eqn.params
     if ctx.target.has_tensorflow_kernels or 0 in ctx.out_aval.shape:
         return None
     if any(window.base_dilation > 1 for window in axes):
-        return _with_padded_images
+        sizes = [ctx.out_aval.shape[axis] for axis in params["dimension_numbers"].out_spec[2:]]
+        is_known = has_weights and _kernel(ctx, axes) is convolutions.conv2d_backprop_input
+        fits = is_known and convolutions.is_converted_gradient(ctx, axes, sizes)
+        return None if fits else _with_padded_images
     has_both = any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes)
     if has_both and not ctx.target.has_dilated_strides:
         return _with_dilated_weights

@@ -36,7 +36,10 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
     choose = consumer_dtypes if ctx.target.is_consumer else compute_dtypes
     lhs_dtype, rhs_dtype, dtype = choose(lhs_aval.dtype, rhs_aval.dtype, out_aval.dtype, precision)
-    if contractions.is_of_elements(lhs_aval.shape, rhs_aval.shape, dimension_numbers):
+    is_of_vectors = ctx.target.is_natural and len(lhs_aval.shape) == len(rhs_aval.shape) == 1
+    if is_of_vectors or contractions.is_of_elements(
+        lhs_aval.shape, rhs_aval.shape, dimension_numbers
+    ):
         return ctx.lower(
             contractions.product_of_elements,
             lhs,

@@ -40,9 +40,10 @@ def fft_of_parts(x, *, fft_type, fft_lengths):
         return _real_of_half(x, fft_lengths[-1])
     sign = 1 if kind == "IFFT" else -1
     for axis, length in reversed(list(zip(axes, fft_lengths, strict=True))):
-        x = _transformed(x, axis, length, sign)
         if kind == "RFFT" and axis == x.ndim - 1:
-            x = lax.slice_in_dim(x, 0, length // 2 + 1, axis=axis)
+            x = _half_of_real(x, length)
+        else:
+            x = _transformed(x, axis, length, sign)
         if kind == "IFFT":
             x = x / real_dtype(x.dtype).type(length)
     return x
@@ -50,8 +51,19 @@ def fft_of_parts(x, *, fft_type, fft_lengths):
 
 def _transformed(x, axis, length, sign):
     """The transform along an axis."""
-    angles = sign * 2 * np.pi * (np.outer(np.arange(length), np.arange(length)) % length) / length
+    angles = sign * _angles(length, length)
     return _along(x, np.cos(angles) + 1j * np.sin(angles), axis)
+
+
+def _half_of_real(x, length):
+    """The half of the transform of real numbers along the last axis that determines the rest."""
+    angles = _angles(length, length // 2 + 1)
+    return lax.complex(*(_along(x, part, x.ndim - 1) for part in (np.cos(angles), -np.sin(angles))))
+
+
+def _angles(length, count):
+    """The angles of the roots of unity that each element is multiplied by for each result."""
+    return 2 * np.pi * (np.outer(np.arange(length), np.arange(count)) % length) / length
 
 
 def _real_of_half(x, length):

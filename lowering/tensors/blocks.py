@@ -66,6 +66,9 @@ def write(
     if x.dtype.name in ctx.target.block_writes and avals.is_static((*shape, *sizes)):
         return _call_write(ctx, x, shape, block, sizes, starts, cut)
     if ctx.target.is_consumer:
+        first = starts[cut[0]]
+        if len(cut) == 1 and isinstance(first, int):
+            return _join(ctx, x, shape, block, sizes, first, cut[0])
         return _select_of(ctx, shape)(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
@@ -78,6 +81,20 @@ def write(
     if rank > _MAX_RANK or not ctx.target.has_xla_ops:
         return _scatter(ctx, x, shape, block, sizes, starts, rank)
     return ctx.by_mode(_assign, _dynamic_update_slice, x, block, begin)
+
+
+def _join(ctx, x, shape, block, sizes, start, axis):
+    """The block between what is before and after it along an axis."""
+
+    def rest(begin, end):
+        starts = [begin if i == axis else 0 for i in range(len(shape))]
+        kept = [end - begin if i == axis else dim for i, dim in enumerate(shape)]
+        return movement.slice_(ctx, x, shape, starts, kept)
+
+    end = start + sizes[axis]
+    before = [rest(0, start)] if start else []
+    after = [] if end == shape[axis] else [rest(end, shape[axis])]
+    return move("ConcatV2", [*before, block, *after], constant(axis, "int32"))
 
 
 def _call_write(ctx, x, shape, block, sizes, starts, cut):

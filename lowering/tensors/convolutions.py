@@ -201,6 +201,21 @@ def is_gradient_of_input(axes: Sequence[Window], sizes: Shape) -> bool:
     return all(not isinstance(count, int) or count > 0 for count in counts)
 
 
+def is_converted_gradient(ctx: Context, axes: Sequence[Window], sizes: Shape) -> bool:
+    """Whether converters take the gradient by an input of these sizes: without explicit padding."""
+    return (
+        len(axes) == 2
+        and avals.is_static((*sizes, *(window.size for window in axes)))
+        and axes == [_without_far_padding(window) for window in axes]
+        and _padding(ctx, _transposed(axes), sizes) != "EXPLICIT"
+    )
+
+
+def _transposed(axes):
+    """The windows of the convolution whose gradient by its input has these."""
+    return [Window(w.size, w.base_dilation, w.size - 1 - w.low, w.size - 1 - w.high) for w in axes]
+
+
 def _without_far_padding(window):
     """A window with less padding, so that it is never in padding alone, where it gives zero."""
     most = window.size - 1
@@ -220,8 +235,7 @@ def conv2d_backprop_input(
     """
     lhs_spec, rhs_spec, out_spec = numbers
     gradient = _arranged(ctx, lhs, features_last(lhs_spec), 1)
-    weights = _arranged(ctx, rhs, (*rhs_spec[2:], rhs_spec[0], rhs_spec[1]), 0)
-    weights = move("ReverseV2", weights, integers([0, 1]))
+    weights = _turned(ctx, rhs, (*rhs_spec[2:], rhs_spec[0], rhs_spec[1]))
     sizes = [ctx.in_avals[0].shape[axis] for axis in lhs_spec[2:]]
     out_shape = [ctx.out_aval.shape[axis] for axis in features_last(out_spec)]
     if len(axes) == 1:
@@ -231,18 +245,24 @@ def conv2d_backprop_input(
     inner = [_without_far_padding(window) for window in axes]
     counts = [window.count(dim) for window, dim in zip(inner, sizes, strict=True)]
     shape = [out_shape[0], *counts, out_shape[-1]]
-    forward = [
-        Window(w.size, w.base_dilation, w.size - 1 - w.low, w.size - 1 - w.high) for w in inner
-    ]
     y = tf.raw_ops.Conv2DBackpropInput(
         input_sizes=ctx.shape(shape),
         filter=weights,
         out_backprop=gradient,
-        **_attributes(ctx, forward, counts),
+        **_attributes(ctx, _transposed(inner), counts),
     )
     outer = [(w.low - i.low, w.high - i.high) for w, i in zip(axes, inner, strict=True)]
     y = movement.pad(ctx, y, shape, constant(0, y.dtype), [(0, 0), *outer, (0, 0)], out_shape)
     return _restored(ctx, y, features_last(out_spec), 1)
+
+
+def _turned(ctx, weights, order):
+    """Weights with their axes in this order and their windows turned around; once, if known."""
+    known = tf.get_static_value(weights) if ctx.target.is_natural else None
+    if known is None:
+        return move("ReverseV2", _arranged(ctx, weights, order, 0), integers([0, 1]))
+    known = np.transpose(known, order)
+    return constant(np.flip(known if len(order) == 4 else known[None], (0, 1)).copy())
 
 
 def is_gradient_of_filter(

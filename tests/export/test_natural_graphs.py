@@ -149,7 +149,7 @@ TABLE = {
         IMAGES,
         [
             *["Square", "Mean", "Mean", "Square", "Sub", "Relu"],
-            *["Reshape"] * 7,
+            *["Reshape"] * 5,
             *["BroadcastTo"] * 2,
             *_NORM,
         ],

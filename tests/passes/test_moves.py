@@ -44,11 +44,22 @@ FOUND = {
     "one column": (lambda x: x[:, -2], X, ["slice_and_squeeze"]),
     "one row of some": (lambda x: x[1, 2:4], X, ["slice_and_squeeze"]),
     "one element": (lambda x: x[1, 2], X, ["slice_and_squeeze"]),
+    "the last column again": (
+        lambda x: jnp.repeat(x[:, 5:], 3, 1), X, ["slice", "broadcast_in_dim"]
+    ),
+    "a row of images again": (
+        lambda x: jnp.repeat(x[:, :1], 3, 1), IMAGES, ["slice", "broadcast_in_dim"]
+    ),
 }  # fmt: skip
 
 
 def padded_once(x):
     return jnp.pad(x, ((0, 0), (1, 0)), "reflect")
+
+
+def _transposed(x):
+    """Along an axis of size one, but another than that which is long."""
+    return lax.broadcast_in_dim(x[:, :1], (1, 4, 4), (2, 0)).reshape(4, 4)
 
 
 OTHERS = {
@@ -62,6 +73,8 @@ OTHERS = {
     "of a part": lambda x: jnp.concatenate([jnp.flip(x[1:3, :5], 0), x[:, :5]]),
     "wrap": lambda x: jnp.pad(x, 2, "wrap"),
     "edge": lambda x: jnp.pad(x, 2, "edge"),
+    "each row again": lambda x: jnp.repeat(x, 3, 0),
+    "a column as a row": _transposed,
     "every second row": lambda x: x[::2],
     "another order of pixels": lambda x: x.reshape(1, 2, 2, 2, 3, 1).transpose(
         0, 1, 4, 2, 3, 5

@@ -42,6 +42,11 @@ CASES = {
     ),
     "two reshapes": (lambda x: (x.reshape(12) * 1).reshape(2, 6).reshape(6, 2), (X,),
                      "reshape mul reshape"),
+    "a reshape and an axis more": (lambda x: (x.reshape(6, 2)[:, None] * 2), (X,), "reshape mul"),
+    "an axis more, repeated": (
+        lambda x: jnp.broadcast_to(x.reshape(6, 2)[:, None], (6, 3, 2)), (X,),
+        "reshape broadcast_in_dim",
+    ),
     "reshapes that undo each other": (lambda x: x.reshape(12).reshape(3, 4), (X,), ""),
     "numbers": (lambda x: x * lax.add(lax.mul(np.float32(2), np.float32(3)), np.float32(1)), (X,),
                 "mul"),

@@ -32,9 +32,19 @@ def exponential(x):
 
 @substitute("Softplus")
 def _softplus(x):
-    """As log(1 + exp(-|x|)), which neither overflows nor loses digits, above a rectifier."""
-    rest = emit("Log1p", emit("Exp", emit("Neg", emit("Abs", x))))
+    """As log(1 + exp(-|x|)), which neither overflows nor loses digits, above a rectifier.
+
+    The logarithm is the series of log((1 + s) / (1 - s)), where s is at most a third.
+    """
+    power = emit("Exp", emit("Neg", emit("Abs", x)))
+    s = emit("RealDiv", power, emit("AddV2", power, constant(2, x.dtype)))
+    rest = emit("Mul", s, horner(_LOG_OF_RATIO, emit("Mul", s, s)))
     return emit("AddV2", emit("Relu", x), rest)
+
+
+# log((1 + s) / (1 - s)) / s for s^2 up to 1/9, up to 4e-9 of it: the interpolation at the points of
+# Chebyshev, the highest power of s^2 first.
+_LOG_OF_RATIO = (0.28157778, 0.27965158, 0.40024595, 0.66666322, 2.00000001)
 
 
 @substitute("Log1p")

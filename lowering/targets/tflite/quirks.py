@@ -215,7 +215,7 @@ def powers_that_overflow() -> bool:
 
 @_quirk(
     f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/src/f32-vsqrt/simd-rsqrt.c.in",
-    "lowering.rules.binary._root_by_quarters",
+    "lowering.rules.binary._by_quarters",
 )
 def roots_of_the_largest_numbers() -> bool:
     """XNNPACK's square roots of numbers above 2^126 are by half too large."""
