@@ -39,8 +39,13 @@ _METADATA = ("name", "description", "labels")
 def run_export(args: argparse.Namespace) -> int:
     """Runs `export`; returns the exit code."""
     _check_options(args, [args.to])
-    if not args.force and args.output.exists() and not _is_empty(args.output):
-        raise FileExistsError(f"{args.output} exists; --force replaces it")
+    if args.output.exists() and not _is_empty(args.output):
+        from lowering.export.paths import is_model
+
+        if args.output.is_dir() and not is_model(args.output):
+            raise FileExistsError(f"{args.output} exists, and is no model")
+        if not args.force:
+            raise FileExistsError(f"{args.output} exists; --force replaces it")
     if args.to == LANGUAGE_MODELS:
         report = language_models.write(args, args.output)
     else:

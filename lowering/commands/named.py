@@ -26,7 +26,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def check_module(text: str) -> None:
     """Raises a CommandError if a `module:name` is none, or its module is in no known place."""
-    module, _, _ = _split(text)[1].partition(":")
+    module, _, name = _split(text)[1].partition(":")
+    if module.endswith(".py"):
+        raise CommandError(f"write the module without .py: {module.removesuffix('.py')}:{name}")
     top = module.split(".")[0]
     if not top or importlib.util.find_spec(top) is None:
         near = [path.stem for path in pathlib.Path().glob("*.py")]
@@ -222,7 +224,9 @@ def arrays(path: pathlib.Path) -> Any:
         found = np.load(path)
         return found if isinstance(found, np.ndarray) else dict(found)
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise CommandError(f"{path} is no file of arrays (np.save, np.savez): {error}") from error
+        # NumPy suggests to unpickle whatever it does not know.
+        reason = "" if "pickle" in str(error) else f": {getattr(error, 'strerror', None) or error}"
+        raise CommandError(f"{path} is no file of arrays (np.save, np.savez){reason}") from error
 
 
 def inputs(path: pathlib.Path, args: Any, names: Any) -> Any:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from lowering.errors import UnsupportedError
 from lowering.export import (
+    argument_order,
     limits,
     quantization,
     reach,
@@ -350,6 +351,7 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
             for name, concrete in made.items()
         }
         model = _converted(separated, **options)
+    model = argument_order.in_order(model, made)
     if weights is not None:
         with refusals("AI Edge Quantizer", "quantize the model"):
             return weight_quantization.quantized(model, weights)

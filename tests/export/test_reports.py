@@ -100,15 +100,62 @@ def test_several_functions(name, tmp_path):
         export.load(path, "other")
 
 
+def test_arguments_have_the_order_of_the_function(to, tmp_path):
+    """TensorFlow sorts them by name."""
+
+    def fun(z, mask, batch):
+        return {"least": z - batch["a"], "best": mask * batch["b"]}
+
+    path = tmp_path / "model"
+    args = (X, X, {"b": X, "a": X})
+    report = to(fun, args, path, output_names=["top", "last"], verify=False)
+    assert [x.name for x in report.inputs] == ["z", "mask", "batch_a", "batch_b"]
+    z, mask, a, b = (np.full((4, 3), i, np.float32) for i in range(1, 5))
+    found = export.load(path)(z, mask, a, b)
+    np.testing.assert_array_equal(found["top"], mask * b)
+    np.testing.assert_array_equal(found["last"], z - a)
+
+
+def test_positions_of_tflite():
+    model = export.to_tflite(
+        lambda z, a: (z, a - z), (X, X), input_names=["z", "a"], output_names=["y", "b"]
+    )
+    litert = importlib.import_module("ai_edge_litert.interpreter")
+    interpreter = litert.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    for details, value in zip(interpreter.get_input_details(), (1, 5), strict=True):
+        interpreter.set_tensor(details["index"], np.full((4, 3), value, np.float32))
+    interpreter.invoke()
+    outputs = [interpreter.get_tensor(x["index"]) for x in interpreter.get_output_details()]
+    assert [float(x[0, 0]) for x in outputs] == [1, 4]
+
+
 def test_other_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         export.load(tmp_path / "nothing")
     (tmp_path / "text").write_text("no model")
-    with pytest.raises(ValueError, match="is no model of SavedModel"):
+    with pytest.raises(ValueError, match="is no model of any known format: SavedModel"):
         export.inspect(tmp_path / "text")
     (tmp_path / "model.tflite").write_bytes(b"\0\0\0\0TFL3\0\0")
-    with pytest.raises(ValueError, match="no TF Lite model that can be read"):
+    with pytest.raises(ValueError, match="cannot be read as TF Lite"):
         export.inspect(tmp_path / "model.tflite")
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot be read as ONNX: it has no graph"):
+        export.inspect(tmp_path / "model.onnx")
+    export.to_saved_model(jnp.sin, (X,), tmp_path / "saved", verify=False)
+    file = tmp_path / "saved" / "saved_model.pb"
+    assert export.inspect(file) == export.inspect(file.parent)
+    file.write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot be read as SavedModel: it has no graph"):
+        export.load(file)
+    export.to_tfjs(lambda w, x: x @ w, (X,), tmp_path / "web", params=W, verify=False)
+    next((tmp_path / "web").glob("*.bin")).unlink()
+    with pytest.raises(ValueError, match=r"cannot be read as TF.js: .*bin is missing"):
+        export.inspect(tmp_path / "web")
+    for text in ("{}", "[]", '{"modelTopology": {}}'):
+        (tmp_path / "model.json").write_text(text)
+        with pytest.raises(ValueError, match="cannot be read as TF\\.js: it is no graph"):
+            export.load(tmp_path / "model.json")
 
 
 METADATA: export.Metadata = {
