@@ -94,7 +94,8 @@ def _write(args: argparse.Namespace, call: Any, to: str, output: pathlib.Path, *
     fun, inputs, common = call
     options = {**common, **more}
     if args.inputs is not None:
-        inputs = named.inputs(args.inputs, inputs, options.get("input_names", ()))
+        names = options.get("input_names", ())
+        inputs = named.inputs(args.inputs, inputs, names, "polymorphic_shapes" in options)
     for name, formats in _OPTIONS.items():
         value = getattr(args, name)
         if value is not None and to in formats:

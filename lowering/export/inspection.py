@@ -58,7 +58,7 @@ def inspect(path: str | os.PathLike[str]) -> Description:
         if made == "litertlm":
             return bundles.described(path)
         if made == "onnx":
-            return readers.of_onnx(path.read_bytes(), readers.size_of_files(path))
+            return readers.of_onnx(path.read_bytes(), path.parent)
         return readers.of_tfjs(path) if made == "tfjs" else readers.of_saved_model(path)
     except (ImportError, OSError):
         raise

@@ -97,8 +97,8 @@ def of_tflite(model: bytes) -> Description:
     )
 
 
-def of_onnx(model: bytes, size: int | None = None) -> Description:
-    """What an ONNX model holds."""
+def of_onnx(model: bytes, folder: pathlib.Path | None = None) -> Description:
+    """What an ONNX model holds; files with its weights are in a folder."""
     onnx = import_package("onnx", "onnx")
     proto = onnx.ModelProto.FromString(model)
     if not proto.HasField("graph"):
@@ -140,11 +140,21 @@ def of_onnx(model: bytes, size: int | None = None) -> Description:
     }
     return Description(
         "onnx",
-        len(model) if size is None else size,
+        len(model) + sum(size_of_files(file) for file in _weights_beside(graph, folder)),
         {ONLY: signature},
         counted,
         {title: text for title, text in texts.items() if text},
     )
+
+
+def _weights_beside(graph: Any, folder: pathlib.Path | None) -> Iterator[pathlib.Path]:
+    """The files that have the weights of an ONNX model, beside the model."""
+    entries = (entry for weight in graph.initializer for entry in weight.external_data)
+    for name in sorted({entry.value for entry in entries if entry.key == "location"}):
+        if folder is not None and not (folder / name).is_file():
+            raise ValueError(f"{folder / name} is missing, which has its weights")
+        if folder is not None:
+            yield folder / name
 
 
 def of_tfjs(path: pathlib.Path) -> Description:

@@ -462,3 +462,13 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
         "error: model.onnx cannot be loaded: no such file",
         "error: model.onnx cannot be run: no such file",
     ]
+
+
+def test_shapes_of_inputs(tmp_path, capsys):
+    path = tmp_path / "x.npy"
+    argv = ["check", PREDICT[0], "--to", "onnx", "--inputs", str(path), "--arg"]
+    np.save(path, np.ones((5, 3), np.float32))
+    assert main([*argv, "x=f32[b,3]"]) == 0
+    for spec in ("x=f32[b,4]", "x=f32[1,3]"):
+        assert main([*argv, spec]) == 2
+        assert "has the shape (5, 3), which does not fit --arg" in capsys.readouterr().err

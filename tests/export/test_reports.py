@@ -130,6 +130,17 @@ def test_positions_of_tflite():
     assert [float(x[0, 0]) for x in outputs] == [1, 4]
 
 
+def test_weights_beside_a_model(tmp_path):
+    path = tmp_path / "model.onnx"
+    w = np.ones((300, 300), np.float32)
+    x = jax.ShapeDtypeStruct((1, 300), "float32")
+    report = export.to_onnx(lambda w, x: x @ w, (x,), path, params=w, external_data=True)
+    assert report.size >= w.nbytes > path.stat().st_size
+    (tmp_path / "model.onnx.data").unlink()
+    with pytest.raises(ValueError, match=r"model\.onnx\.data is missing, which has its weights"):
+        export.load(path)
+
+
 def test_other_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         export.load(tmp_path / "nothing")
