@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import lowering
 from lowering import export
+from lowering.errors import UnsupportedError
 
 W = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
 X = jax.ShapeDtypeStruct((4, 3), "float32")
@@ -254,6 +255,25 @@ def test_shapes_as_tuples():
         input_signature=[tf.TensorSpec([None, 3], tf.float32)],
     )
     np.testing.assert_array_equal(doubled(GIVEN), GIVEN + 5)
+
+
+@pytest.mark.parametrize("spec", ["(b,)", ("b",)])
+def test_shapes_of_another_rank(spec):
+    with pytest.raises(ValueError, match=r"for an array of the shape \(4, 3\), which has 2"):
+        export.to_onnx(jnp.sin, (X,), polymorphic_shapes=[spec])
+
+
+@pytest.mark.parametrize("to", [export.to_saved_model, export.to_tfjs])
+def test_directories_have_a_path(to, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match="not NoneType"):
+        to(jnp.sin, (X,), None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_functions_that_return_nothing():
+    with pytest.raises(UnsupportedError, match="returns no arrays"):
+        export.to_onnx(lambda x: None, (X,))
 
 
 def test_modules_of_nnx(tmp_path):

@@ -80,7 +80,7 @@ def to_tfjs(
       VerificationError: if the model does not compute what JAX computes.
     """
     graph_model.check_options(quantize, shard_bytes)
-    with reports.making(directory, overwrite) as making, in_bits_of(TFJS):
+    with reports.making(os.fspath(directory), overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None
         if verify:
