@@ -10,7 +10,8 @@
 `python -m lowering` does the same. `export` writes a model and compares it with JAX, `show` lists
 the ops of the graph and what each runtime would refuse, and `check` exports and verifies models
 without keeping them. `show --passes` prints the program as JAX has traced it, and as each pass
-leaves it. `inspect`, `run` and `visualize` take any SavedModel, TF Lite, ONNX or TF.js model.
+leaves it. `inspect`, `run` and `visualize` take any SavedModel, TF Lite, ONNX, TF.js or LiteRT-LM
+model.
 
 A function is named by its module and its name; modules are found in the current directory, too.
 Arguments are given in the order of its parameters, as `dtype[dimensions]` with an optional name in
@@ -91,7 +92,9 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
 
         is_expected = faults.is_ours(error)
         is_mistake = faults.is_of_the_command(error)
-    text = str(error) if is_expected else f"{type(error).__name__}: {error}"
+    text = str(error) if is_expected else f"{type(error).__name__}: {error}{faults.place(error)}"
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
     print(f"error: {text}", file=sys.stderr)
     if not is_expected and not args.traceback:
         print("--traceback shows where it comes from", file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import NoReturn, TextIO
 
 import tqdm
 
-# After so many seconds, or this part of the whole, the measured speed counts as much as that of
+# After so many seconds, or this part of the whole, the measured pace counts as much as that of
 # recorded times.
 _TRUST = 30.0
 _TRUSTED_PART = 0.1
@@ -118,17 +118,21 @@ class Progress:
         """An estimate of the seconds that are left; None if nothing is known yet.
 
         At first the recorded times and the number of workers say it. The longer it has been
-        running, the more does its own speed, which is another one on another machine.
+        running, the more does its own pace, which is another one on another machine.
         """
-        speed = self._trust * self._workers + self._past
-        measured = self._trust + self._clock() - self._started
-        return max(self._seconds - self._past, 0.0) * measured / speed if speed else None
+        left = max(self._seconds - self._past, 0.0)
+        if not self._past:
+            return left / self._workers if self._trust else None
+        elapsed = self._clock() - self._started
+        trust = self._trust / (self._trust + elapsed) if self._trust else 0.0
+        return left * (trust / self._workers + (1 - trust) * elapsed / self._past)
 
     def _state(self) -> str:
         state, left = f"{self.done} of {self.total} cells", self.left()
         if left is None:
             return state
-        return f"{state}, about {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
+        time = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+        return f"{state}, about {time} {'left' if self._past else 'by recorded times'}"
 
     def close(self) -> None:
         """Ends the bar."""

@@ -39,8 +39,13 @@ _METADATA = ("name", "description", "labels")
 def run_export(args: argparse.Namespace) -> int:
     """Runs `export`; returns the exit code."""
     _check_options(args, [args.to])
-    if not args.force and args.output.exists() and not _is_empty(args.output):
-        raise FileExistsError(f"{args.output} exists; --force replaces it")
+    if args.output.exists() and not _is_empty(args.output):
+        from lowering.export.paths import is_model
+
+        if args.output.is_dir() and not is_model(args.output):
+            raise FileExistsError(f"{args.output} exists, and is no model")
+        if not args.force:
+            raise FileExistsError(f"{args.output} exists; --force replaces it")
     if args.to == LANGUAGE_MODELS:
         report = language_models.write(args, args.output)
     else:
@@ -89,7 +94,8 @@ def _write(args: argparse.Namespace, call: Any, to: str, output: pathlib.Path, *
     fun, inputs, common = call
     options = {**common, **more}
     if args.inputs is not None:
-        inputs = named.inputs(args.inputs, inputs, options.get("input_names", ()))
+        names = options.get("input_names", ())
+        inputs = named.inputs(args.inputs, inputs, names, "polymorphic_shapes" in options)
     for name, formats in _OPTIONS.items():
         value = getattr(args, name)
         if value is not None and to in formats:

@@ -1,13 +1,16 @@
 """`inspect`, `run` and `visualize`: what is done with exported files."""
 
 import argparse
+import contextlib
 import importlib.util
 import pathlib
 import re
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 from lowering.commands import named
-from lowering.commands.mistakes import CommandError
+from lowering.commands.mistakes import CommandError, FaultError
 
 # The viewers: the module of each, and the package that has it.
 _VIEWERS = {
@@ -45,12 +48,17 @@ def run_run(args: argparse.Namespace) -> int:
         model = load(args.file, args.signature)
     except ValueError as error:
         raise CommandError(str(error)) from error
+    except Exception as error:
+        raise _fault(args.file, "loaded", error) from error
     given, by_name = _arrays(args.inputs)
     try:
         arrays = model.check(*given, **by_name)
     except (TypeError, ValueError) as error:
         raise CommandError(str(error)) from error
-    results = model.run(arrays)
+    try:
+        results = model.run(arrays)
+    except Exception as error:
+        raise _fault(args.file, "run", error) from error
     if args.output is not None:
         with args.output.open("wb") as file:
             np.savez(file, **dict[str, Any](results))
@@ -63,6 +71,14 @@ def run_run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _fault(file: pathlib.Path, doing: str, error: Exception) -> Exception:
+    """What is said of a file that a runtime refuses: the first line of the runtime's error."""
+    if isinstance(error, ImportError):
+        return error
+    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+    return FaultError(f"{file} cannot be {doing}: {first}")
+
+
 def run_visualize(args: argparse.Namespace) -> int:
     """Runs `visualize`; returns the exit code. It ends when it is interrupted."""
     _check_exists(args.file)
@@ -72,6 +88,8 @@ def run_visualize(args: argparse.Namespace) -> int:
         made = format_of(args.file)
     except ValueError as error:
         raise CommandError(str(error)) from error
+    if args.file.name in _MAIN.values():
+        args.file = args.file.parent
     viewer = args.viewer or _installed_viewer(made)
     if viewer == "model-explorer" and made == "onnx":
         raise CommandError("Model Explorer reads no ONNX; --with netron shows it")
@@ -79,13 +97,32 @@ def run_visualize(args: argparse.Namespace) -> int:
     if not is_installed(module):
         raise ImportError(f"{viewer} is not installed: pip install {package}")
     imported: Any = importlib.import_module(module)
-    path = args.file / _MAIN[made] if args.file.is_dir() and made in _MAIN else args.file
-    if viewer == "netron":
-        imported.start(str(path))
-        imported.wait()
-    else:
-        imported.visualize(str(args.file if made == "saved_model" else path))
+    with _graph(args.file, made) as path:
+        if viewer == "netron":
+            imported.start(str(path))
+            imported.wait()
+        else:
+            imported.visualize(str(args.file if made == "saved_model" else path))
     return 0
+
+
+@contextlib.contextmanager
+def _graph(file: pathlib.Path, made: str) -> Iterator[pathlib.Path]:
+    """A context with the path of a graph that viewers read."""
+    if made != "litertlm":
+        yield file / _MAIN[made] if file.is_dir() and made in _MAIN else file
+        return
+    from lowering.export import bundles
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / f"{file.stem}.tflite"
+        try:
+            path.write_bytes(bundles.model_of(file))
+        except (ImportError, OSError):
+            raise
+        except Exception as error:  # Whatever a damaged header leads to.
+            raise CommandError(f"{file} cannot be read as LiteRT-LM: {error}") from error
+        yield path
 
 
 def is_installed(module: str) -> bool:

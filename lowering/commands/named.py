@@ -26,7 +26,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def check_module(text: str) -> None:
     """Raises a CommandError if a `module:name` is none, or its module is in no known place."""
-    module, _, _ = _split(text)[1].partition(":")
+    module, _, name = _split(text)[1].partition(":")
+    if module.endswith(".py"):
+        raise CommandError(f"write the module without .py: {module.removesuffix('.py')}:{name}")
     top = module.split(".")[0]
     if not top or importlib.util.find_spec(top) is None:
         near = [path.stem for path in pathlib.Path().glob("*.py")]
@@ -222,10 +224,12 @@ def arrays(path: pathlib.Path) -> Any:
         found = np.load(path)
         return found if isinstance(found, np.ndarray) else dict(found)
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise CommandError(f"{path} is no file of arrays (np.save, np.savez): {error}") from error
+        # NumPy suggests to unpickle whatever it does not know.
+        reason = "" if "pickle" in str(error) else f": {getattr(error, 'strerror', None) or error}"
+        raise CommandError(f"{path} is no file of arrays (np.save, np.savez){reason}") from error
 
 
-def inputs(path: pathlib.Path, args: Any, names: Any) -> Any:
+def inputs(path: pathlib.Path, args: Any, names: Any, is_symbolic: bool = False) -> Any:
     """The arrays of a file in the place of arguments; PRNG keys are made of their words.
 
     Args:
@@ -233,24 +237,27 @@ def inputs(path: pathlib.Path, args: Any, names: Any) -> Any:
       args: the arguments of the function, or of each of several by name.
       names: the names of their leaves; with several functions those of each, which have the name
         of the function and a slash in front in the file.
+      is_symbolic: whether sizes of 1 in the arguments may stand for symbolic ones.
     """
     found = arrays(path)
     if not names:
         raise CommandError('--inputs needs names of the arguments, as in --arg "x=f32[3]"')
     if not isinstance(args, Mapping):
         by_name = found if isinstance(found, dict) else dict.fromkeys(names[:1], found)
-        return _replaced(path, by_name, args, names)
+        return _replaced(path, by_name, args, names, is_symbolic)
     made = {}
     for function, own in args.items():
         prefix = f"{function}/"
         of_function = {
             name.removeprefix(prefix): x for name, x in found.items() if name.startswith(prefix)
         }
-        made[function] = _replaced(path, of_function, own, names.get(function, ()))
+        made[function] = _replaced(path, of_function, own, names.get(function, ()), is_symbolic)
     return made
 
 
-def _replaced(path: pathlib.Path, found: dict[str, Any], args: Any, names: Sequence[str]) -> Any:
+def _replaced(
+    path: pathlib.Path, found: dict[str, Any], args: Any, names: Sequence[str], is_symbolic: bool
+) -> Any:
     import jax
 
     from lowering import jax_compat
@@ -268,6 +275,11 @@ def _replaced(path: pathlib.Path, found: dict[str, Any], args: Any, names: Seque
             raise CommandError(
                 f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "
                 f"{expected.dtype.name} with {len(expected.shape)}"
+            )
+        sizes = zip(expected.shape, x.shape, strict=True)
+        if not all(size == given or (is_symbolic and size == 1) for size, given in sizes):
+            raise CommandError(
+                f"{name} of {path} has the shape {x.shape}, which does not fit --arg"
             )
         if is_key(arg.dtype):
             found[name] = jax.random.wrap_key_data(x, impl=jax_compat.key_impl(arg.dtype))

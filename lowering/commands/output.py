@@ -1,4 +1,4 @@
-"""What the command line writes: stages of an export on the standard error, and nothing of others.
+"""What the command line writes to the standard error: stages of an export, and no logs of others.
 
 Native code of TensorFlow and LiteRT logs to the file of the standard error, past Python.
 """

@@ -21,6 +21,9 @@ QUANTIZATIONS = {
 }
 IO_DTYPES = ("int8", "uint8")
 
+# The exit code of a command that makes no sense.
+_MISTAKE = 2
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that says of a wrong word what was probably meant."""
@@ -38,11 +41,11 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program with the message, and what was probably meant."""
+        """Ends the program with the message and what was probably meant, without the usage."""
         choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if choice is not None:
             message += did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
-        super().error(message)
+        self.exit(_MISTAKE, f"error: {message}\n`{self.prog} --help` lists what there is\n")
 
 
 def check_target(name: str) -> None:

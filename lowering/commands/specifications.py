@@ -55,6 +55,8 @@ DTYPES: Mapping[str, str] = {
 _FRONT = re.compile(r"(?:(?P<function>\w+)/)?(?P<name>\w+)\s*=(?P<rest>.*)", re.DOTALL)
 _OF_FUNCTION = re.compile(r"(?P<function>\w+)/(?P<rest>.*)", re.DOTALL)
 _ARRAY = re.compile(r"(?P<dtype>\w+(?:<\w+>)?)\s*\[(?P<dims>[^\[\]]*)\]")
+# A size, a symbolic size, or an expression of these, which JAX reads.
+_DIM = re.compile(r"\d+|(?=.*[^\W\d_])[\w(][\w\s+*^()-]*")
 _KEY = re.compile(r"(?:'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<bare>\w+))\s*:")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
@@ -165,6 +167,12 @@ def _array(whole: str, dtype: str, dims: str) -> Array:
     parts = [part.strip() for part in dims.split(",")] if dims.strip() else []
     if not all(parts):
         raise CommandError(f"{whole!r} lacks a dimension between two commas")
+    for part in parts:
+        if not _DIM.fullmatch(part):
+            raise CommandError(
+                f"{part!r} in {whole!r} is no dimension; write a number, or a name such as b for a "
+                "size that is not known"
+            )
     if dtype not in DTYPES:
         names = ", ".join([*_SHORT, "bool", *KEYS])
         hint = did_you_mean(dtype, DTYPES)

@@ -1,4 +1,7 @@
-"""Ops of TF Lite in place of functions that compute what they do; see `lowering.ops.composites`."""
+"""Replaces functions in a graph by TF Lite ops that compute the same.
+
+The functions are those of `lowering.ops.composites`.
+"""
 
 import pathlib
 from typing import Any

@@ -9,6 +9,7 @@ FORMATS = {
     "tflite": "TF Lite",
     "onnx": "ONNX",
     "tfjs": "TF.js",
+    "litertlm": "LiteRT-LM",
 }
 
 

@@ -1,4 +1,4 @@
-"""Rows of constant tables in TF Lite models, as the op that takes tables of 8 and 4 bits.
+"""Looks rows of constant tables up by the TF Lite op that reads tables of 8 and 4 bits.
 
 The kernel of `GATHER` takes quantized tables only where its results are quantized, too. That of
 `EMBEDDING_LOOKUP` makes floats of the rows that it reads; it takes a vector of indices.

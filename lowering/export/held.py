@@ -1,8 +1,8 @@
-"""Inputs, outputs and parameters of exported models that have other dtypes there than in JAX.
+"""Dtypes of inputs, outputs and parameters that differ between an exported model and JAX.
 
-TensorFlow has next to no kernels for numbers of eight bits or fewer, and its passes over graphs do
-not know all of their dtypes. So a model takes, returns and keeps them in a wider dtype, and JAX
-casts between the two. PRNG keys are their words there, which are uint32, in a last dimension. For
+TensorFlow has next to no kernels for numbers of eight bits or fewer, and its graph passes do not
+know all of their dtypes. So a model takes, returns and keeps them in a wider dtype, and JAX casts
+between the two. A PRNG key becomes an array of uint32, whose last dimension has its words. For
 runtimes other than TensorFlow, complex numbers have a last dimension for their two parts, and
 bfloat16 is float32.
 """

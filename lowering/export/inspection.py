@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-from lowering.export import readers
+from lowering.export import bundles, readers
 from lowering.export.descriptions import FORMATS, Description
 
 
@@ -21,41 +21,47 @@ def format_of(path: str | os.PathLike[str]) -> str:
         for name, found in (("saved_model.pb", "saved_model"), ("model.json", "tfjs")):
             if (path / name).is_file():
                 return found
-        raise ValueError(f"{path} is no SavedModel and no TF.js model")
+        raise ValueError(f"{path} is a directory without a SavedModel or a TF.js model")
+    if path.name == "saved_model.pb":
+        return "saved_model"
     if path.suffix == ".json":
         return "tfjs"
     with path.open("rb") as file:
         start = file.read(8)
+    if start == bundles.MAGIC:
+        return "litertlm"
     if start[4:] == readers.TFLITE:
         return "tflite"
     # A ModelProto begins with its version, or with another of its few fields.
     if path.suffix == ".onnx" or start[:1] == b"\x08":
         return "onnx"
-    raise ValueError(f"{path} is no model of {', '.join(FORMATS.values())}")
+    raise ValueError(f"{path} is no model of any known format: {', '.join(FORMATS.values())}")
 
 
 def inspect(path: str | os.PathLike[str]) -> Description:
-    """What a SavedModel, TF Lite, ONNX or TF.js model holds; nothing of it is run.
+    """What a SavedModel, TF Lite, ONNX, TF.js or LiteRT-LM model holds; nothing of it is run.
 
     Args:
-      path: the file or directory; for TF.js the directory or its `model.json`.
+      path: the file or directory; for TF.js the directory or its `model.json`, for a SavedModel
+        the directory or its `saved_model.pb`.
 
     Raises:
       FileNotFoundError: if there is nothing at `path`.
       ValueError: if it is in none of the formats, or is damaged.
-      ImportError: for an ONNX model, if `onnx` is not installed.
+      ImportError: for a model of ONNX or LiteRT-LM, if the extra of that name is not installed.
     """
     path = pathlib.Path(path)
     made = format_of(path)
     try:
         if made == "tflite":
             return readers.of_tflite(path.read_bytes())
+        if made == "litertlm":
+            return bundles.described(path)
         if made == "onnx":
-            return readers.of_onnx(path.read_bytes(), readers.size_of_files(path))
+            return readers.of_onnx(path.read_bytes(), path.parent)
         return readers.of_tfjs(path) if made == "tfjs" else readers.of_saved_model(path)
     except (ImportError, OSError):
         raise
     except Exception as error:  # Whatever the readers raise of damaged files.
-        raise ValueError(
-            f"{path} is no {FORMATS[made]} model that can be read: {type(error).__name__}: {error}"
-        ) from error
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} cannot be read as {FORMATS[made]}: {reason}") from error

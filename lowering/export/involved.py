@@ -1,4 +1,4 @@
-"""Whether a program computes with NaN, of which natural numerics leave open what becomes."""
+"""Whether a program computes with NaN, whose results natural numerics leave to the runtime."""
 
 from collections.abc import Sequence
 

@@ -128,7 +128,7 @@ def to_litertlm(
                 vocabulary=loaded.size,
                 is_quantized=quantize is not None,
             )
-        return making.report(model)
+        return making.report()
 
 
 def _check_templates(templates: Any) -> None:

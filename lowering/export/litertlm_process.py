@@ -1,4 +1,4 @@
-"""A process that runs a `.litertlm` file in LiteRT-LM, so that nothing that fails there fails here.
+"""Runs a `.litertlm` file in LiteRT-LM, as a process of its own, whose crash ends nothing else.
 
     python litertlm_process.py FILE
 

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from lowering.export import bundles
 from lowering.export.descriptions import Array, Signature
 from lowering.export.inspection import format_of, inspect
+from lowering.export.language_models import DECODE
 from lowering.export.packages import import_package
 from lowering.export.readers import ONLY
+from lowering.export.signatures import DEFAULT
 
 # What runs a model: its results by name, for inputs by name.
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -88,8 +91,10 @@ def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedMo
     author wrote into it, so load only what you trust.
 
     Args:
-      path: a SavedModel, TF Lite, ONNX or TF.js model.
-      signature: the function; by default the only one, or `serving_default`, or the first.
+      path: a SavedModel, TF Lite, ONNX, TF.js or LiteRT-LM model. Of the latter the signatures
+        can be called; LiteRT-LM itself writes texts.
+      signature: the function; by default the only one, or `serving_default`, or `decode` of a
+        language model, or the first.
 
     Raises:
       FileNotFoundError: if there is nothing at `path`.
@@ -104,7 +109,7 @@ def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedMo
         for name, found in described.signatures.items()
     }
     if signature is None:
-        signature = "serving_default" if "serving_default" in made else next(iter(made))
+        signature = next((name for name in (DEFAULT, DECODE) if name in made), next(iter(made)))
     if signature not in made:
         raise ValueError(f"{path} has no signature {signature!r}; it has {', '.join(made)}")
     made[signature].signatures = made
@@ -136,7 +141,7 @@ def _numpy_dtype(name: str) -> np.dtype:
 def _saved_model(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
     import tensorflow as tf
 
-    model = tf.saved_model.load(str(path))
+    model = tf.saved_model.load(str(path if path.is_dir() else path.parent))
 
     def run(signature: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         found = model.signatures[signature](**{name: tf.constant(x) for name, x in given.items()})
@@ -147,8 +152,15 @@ def _saved_model(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
 
 def _tflite(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
     litert = import_package("ai_edge_litert.interpreter", "tflite")
-    interpreter = litert.Interpreter(model_path=str(path))
+    return _interpreted(litert.Interpreter(model_path=str(path)))
 
+
+def _litertlm(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
+    litert = import_package("ai_edge_litert.interpreter", "tflite")
+    return _interpreted(litert.Interpreter(model_content=bundles.model_of(path)))
+
+
+def _interpreted(interpreter: Any) -> Callable[..., Mapping[str, np.ndarray]]:
     def run(signature: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         if interpreter.get_signature_list():
             return interpreter.get_signature_runner(signature)(**given)
@@ -206,4 +218,5 @@ _RUNS: Mapping[str, Callable[[pathlib.Path], Callable[..., Mapping[str, np.ndarr
     "tflite": _tflite,
     "onnx": _onnx,
     "tfjs": _tfjs,
+    "litertlm": _litertlm,
 }

@@ -1,4 +1,4 @@
-"""Exports in 32 bits, for runtimes that have no, or not all, arithmetic of 64 bits."""
+"""Exports in 32 bits, for runtimes that lack arithmetic of 64 bits, or a part of it."""
 
 import contextlib
 import warnings
@@ -13,10 +13,10 @@ from lowering.targets import Target
 
 @contextlib.contextmanager
 def in_bits_of(target: Target) -> Iterator[None]:
-    """A context in which a function is what JAX makes of it for a target.
+    """A context in which JAX traces functions in the bits of a target.
 
-    If that has no arithmetic of 64 bits, it is what JAX makes of it without `jax_enable_x64`; there
-    is a warning if the user has set that.
+    For a target without arithmetic of 64 bits, that is without `jax_enable_x64`. There is a warning
+    if the user has set it.
     """
     if target.has_64_bits or not _is_of_64_bits():
         yield

@@ -1,7 +1,7 @@
 """What a converter or runtime refuses, traced back to the primitive and the user's line.
 
-Converters speak of ops. An error of theirs that has the type of one is completed by the equations
-that such ops come from; to find these, the function is lowered once more.
+Converters speak of ops. If the error of a converter names a type of op, the equations that such ops
+come from are added to it. To find these, the function is lowered once more.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Packages that an export needs and that are not installed with `lowering`."""
+"""Packages that an export or a file needs and that are not installed with `lowering`."""
 
 import importlib
 import importlib.metadata
@@ -20,12 +20,10 @@ def import_package(module: str, extra: str) -> Any:
         if error.name is not None and error.name.split(".")[0] != package:
             package = f"{error.name}, for {package}"
         raise ImportError(
-            f"this export needs {package}, which is not installed: {command(extra)}"
+            f"this needs {package}, which is not installed: {command(extra)}"
         ) from error
     except ImportError as error:
-        raise ImportError(
-            f"this export needs {package}, which cannot be imported: {error}"
-        ) from error
+        raise ImportError(f"this needs {package}, which cannot be imported: {error}") from error
 
 
 def command(extra: str) -> str:

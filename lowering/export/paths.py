@@ -22,18 +22,22 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
       overwrite: whether a file or a model at `path` is replaced, once the new one is complete.
 
     Raises:
+      NotADirectoryError: if a directory above `path` is a file.
       FileExistsError: if there is something at `path`; an empty directory is nothing. A directory
         that is no model is never replaced.
     """
     path = pathlib.Path(path)
     _check_free(path, overwrite)
+    for folder in path.parents:
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise NotADirectoryError(f"{path} cannot be written, as {folder} is no directory")
     missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         # A name may be as long as a file system permits, so only a part is in front of more.
         prefix = f".{path.name[:32]}-"
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
-            written = pathlib.Path(folder) / path.name
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as above:
+            written = pathlib.Path(above) / path.name
             yield written
             beside = [x for x in written.parent.iterdir() if x != written]
             # Something may have come there in the meantime.
@@ -57,12 +61,13 @@ def _replace(path: pathlib.Path, new: pathlib.Path) -> None:
 
 def _check_free(path: pathlib.Path, overwrite: bool) -> None:
     if path.is_dir() and not path.is_symlink():
-        if any(path.iterdir()) and not (overwrite and _is_model(path)):
+        if any(path.iterdir()) and not (overwrite and is_model(path)):
             of_what = "no model" if overwrite else f"no empty directory; {_ADVICE}"
             raise FileExistsError(f"{path} exists, and is {of_what}")
     elif os.path.lexists(path) and not overwrite:
         raise FileExistsError(f"{path} exists; {_ADVICE}")
 
 
-def _is_model(directory: pathlib.Path) -> bool:
+def is_model(directory: pathlib.Path) -> bool:
+    """Whether a directory holds a SavedModel or a TF.js model."""
     return any((directory / name).is_file() for name in ("saved_model.pb", "model.json"))

@@ -1,7 +1,7 @@
-"""How precise the numbers are that the outputs of a function are computed of.
+"""The least precise dtype that each output of a function is computed in.
 
-An output of float32 is no more precise than the numbers of bfloat16 that it is a sum of: these are
-rounded after each step, and a sum in another order may be rounded to another number.
+A float32 output that is a sum of bfloat16 numbers is no more precise than these: they are rounded
+after each step, and a sum in another order may be rounded to another number.
 """
 
 from collections.abc import Sequence

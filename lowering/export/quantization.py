@@ -1,8 +1,8 @@
-"""What quantization does to the results of a model, so that only what exceeds it is a mistake.
+"""Estimates the error that quantization causes, which verification has to accept.
 
-A quantized number is off by half a step at most; the steps of an array are as many as the dtype has
-values, from the least of the array to the largest. So a model of which the weights, or all numbers,
-are off by random parts of half a step shows how far the results of the quantized one may be.
+A quantized number is off by at most half a step. An array has as many steps between its least and
+its largest number as the dtype has values. So the function is run with weights, or all numbers,
+that are off by random parts of half a step; its results show how far off a quantized model may be.
 """
 
 import dataclasses

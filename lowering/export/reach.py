@@ -1,7 +1,8 @@
-"""Which branches and loops of a program its samples do not reach, so that nobody has compared them.
+"""Finds the branches and loop bodies of a program that its samples do not run.
 
-The program runs once more in JAX, with a mark for each branch of a `cond` and for each body of a
-`while` that is handed through all of it, and set where that runs.
+Verification has not compared these. The program runs once more in JAX, with a mark for each branch
+of a `cond` and each body of a `while`. The marks are passed through the program, and a branch or
+body that runs sets its own.
 """
 
 import functools

@@ -97,10 +97,12 @@ def of_tflite(model: bytes) -> Description:
     )
 
 
-def of_onnx(model: bytes, size: int | None = None) -> Description:
-    """What an ONNX model holds."""
+def of_onnx(model: bytes, folder: pathlib.Path | None = None) -> Description:
+    """What an ONNX model holds; files with its weights are in a folder."""
     onnx = import_package("onnx", "onnx")
     proto = onnx.ModelProto.FromString(model)
+    if not proto.HasField("graph"):
+        raise ValueError("it has no graph")
     graph = proto.graph
 
     def array(value: Any) -> Array:
@@ -138,18 +140,34 @@ def of_onnx(model: bytes, size: int | None = None) -> Description:
     }
     return Description(
         "onnx",
-        len(model) if size is None else size,
+        len(model) + sum(size_of_files(file) for file in _weights_beside(graph, folder)),
         {ONLY: signature},
         counted,
         {title: text for title, text in texts.items() if text},
     )
 
 
+def _weights_beside(graph: Any, folder: pathlib.Path | None) -> Iterator[pathlib.Path]:
+    """The files that have the weights of an ONNX model, beside the model."""
+    entries = (entry for weight in graph.initializer for entry in weight.external_data)
+    for name in sorted({entry.value for entry in entries if entry.key == "location"}):
+        if folder is not None and not (folder / name).is_file():
+            raise ValueError(f"{folder / name} is missing, which has its weights")
+        if folder is not None:
+            yield folder / name
+
+
 def of_tfjs(path: pathlib.Path) -> Description:
     """What a TF.js model holds; its path is that of `model.json` or of the directory."""
     folder = path if path.is_dir() else path.parent
     model = json.loads((path / "model.json" if path.is_dir() else path).read_text())
-    topology = model["modelTopology"]
+    topology = model.get("modelTopology") if isinstance(model, dict) else None
+    if not isinstance(topology, dict) or "node" not in topology:
+        raise ValueError("it is no graph model")
+    for group in model["weightsManifest"]:
+        for shard in group["paths"]:
+            if not (folder / shard).is_file():
+                raise ValueError(f"{folder / shard} is missing")
     functions = topology.get("library", {}).get("function", ())
     nodes = [*topology["node"], *(node for f in functions for node in f["nodeDef"])]
     ops = collections.Counter(node["op"] for node in nodes)
@@ -206,11 +224,14 @@ def _dtype(name: str) -> str:
 
 
 def of_saved_model(path: pathlib.Path) -> Description:
-    """What a SavedModel holds."""
+    """What a SavedModel holds; its path is that of `saved_model.pb` or of the directory."""
     import tensorflow as tf
     from tensorflow.core.protobuf import saved_model_pb2
 
-    proto = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    folder = path if path.is_dir() else path.parent
+    proto = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    if not proto.meta_graphs:
+        raise ValueError("it has no graph")
     graph = proto.meta_graphs[0]
 
     def arrays(found: Mapping[str, Any]) -> tuple[Array, ...]:
@@ -225,7 +246,9 @@ def of_saved_model(path: pathlib.Path) -> Description:
 
     # The loader adds a signature of its own, without inputs and outputs.
     signatures = {
-        name: Signature(arrays(found.inputs), arrays(found.outputs))
+        name: Signature(
+            _in_order(graph.graph_def, found, arrays(found.inputs)), arrays(found.outputs)
+        )
         for name, found in sorted(graph.signature_def.items())
         if not name.startswith("__")
     }
@@ -239,8 +262,34 @@ def of_saved_model(path: pathlib.Path) -> Description:
         "producer": f"TensorFlow {graph.meta_info_def.tensorflow_version}",
     }
     return Description(
-        "saved_model", size_of_files(path), signatures, _ops(graph.graph_def, starts), texts
+        "saved_model", size_of_files(folder), signatures, _ops(graph.graph_def, starts), texts
     )
+
+
+def _in_order(graph_def: Any, signature: Any, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    """The inputs of a signature in the order of the arguments of the function that was saved.
+
+    A signature is a map. It calls a function with the inputs sorted by name, and that one calls
+    the function that was saved, with its arguments in their own order.
+    """
+    functions = {f.signature.name: f for f in graph_def.library.function}
+    outputs = {info.name.partition(":")[0] for info in signature.outputs.values()}
+    names = {info.name.partition(":")[0]: name for name, info in signature.inputs.items()}
+    by_name = {array.name: array for array in inputs}
+    for call in graph_def.node:
+        wrapper = functions.get(call.attr["f"].func.name)
+        if call.name not in outputs or wrapper is None:
+            continue
+        arguments = {
+            arg.name: names[given]
+            for arg, given in zip(wrapper.signature.input_arg, call.input, strict=True)
+            if given in names
+        }
+        for node in wrapper.node_def:
+            found = [arguments[given] for given in node.input if given in arguments]
+            if sorted(found) == sorted(by_name):
+                return tuple(by_name[name] for name in found)
+    return inputs
 
 
 def _ops(graph_def: Any, starts: Iterable[str]) -> Mapping[str, int]:

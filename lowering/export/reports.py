@@ -45,7 +45,7 @@ class Report:
 
     @property
     def format(self) -> str:
-        """The format: `saved_model`, `tflite`, `onnx` or `tfjs`."""
+        """The format: `saved_model`, `tflite`, `onnx`, `tfjs` or `litertlm`."""
         return self.description.format
 
     @property
@@ -152,11 +152,9 @@ class Making:
             self.path.write_bytes(content)
         return Model(content, self._report(lambda: readers.of_bytes(content)))
 
-    def report(self, content: bytes | None = None) -> Report:
-        """The report on the files that are written, or on a model that is in them."""
+    def report(self) -> Report:
+        """The report on the files that are written."""
         assert self.path is not None
-        if content is not None:
-            return self._report(lambda: readers.of_bytes(content))
         described = inspect(self.path)
         return self._report(lambda: described)
 

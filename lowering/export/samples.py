@@ -27,7 +27,11 @@ def symbolic_shapes(
     polymorphic_shapes: Sequence[Any] | None,
     constraints: Sequence[str],
 ) -> tuple[list[Shape], Any]:
-    """The shape of each leaf of the arguments, whose dimensions may be symbolic; their scope."""
+    """The shape of each leaf of the arguments, whose dimensions may be symbolic; their scope.
+
+    Raises:
+      ValueError: for what is no specification, or one of another number of dimensions.
+    """
     if polymorphic_shapes is None:
         return [tuple(map(int, leaf.shape)) for leaf in leaves], None
     structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
@@ -40,7 +44,14 @@ def symbolic_shapes(
             f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "
             f"{error}"
         ) from error
-    return [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)], scope
+    shapes = [tuple(leaf.shape) for leaf in jax.tree_util.tree_leaves(made)]
+    for shape, leaf in zip(shapes, leaves, strict=True):
+        if len(shape) != len(leaf.shape):
+            raise ValueError(
+                f"polymorphic_shapes has ({', '.join(map(str, shape))}) for an array of the shape "
+                f"{tuple(leaf.shape)}, which has {len(leaf.shape)} dimensions"
+            )
+    return shapes, scope
 
 
 def of(

@@ -61,7 +61,7 @@ def to_saved_model(
       UnsupportedError: for a primitive that the target cannot express.
       VerificationError: if the model does not compute what JAX computes.
     """
-    with reports.making(path, overwrite) as making:
+    with reports.making(os.fspath(path), overwrite) as making:
         _log.info("lowering")
         made = entries(
             fun,

@@ -1,6 +1,6 @@
-"""Outputs of TF Lite models that are tensors of their own.
+"""Gives each output of a TF Lite model a tensor of its own.
 
-`CompiledModel`, as in a browser, has the wrong buffers for others; see
+If an output is an input or another output, `CompiledModel` returns the wrong buffer; see
 `tflite.quirks.outputs_that_are_inputs`.
 """
 

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering.export import limits, saved_model, separate_outputs, weight_quantization
+from lowering.export import (
+    argument_order,
+    limits,
+    saved_model,
+    separate_outputs,
+    weight_quantization,
+)
 from lowering.export.composites import replace_composites
 from lowering.export.tflite_weights import with_stored_weights
 from lowering.export.transposes import keep_transposes
@@ -41,6 +47,7 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
             for name, concrete in made.items()
         }
         model = _converted(separated, **options)
+    model = argument_order.in_order(model, made)
     if weights is not None:
         with refusals("AI Edge Quantizer", "quantize the model"):
             return weight_quantization.quantized(model, weights)

@@ -1,4 +1,4 @@
-"""Weights of TF Lite models in 8 and 16 bits, with the ops that make 32 of them.
+"""Weights of TF Lite models in 8 and 16 bits, and the ops that widen them to 32 bits.
 
 LiteRT runs `DEQUANTIZE` of a constant once, when the model is loaded.
 """

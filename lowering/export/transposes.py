@@ -1,4 +1,4 @@
-"""Transposes that TensorFlow's converter leaves where they are.
+"""Keeps TensorFlow's converter from moving transposes in programs with loops.
 
 See `tflite.quirks.transposes_around_loops`.
 """

@@ -1,4 +1,4 @@
-"""Tokenizers in files: which of the two kinds that LiteRT-LM has it is, and the tokens it knows."""
+"""Reads tokenizers of the two kinds that LiteRT-LM takes: SentencePiece and Hugging Face."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Weights of 8 and 16 bits, which files keep so where the model computes in 32 bits."""
+"""Weights that a file stores in 8 or 16 bits, although the model computes in 32 bits."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,6 @@
-"""What rules are written in.
+"""Functions for rules: each makes a TensorFlow op.
 
-Each function makes one TensorFlow op, in a dtype for which TensorFlow has a kernel. A constant is
-made once for each graph.
+The op runs in a dtype for which TensorFlow has a kernel. A constant is made once for each graph.
 """
 
 from lowering.ops import substitutes  # noqa: F401  Registers them.

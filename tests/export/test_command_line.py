@@ -16,7 +16,7 @@ from lowering import __main__ as command_line
 from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files, parser, specifications
-from lowering.export import tflite
+from lowering.export import loading, tflite
 from lowering.export.tfjs import graph_model
 from lowering.targets import TARGETS, Target
 from tests.export import functions
@@ -385,6 +385,11 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", "tests.export.functions:no_function"], "is no function but int"),
         (["show", PREDICT[0], "--arg", "f33[3]"], "'f33' is no dtype; known are bf16"),
         (["show", PREDICT[0], "--arg", "x:3"], "write it as dtype[dimensions]"),
+        *(
+            (["show", PREDICT[0], "--arg", f"x=f32[{dim},3]"], f"'{dim}' in 'x=f32[{dim},3]' is no")
+            for dim in ("-1", "3.5", "_", "?", "...")
+        ),
+        (["show", "functions.py:predict"], "write the module without .py: functions:predict"),
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
         (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
         (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
@@ -404,3 +409,66 @@ def test_usage(capsys):
         main(["export", PREDICT[0], "--to", "coreml", "--output", "m"])
     assert exit_.value.code == 2
     assert "invalid choice: 'coreml'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("", "exists, and is no model"),
+        ("file", "file exists; --force replaces it"),
+        ("file/model", "cannot be written, as file is no directory"),
+        ("folder", "folder exists, and is no model"),
+    ],
+)
+def test_outputs_in_the_way(output, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("here")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "other").write_text("here")
+    before = sorted(tmp_path.rglob("*"))
+    argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--to", "onnx", "--output", output]
+    assert main(argv) == 1
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_where_a_function_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_models.py").write_text("def fails(x):\n    return x.nothing\n")
+    assert main(["show", "own_models:fails", "--arg", "x=f32[3]"]) == 1
+    assert " (own_models.py:2, in fails)\n" in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
+    """A line for each, as there is nothing in a runtime's trace for its reader."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.ones(3, np.float32))
+    (tmp_path / "pickled.npy").write_bytes(b"whatever")
+    argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--no-verify", "--quiet"]
+    assert main([*argv, "--to", "onnx", "--output", "model.onnx"]) == 0
+    assert main(["run", "model.onnx", "--inputs", "pickled.npy"]) == 2
+    assert main(["run", "model.onnx", "--inputs", "x.npy", "--output", "no/y.npz"]) == 1
+
+    def fails(*_):
+        raise RuntimeError("no such file\n  at somewhere")
+
+    monkeypatch.setitem(loading._RUNS, "onnx", fails)
+    assert main(["run", "model.onnx", "--inputs", "x.npy"]) == 1
+    monkeypatch.setitem(loading._RUNS, "onnx", lambda path: fails)
+    assert main(["run", "model.onnx", "--inputs", "x.npy"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "error: pickled.npy is no file of arrays (np.save, np.savez)",
+        "error: no/y.npz: No such file or directory",
+        "error: model.onnx cannot be loaded: no such file",
+        "error: model.onnx cannot be run: no such file",
+    ]
+
+
+def test_shapes_of_inputs(tmp_path, capsys):
+    path = tmp_path / "x.npy"
+    argv = ["check", PREDICT[0], "--to", "onnx", "--inputs", str(path), "--arg"]
+    np.save(path, np.ones((5, 3), np.float32))
+    assert main([*argv, "x=f32[b,3]"]) == 0
+    for spec in ("x=f32[b,4]", "x=f32[1,3]"):
+        assert main([*argv, spec]) == 2
+        assert "has the shape (5, 3), which does not fit --arg" in capsys.readouterr().err

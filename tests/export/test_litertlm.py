@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ import pytest
 
 from lowering import export
 from lowering.__main__ import main
+from lowering.commands import files
 from lowering.errors import UnsupportedError
 from tests.export import language_models as models
 
@@ -105,6 +108,47 @@ def bundle(tmp_path, step=None, tokenizer=b"", **options):
     )
     given = {**given, "stop_tokens": [0], "verify": False, "tokenizer": tokenizer, **options}
     export.to_litertlm(path=tmp_path / "folder" / "model.litertlm", **given)
+
+
+def test_files_are_read_without_litert_lm(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("litert_lm_builder")
+    bundle(tmp_path, tokenizer=vocabulary(192), start_token=1, stop_tokens=[0, 2])
+    path = tmp_path / "folder" / "model.litertlm"
+    described = export.inspect(path)
+    assert described.format == "litertlm" and described.size == path.stat().st_size
+    assert sorted(described.signatures) == ["decode", "prefill_4"]
+    assert described.metadata == {
+        "tokenizer": "Hugging Face",
+        "capacity": "16 tokens",
+        "start": "1",
+        "stop": "0, 2",
+    }
+    decode = export.load(path)
+    cache = np.ones((1, 1, 16, 4), np.float32)
+    mask = np.zeros((1, 1, 1, 16), np.float32)
+    found = decode([[3]], [2], mask, cache, cache)
+    np.testing.assert_array_equal(found["logits"], np.full((1, 1, models.VOCABULARY), 3))
+    np.testing.assert_array_equal(found["kv_cache_k_0"], cache + 3)
+    assert decode.signatures["prefill_4"].inputs[0].shape == (1, 4)
+
+    shown = []
+    viewer = types.SimpleNamespace(
+        start=lambda graph: shown.append(export.inspect(graph).signatures), wait=lambda: None
+    )
+    monkeypatch.setitem(sys.modules, "netron", viewer)
+    monkeypatch.setattr(files, "is_installed", lambda module: module == "netron")
+    assert main(["visualize", str(path), "--with", "netron"]) == 0
+    assert shown == [described.signatures]
+
+    for length in (9, 100, path.stat().st_size // 2):
+        (tmp_path / "part.litertlm").write_bytes(path.read_bytes()[:length])
+        for command in ("inspect", "run", "visualize"):
+            assert main([command, str(tmp_path / "part.litertlm")]) == 2
+            assert "part.litertlm" in capsys.readouterr().err
+    header = "litert_lm_builder.litertlm_header_schema_py_generated"
+    monkeypatch.setitem(sys.modules, header, None)
+    with pytest.raises(ImportError, match="needs litert_lm_builder"):
+        export.load(path)
 
 
 def refused(tmp_path, message, error=ValueError, **options):

@@ -7,7 +7,8 @@ import pytest
 
 from lowering import export
 from lowering.errors import UnsupportedError
-from lowering.export import entry, listing, onnx, origins, tfjs, tflite
+from lowering.export import entry, listing, onnx, origins, tflite
+from lowering.export.tfjs import graph_model
 from lowering.targets import TARGETS
 
 X = np.linspace(0.1, 1, 9, dtype=np.float32).reshape(3, 3)
@@ -70,7 +71,7 @@ def tanh_and_sum(x):
         (onnx, "converted", "'result/Tanh' is Tanh, which ONNX lacks"),
         (onnx, "run", "Could not find an implementation for Tanh(13) node"),
         (tflite, "keep_transposes", "TF Select ops: Tanh"),
-        (tfjs.graph_model, "_encoded", "TF.js has no Tanh"),
+        (graph_model, "_encoded", "TF.js has no Tanh"),
     ],
 )
 def test_what_a_converter_refuses_has_a_line(module, stage, message, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ import tensorflow as tf
 import lowering.__main__ as command_line
 from lowering import export
 from lowering.export import onnx, paths, saved_model, tfjs, tflite
-from lowering.export.tfjs import graph_model, node
+from lowering.export.tfjs import exporting, graph_model, node
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
@@ -48,13 +48,13 @@ STAGES = {
         (onnx, "compare"),
     ],
     "tfjs": [
-        (tfjs, "entries"),
+        (exporting, "entries"),
         (graph_model, "frozen"),
         (graph_model, "_optimized"),
         (graph_model, "_encoded"),
         (graph_model.json, "dumps"),
         (node, "run"),
-        (tfjs, "compare"),
+        (exporting, "compare"),
     ],
 }
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import lowering
 from lowering import export
+from lowering.errors import UnsupportedError
 
 W = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
 X = jax.ShapeDtypeStruct((4, 3), "float32")
@@ -100,15 +101,73 @@ def test_several_functions(name, tmp_path):
         export.load(path, "other")
 
 
+def test_arguments_have_the_order_of_the_function(to, tmp_path):
+    """TensorFlow sorts them by name."""
+
+    def fun(z, mask, batch):
+        return {"least": z - batch["a"], "best": mask * batch["b"]}
+
+    path = tmp_path / "model"
+    args = (X, X, {"b": X, "a": X})
+    report = to(fun, args, path, output_names=["top", "last"], verify=False)
+    assert [x.name for x in report.inputs] == ["z", "mask", "batch_a", "batch_b"]
+    z, mask, a, b = (np.full((4, 3), i, np.float32) for i in range(1, 5))
+    found = export.load(path)(z, mask, a, b)
+    np.testing.assert_array_equal(found["top"], mask * b)
+    np.testing.assert_array_equal(found["last"], z - a)
+
+
+def test_positions_of_tflite():
+    model = export.to_tflite(
+        lambda z, a: (z, a - z), (X, X), input_names=["z", "a"], output_names=["y", "b"]
+    )
+    litert = importlib.import_module("ai_edge_litert.interpreter")
+    interpreter = litert.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    for details, value in zip(interpreter.get_input_details(), (1, 5), strict=True):
+        interpreter.set_tensor(details["index"], np.full((4, 3), value, np.float32))
+    interpreter.invoke()
+    outputs = [interpreter.get_tensor(x["index"]) for x in interpreter.get_output_details()]
+    assert [float(x[0, 0]) for x in outputs] == [1, 4]
+
+
+def test_weights_beside_a_model(tmp_path):
+    path = tmp_path / "model.onnx"
+    w = np.ones((300, 300), np.float32)
+    x = jax.ShapeDtypeStruct((1, 300), "float32")
+    report = export.to_onnx(lambda w, x: x @ w, (x,), path, params=w, external_data=True)
+    assert report.size >= w.nbytes > path.stat().st_size
+    (tmp_path / "model.onnx.data").unlink()
+    with pytest.raises(ValueError, match=r"model\.onnx\.data is missing, which has its weights"):
+        export.load(path)
+
+
 def test_other_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         export.load(tmp_path / "nothing")
     (tmp_path / "text").write_text("no model")
-    with pytest.raises(ValueError, match="is no model of SavedModel"):
+    with pytest.raises(ValueError, match="is no model of any known format: SavedModel"):
         export.inspect(tmp_path / "text")
     (tmp_path / "model.tflite").write_bytes(b"\0\0\0\0TFL3\0\0")
-    with pytest.raises(ValueError, match="no TF Lite model that can be read"):
+    with pytest.raises(ValueError, match="cannot be read as TF Lite"):
         export.inspect(tmp_path / "model.tflite")
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot be read as ONNX: it has no graph"):
+        export.inspect(tmp_path / "model.onnx")
+    export.to_saved_model(jnp.sin, (X,), tmp_path / "saved", verify=False)
+    file = tmp_path / "saved" / "saved_model.pb"
+    assert export.inspect(file) == export.inspect(file.parent)
+    file.write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot be read as SavedModel: it has no graph"):
+        export.load(file)
+    export.to_tfjs(lambda w, x: x @ w, (X,), tmp_path / "web", params=W, verify=False)
+    next((tmp_path / "web").glob("*.bin")).unlink()
+    with pytest.raises(ValueError, match=r"cannot be read as TF.js: .*bin is missing"):
+        export.inspect(tmp_path / "web")
+    for text in ("{}", "[]", '{"modelTopology": {}}'):
+        (tmp_path / "model.json").write_text(text)
+        with pytest.raises(ValueError, match="cannot be read as TF\\.js: it is no graph"):
+            export.load(tmp_path / "model.json")
 
 
 METADATA: export.Metadata = {
@@ -196,6 +255,25 @@ def test_shapes_as_tuples():
         input_signature=[tf.TensorSpec([None, 3], tf.float32)],
     )
     np.testing.assert_array_equal(doubled(GIVEN), GIVEN + 5)
+
+
+@pytest.mark.parametrize("spec", ["(b,)", ("b",)])
+def test_shapes_of_another_rank(spec):
+    with pytest.raises(ValueError, match=r"for an array of the shape \(4, 3\), which has 2"):
+        export.to_onnx(jnp.sin, (X,), polymorphic_shapes=[spec])
+
+
+@pytest.mark.parametrize("to", [export.to_saved_model, export.to_tfjs])
+def test_directories_have_a_path(to, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match="not NoneType"):
+        to(jnp.sin, (X,), None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_functions_that_return_nothing():
+    with pytest.raises(UnsupportedError, match="returns no arrays"):
+        export.to_onnx(lambda x: None, (X,))
 
 
 def test_modules_of_nnx(tmp_path):

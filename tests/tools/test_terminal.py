@@ -72,7 +72,7 @@ def test_an_estimate_goes_by_recorded_times_at_first(time):
     assert progress.left() == pytest.approx(570)
     progress.close()
     first, last = terminal.getvalue().split("\r")[1:3]
-    assert "0 of 1000 cells, about 10 min left" in first
+    assert "0 of 1000 cells, about 10 min by recorded times" in first
     assert last.startswith("  5%") and "1 of 1000 cells, about 10 min left" in last
 
 
@@ -87,7 +87,7 @@ def test_an_estimate_is_corrected_by_what_is_measured(time):
         real = 2.0 * (2000 - progress.done)
         errors.append(abs(progress.left() / real - 1))
     assert errors == sorted(errors, reverse=True)
-    assert errors[20] < 0.2 and errors[-1] < 0.03
+    assert errors[4] < 0.25 and errors[20] < 0.1 and errors[-1] < 0.03
     progress.add(10, 10.0)
     assert progress.left() == 0
     progress.close()

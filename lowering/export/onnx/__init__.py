@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
+from lowering.errors import UnsupportedError
 from lowering.export import limits, quantization, reach, reports, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.metadata import Metadata
@@ -127,6 +128,8 @@ def to_onnx(
             output_names=output_names,
         )
         concrete = made.concrete
+        if not made.outputs:
+            raise UnsupportedError("the function returns no arrays, so there is nothing to compute")
         _log.info("writing the model of ONNX")
         with located([made]):
             model = converted(concrete, chosen, _sizes(made), callables.name(fun), target)
