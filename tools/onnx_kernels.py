@@ -73,8 +73,9 @@ def _dtypes(kernels: Iterable[Any]) -> list[str]:
     """The dtypes that kernels have, by the names of ONNX."""
     found = set()
     for kernel in kernels:
-        # T, or T1 where operands and results have several.
-        for text in kernel.type_constraints[min(kernel.type_constraints)]:
+        of = kernel.type_constraints
+        # T, or T1 where operands and results have several; others are of indices.
+        for text in next(of[name] for name in ("T", "T1", min(of)) if name in of):
             name = text.removeprefix("tensor(").removesuffix(")").upper()
             if text.startswith("tensor(") and name != "STRING":
                 found.add(name)

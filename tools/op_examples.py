@@ -38,6 +38,9 @@ _LEFT_OUT = (tf.resource, tf.variant, tf.string, tf.float64, tf.complex128, tf.u
 # The dtypes of 64 bits, which harnesses for consumers do not have.
 _OF_64_BITS = {"int32": "int64", "uint32": "uint64", "float32": "float64"}
 
+# The attributes for the dtypes of results.
+_RESULT_ATTRIBUTES = {"Bitcast": "type", "Cast": "DstT"}
+
 # Type attributes of indices, which are not the dtype of an op.
 _OF_PARAMETERS = re.compile(
     "T(idx|shape|len|perm|paddings|axis|multiples|dim|k|crops|block_shape)|Index|index_type"
@@ -222,7 +225,8 @@ def _with_dtypes(example: Example, dtype: str | None, result: str | None) -> Exa
         if dtype == "float64":
             operands[i] *= 1 + 2**-40  # Not a float32.
     to = example.result if result is None else tf.as_dtype(result)
-    attrs = {**example.attrs, **({"DstT": to} if example.op == "Cast" else {})}
+    of_result = _RESULT_ATTRIBUTES.get(example.op)
+    attrs = {**example.attrs, **({of_result: to} if of_result else {})}
     return dataclasses.replace(example, operands=operands, result=to, attrs=attrs)
 
 
@@ -318,7 +322,21 @@ def _of_movement() -> list[list[Example]]:
     masks = "begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask"
     dtypes = (np.float32, np.int32, np.bool_)
     edge = np.array([[1, 2]], np.int32)
+    images = np.arange(64).reshape(1, 4, 4, 4)
+    window = [1, 2, 2, 1]
+    pooling: dict[str, Any] = {"ksize": window, "strides": window, "padding": "VALID"}
+    pooling |= {"explicit_paddings": [], "data_format": "NHWC"}
     return [
+        [example("MaxPool", images.astype(np.float32), **pooling)],
+        *(
+            [example(op, images.astype(d), block_size=2, data_format="NHWC")]
+            for op in ("DepthToSpace", "SpaceToDepth")
+            for d in dtypes[:2]
+        ),
+        *(
+            [example("MirrorPad", np.arange(4).astype(d), edge, known=(1,), mode="REFLECT")]
+            for d in dtypes
+        ),
         [example("SelectV2", flags, flags, flags[::-1])],
         [example("ReverseV2", flags, axis, known=(1,))],
         [example("PadV2", _INTEGERS, edge, _INTEGERS[-1], known=(1, 2))],

@@ -3,6 +3,7 @@
     python -m tools.probe_consumers
     python -m tools.probe_consumers --consumer onnx --check
     python -m tools.probe_consumers --consumer onnx --op 'Cum*' --dtype '*int64*'
+    python -m tools.probe_consumers --consumer onnx --op Bitcast --primitive bitcast_convert_type
     python -m tools.probe_consumers --ranks
 
 Harnesses are run on the target `portable`, and each op that they need is kept with its operands,
@@ -10,10 +11,10 @@ for each dtype. A program of that op alone is then converted and run for each co
 accepted if the results are those of TensorFlow: for TF.js in Node and, where integers are no larger
 than it holds, by webgl in Chromium, which has to be installed. Then ops on tensors of up to eight
 axes are run likewise, to find the highest rank that each takes; with --ranks nothing else is. The
-tables are written to the folders of the targets; ops and dtypes that are not chosen stay as they
-are. For ONNX, onnxruntime is asked for its kernels; with --kernels nothing else is done. With
---check nothing is written: the differences from the tables are printed, and the exit code is 1 if
-there are any.
+tables are written to the folders of the targets; ops and dtypes that are not chosen, or that the
+harnesses of --primitive do not have, stay as they are. For ONNX, onnxruntime is asked for its
+kernels; with --kernels nothing else is done. With --check nothing is written: the differences from
+the tables are printed, and the exit code is 1 if there are any.
 """
 
 import argparse
@@ -264,6 +265,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--consumer", nargs="+", choices=CONSUMERS, default=list(CONSUMERS))
     parser.add_argument("--op", action="append", metavar="PATTERN", help="of these ops only")
     parser.add_argument("--dtype", action="append", metavar="PATTERN", help="of these dtypes only")
+    parser.add_argument(
+        "--primitive", action="append", metavar="PATTERN", help="by these harnesses"
+    )
     parser.add_argument("--ranks", action="store_true", help="find the highest ranks alone")
     parser.add_argument("--kernels", action="store_true", help="find the kernels of ONNX alone")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
@@ -276,7 +280,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     tried = []
     if not args.ranks:
         with jax.enable_x64(True):
-            tried = examples(list(all_harnesses().values()))
+            patterns = args.primitive or ["*"]
+            harnesses = [h for h in all_harnesses().values() if matches(h.primitive, patterns)]
+            tried = examples(harnesses)
 
     def is_chosen(op: str, dtype: str) -> bool:
         return matches(op, args.op or ["*"]) and matches(dtype, args.dtype or ["*"])
@@ -288,6 +294,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         wide = of_64_bits(tried) if target.has_64_bits else []
         chosen = [group for group in (*tried, *wide) if is_chosen(group[0].name, group[0].dtype)]
         found, refused = probe(consumer, chosen, args.workers) if chosen else ({}, {})
+        of_examples = {(group[0].name, group[0].dtype) for group in chosen}
         of_ranks = [op for op in sorted(rank_examples.OPS) if matches(op, args.op or ["*"])]
         ranks = probe_ranks(consumer, of_ranks, args.workers)
         known_ranks = folders.own_ranks(target)
@@ -295,7 +302,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for new, old in ((found, target.ops), (refused, target.refused)):
             for op, dtypes in old.items():
                 for dtype in sorted(dtypes):
-                    if args.ranks or not is_chosen(op, dtype):
+                    is_left = bool(args.primitive) and (op, dtype) not in of_examples
+                    if args.ranks or is_left or not is_chosen(op, dtype):
                         new.setdefault(op, []).append(dtype)
         if not args.check:
             folders.write_ops(target, versions(consumer), found, refused, ranks)

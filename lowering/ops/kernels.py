@@ -102,9 +102,12 @@ def checks() -> tuple[Any, ...] | None:
 
 def refusal(target: Target, op: str, dtype: str) -> str:
     """Why an op of a graph is an error, and what to do, as the end of a message."""
+    lacks = "lacks"
+    if not target.has_op(op):
+        lacks = f"has since version {target.ops_since[op]} of its ops; this is {target.version}"
     return (
-        f"it needs {op} of {dtype}, which {target.name} lacks. Compute it otherwise, or before or "
-        "after what is exported; a SavedModel has all ops"
+        f"it needs {op} of {dtype}, which {target.name} {lacks}. Compute it otherwise, or before "
+        "or after what is exported; a SavedModel has all ops"
     )
 
 

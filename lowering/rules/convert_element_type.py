@@ -66,7 +66,9 @@ def to_integers(ctx, x, *, dtype):
 
 
 def from_words(x, target):
-    """Words as int32 or float32 numbers, which are to be converted."""
+    """Words as int32 or float32 numbers, or int64 where those may not do, to be converted."""
+    if dtypes.to_tf(target).size == 8:
+        return emit("FloorMod", cast(x, tf.int64), constant(1 << 32, np.int64))
     if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
         return arithmetic.to_float32(halves.of(x))
     if not targets.current().splits(dtypes.WORD):
@@ -82,11 +84,11 @@ def _saturate_word(x):
     if targets.current().splits(dtypes.WORD):
         return halves.joined(*arithmetic.of_float32(x))
     bit = 1 << 31
-    is_high = emit("GreaterEqual", x, constant(float(bit), np.float32))
-    low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), np.float32)), x)
-    words_of_low = saturate(emit("Maximum", low, constant(0.0, np.float32)), tf.int32)
+    is_high = emit("GreaterEqual", x, constant(float(bit), x.dtype))
+    low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), x.dtype)), x)
+    words_of_low = saturate(emit("Maximum", low, constant(0.0, x.dtype)), tf.int32)
     high = emit("AddV2", words_of_low, constant(-bit, np.int32))
-    is_above = emit("GreaterEqual", x, constant(2.0 * bit, np.float32))
+    is_above = emit("GreaterEqual", x, constant(2.0 * bit, x.dtype))
     return emit(
         "SelectV2", is_above, constant(-1, np.int32), emit("SelectV2", is_high, high, words_of_low)
     )

@@ -26,7 +26,7 @@ def random_wrap(words, **_):
 
 @rule("random_clone", held=True, traits=Trait.SELECTS)
 def random_clone(ctx, words, **_):
-    """Of keys that are arrays of words in the program already."""
+    """The same words; passes have put arrays of words in the place of keys."""
     return words
 
 

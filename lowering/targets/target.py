@@ -51,6 +51,8 @@ class Target:
       has_dilated_strides: whether convolutions have both strides and dilations.
       block_writes: the dtypes for which it has an op that writes a block into an array.
       normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
+      ops_since: ops that came later than others, and with which version of its set of ops.
+      version: the version of that set; None is for the newest.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Target:
     has_dilated_strides: bool = True
     block_writes: Sequence[str] = ()
     normalized_convolutions: Sequence[str] = ("Conv2D",)
+    ops_since: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    version: int | None = None
 
     @property
     def is_consumer(self) -> bool:
@@ -105,12 +109,16 @@ class Target:
 
         The dtype of a `Cast` is a pair, such as "int32->float32".
         """
-        return self._with_likes(_sets(self._nearest("ops")))
+        table = self._with_likes(_sets(self._nearest("ops")))
+        return {op: dtypes for op, dtypes in table.items() if self.has_op(op)}
 
     @functools.cached_property
     def refused(self) -> Table:
         """The dtypes of each op that its converter or its runtime does not take."""
-        refused = _sets(self._nearest("refused"))
+        refused = dict(_sets(self._nearest("refused")))
+        for op, dtypes in _sets(self._nearest("ops")).items():
+            if not self.has_op(op):
+                refused[op] = dtypes | refused.get(op, frozenset())
         return {op: dtypes - self.ops.get(op, frozenset()) for op, dtypes in refused.items()}
 
     @functools.cached_property
@@ -134,6 +142,10 @@ class Target:
         found = next((path for path in paths if path.exists()), None)
         return frozenset(json.loads(found.read_text()) if found else ())
 
+    def has_op(self, op: str) -> bool:
+        """Whether an op, if the target ever has it, is there in its version."""
+        return self.version is None or self.ops_since.get(op, 0) <= self.version
+
     def max_rank(self, op: str) -> float:
         """The highest rank that it takes of the operands of an op; infinite if all are taken."""
         return self.ranks.get(op, math.inf)
@@ -149,6 +161,10 @@ class Target:
     def computing_in(self, dtype: str) -> "Target":
         """The target, where it computes in a dtype that it promotes otherwise."""
         return _computing_in(self, dtype)
+
+    def of_version(self, version: int) -> "Target":
+        """The target, with the ops that a version of its set of ops has."""
+        return _of_version(self, version)
 
     def _with_likes(self, table: Table) -> Table:
         """A table of ops with the dtypes that are computed like others."""
@@ -177,6 +193,12 @@ def _computing_in(target: Target, dtype: str) -> Target:
     types = {name: of for name, of in target.types.items() if name != dtype}
     like = target.types[dtype]["promote"]
     return dataclasses.replace(target, types=types, computed_like={dtype: like})
+
+
+@functools.cache
+def _of_version(target: Target, version: int) -> Target:
+    is_newest = all(since <= version for since in target.ops_since.values())
+    return target if is_newest else dataclasses.replace(target, version=version)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -82,6 +82,20 @@ OF_64_BITS = {
     "large": (lambda k: (k - 1, k // 3, k % 7, jnp.sort(k, 1), k > k[::-1], k.max(1)), (K + BIG,)),
     "larger": (lambda k: (jax.lax.top_k(k, 2), jnp.maximum(k, k[::-1]), jnp.cumsum(k)), (K * BIG,)),
     "bits": (lambda k: (k & 12, k | 3, k ^ 5, ~k), (K * BIG,)),
+    "bits of floats": PROGRAMS["bits"],
+    "words": (
+        lambda w: (
+            w.astype("int64"),
+            w.astype("uint64") << 32 | w.astype("uint64"),
+            w.astype("float64") / 3,
+            (w.astype("float64") * 0.75).astype("uint32"),
+        ),
+        (np.uint32([1, 0x80000001, 0xFFFFFFFF]),),
+    ),
+    "random": (
+        lambda w: jax.random.normal(jax.random.wrap_key_data(w), (3,)),
+        (np.uint32([1, 7]),),
+    ),
     "order": PROGRAMS["order"],
     "indices": PROGRAMS["indices"],
     "loop": PROGRAMS["loop"],
@@ -115,6 +129,6 @@ def test_what_onnx_lacks_in_64_bits_is_exported_in_32():
     fun, args = PROGRAMS["bits"]
     with jax.enable_x64(True):
         with pytest.raises(Exception, match="cannot be lowered") as caught:
-            export.to_onnx(fun, args)
+            export.to_onnx(fun, args, opset=25)
         assert "jax.enable_x64(False)" in caught.value.__notes__[-1]
-    export.to_onnx(fun, args)
+    export.to_onnx(fun, args, opset=25)

@@ -108,7 +108,7 @@ def to_onnx(
     """
     signatures.single(fun, "an ONNX model")
     chosen = chosen_opset(opset, quantize)
-    target = computing.target(compute_dtype, quantize)
+    target = computing.target(compute_dtype, quantize, chosen)
     quantized.check_options(quantize, representative_data)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")

@@ -8,21 +8,22 @@ from lowering.targets import ONNX, Target
 DTYPES = ("float16",)
 
 
-def target(dtype: str | None, quantize: str | None) -> Target:
-    """The target that computes in a dtype.
+def target(dtype: str | None, quantize: str | None, opset: int) -> Target:
+    """The target that computes in a dtype, with the ops of a version of ONNX's set of operators.
 
     Raises:
       ValueError: for another dtype than there is for this, or together with a quantization.
     """
+    of_opset = ONNX.of_version(opset)
     if dtype is None:
-        return ONNX
+        return of_opset
     if dtype not in DTYPES:
         raise ValueError(f'compute_dtype is "float16" or None, not {dtype!r}')
     if quantize is not None:
         raise ValueError(
             "compute_dtype and quantize do not go together: onnxruntime quantizes float32 weights"
         )
-    return ONNX.computing_in(dtype)
+    return of_opset.computing_in(dtype)
 
 
 def check(dtype: str | None, model: Any) -> None:

@@ -66,7 +66,7 @@ def computed_in(
     kernels = _kernels(kind, opset)
     if kernels is None or dtype in kernels:
         return dtype
-    if kind in _OF_ORDER and dtype not in (FLOAT16, BFLOAT16):
+    if kind in _OF_ORDER and BITS.get(dtype, 64) < 64:
         return DOUBLE
     wider = _WIDER.get(dtype, dtype)
     return wider if wider in kernels else dtype

@@ -10,10 +10,10 @@ from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import op
 from lowering.export.onnx.values import array_of, dtype_of
+from lowering.targets import ONNX
 
-# Since these versions ONNX has operators on bits, one that reads bits in another dtype, and shifts
-# of numbers with signs.
-_BITWISE, _BITCAST, _SIGNED_SHIFTS = 18, 26, 28
+# Since these versions ONNX has operators on bits, and shifts of numbers with signs.
+_BITWISE, _SIGNED_SHIFTS = 18, 28
 
 
 @op("TruncateDiv")
@@ -60,7 +60,7 @@ def _has_other_sign(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 @op("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 def bitwise(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
     """An op on bits. Of a number that is shifted to the right, the sign may be of no account."""
-    _check_opset(b, node, _BITWISE)
+    _check_opset(b, node, ONNX.ops_since[node.type])
     if node.type == "BitwiseAnd":
         return _masked(b, x, y) or _masked(b, y, x) or b.op("BitwiseAnd", x, y)
     return b.op(node.type, x, y)
@@ -136,7 +136,7 @@ def bitcast(b: Builder, node: Any, x: ir.Value) -> ir.Value:
         raise UnsupportedError(f"{node.name!r} is Bitcast to another size, which ONNX lacks")
     if dtypes.BITS.get(dtype_of(x)) == dtypes.BITS.get(dtype, 0):
         return b.cast(x, dtype)
-    _check_opset(b, node, _BITCAST)
+    _check_opset(b, node, ONNX.ops_since[node.type])
     return b.op("BitCast", x, to=int(dtype), dtype=dtype)
 
 
