@@ -13,7 +13,7 @@ compares it with JAX.
 
 from lowering.export.entry import Entry
 from lowering.export.inspection import inspect
-from lowering.export.language_models import prefill_decode
+from lowering.export.language_models import decode_any_length, prefill_decode
 from lowering.export.litertlm import to_litertlm
 from lowering.export.loading import LoadedModel, load
 from lowering.export.metadata import Metadata
@@ -33,6 +33,7 @@ __all__ = [
     "Report",
     "VerificationError",
     "Weights",
+    "decode_any_length",
     "inspect",
     "load",
     "prefill_decode",
