@@ -1,4 +1,4 @@
-"""Large weights of graph models, which stay outside of the graph until they are written."""
+"""Large weights, which stay outside of a graph until they are written."""
 
 import json
 
@@ -93,3 +93,25 @@ def test_shards_have_the_size_that_is_asked_for(tmp_path, monkeypatch):
     assert 0 < sizes[-1] <= 100
     assert len(list((tmp_path / "model").iterdir())) == len(sizes) + 1
     assert len(data) >= 20 * 8 * 4
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_onnx_models_are_one_message(name, tmp_path, monkeypatch):
+    """The new model is verified; it has the same parts."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnx_ir")
+    from lowering.export.onnx import files
+
+    fun, params, args = CASES[name]
+    models = []
+    for size in (1 << 30, 1):
+        monkeypatch.setattr(files, "LARGE_BYTES", size)
+        made = export.to_onnx(fun, args, params=params, verify=size == 1)
+        models.append(onnx.load_from_string(made))
+        export.to_onnx(fun, args, tmp_path / f"{size}.onnx", params=params, verify=False)
+        assert (tmp_path / f"{size}.onnx").read_bytes() == made
+    onnx.checker.check_model(models[1], full_check=True)
+    for model in models:
+        model.graph.initializer.sort(key=lambda tensor: tensor.name)
+        del model.graph.value_info[:]  # Initializers say what they are, anyhow.
+    assert models[0] == models[1]
