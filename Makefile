@@ -37,7 +37,7 @@ explorer: $(READY)
 bench: $(READY)
 	$(VENV)/bin/python -m tools.bench $(ARGS)
 
-# The page of g3doc/demo; takes two minutes.
+# The page of g3doc/demo; takes five minutes.
 demo: $(READY)
 	$(VENV)/bin/python -m tools.demo $(ARGS)
 

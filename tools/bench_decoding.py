@@ -24,7 +24,9 @@ from harnesses.models import decoder_linen
 from harnesses.models.decoder_layers import Decoder
 from lowering import export
 from lowering.export.packages import import_package
+from results.figures import Measured
 from tools.bench import CLOCKS, time_in_turns
+from tools.performance import measured
 
 # Of 75 MB in float32, about as much for each layer as a model for phones has.
 SIZES = Decoder(
@@ -36,7 +38,8 @@ PROMPT = 128
 # How often a browser computes a step.
 _CALLS = 20
 
-Row = tuple[str, str]
+# A figure and its value; what is missing is a text.
+Row = tuple[str, Measured | str]
 
 
 def report(repeats: int, litert_torch: pathlib.Path | None = None) -> Iterator[Row]:
@@ -71,14 +74,14 @@ def report(repeats: int, litert_torch: pathlib.Path | None = None) -> Iterator[R
             )
             for runtime, of_runtime in seconds.items():
                 medians[runtime, function] = np.median(of_runtime)
-                yield f"{title}, {runtime}", f"{tokens / np.median(of_runtime):.0f} tokens/s"
+                yield f"{title}, {runtime}", measured(tokens / of_runtime, "tokens/s")
             for other in (name for name in ("jax.jit", "litert-torch") if name in runs):
                 for runtime in (name for name in runs if name != other):
-                    ratio = _quartiles(seconds[runtime] / seconds[other])
+                    ratio = measured(seconds[runtime] / seconds[other])
                     yield f"{title}, {runtime} / {other}", ratio
         for runtime in runs:
             first = medians[runtime, f"prefill_{PROMPT}"] + medians[runtime, "decode"]
-            yield f"first token after {PROMPT}, {runtime}", f"{1e3 * first:.0f} ms"
+            yield f"first token after {PROMPT}, {runtime}", _once(1e3 * first, "ms")
         yield from _in_browser(folder, _of_functions(signatures, "decode"))
         yield from _in_litertlm(folder / "model.litertlm", signatures)
 
@@ -113,7 +116,8 @@ def _of_litert_torch(python: pathlib.Path, length: int, path: pathlib.Path) -> C
     """A step of litert-torch's model in LiteRT's interpreter."""
     sizes = json.dumps(dataclasses.asdict(SIZES))
     script = pathlib.Path(__file__).with_name("litert_torch_decoder.py")
-    command = [str(python), str(script), sizes, str(length), str(CAPACITY), str(path)]
+    # Without the folder of the script, where `bisect` is another module than Python's.
+    command = [str(python), "-P", str(script), sizes, str(length), str(CAPACITY), str(path)]
     subprocess.run(command, check=True)
     interpreter = _interpreter(path)
     for details in interpreter.get_signature_runner().get_input_details().values():
@@ -189,7 +193,7 @@ def _in_browser(folder: pathlib.Path, one: Mapping[str, Any]) -> Iterator[Row]:
     with Browser() as browser:
         for runtime, name in files.items():
             times = browser.run(runtime, folder / name, _inputs(one), _CALLS).times
-            yield f"decode, {runtime} in Chromium", f"{1 / np.median(times):.0f} tokens/s"
+            yield f"decode, {runtime} in Chromium", measured(1 / np.array(times), "tokens/s")
 
 
 def _in_litertlm(path: pathlib.Path, signatures: Mapping[str, Any]) -> Iterator[Row]:
@@ -212,12 +216,12 @@ def _in_litertlm(path: pathlib.Path, signatures: Mapping[str, Any]) -> Iterator[
         decode_tokens=PROMPT,
         cache_dir=":nocache",
     ).run()
-    yield "decode, LiteRT-LM", f"{found.last_decode_tokens_per_second:.0f} tokens/s"
-    yield "prefill, LiteRT-LM", f"{found.last_prefill_tokens_per_second:.0f} tokens/s"
-    first = f"{1e3 * found.time_to_first_token_in_second:.0f} ms"
-    yield f"first token after {PROMPT}, LiteRT-LM", first
+    yield "decode, LiteRT-LM", _once(found.last_decode_tokens_per_second, "tokens/s")
+    yield "prefill, LiteRT-LM", _once(found.last_prefill_tokens_per_second, "tokens/s")
+    first = 1e3 * found.time_to_first_token_in_second
+    yield f"first token after {PROMPT}, LiteRT-LM", _once(first, "ms")
 
 
-def _quartiles(turns: np.ndarray) -> str:
-    low, middle, high = np.quantile(turns, (0.25, 0.5, 0.75))
-    return f"{middle:.3f} ({low:.3f} to {high:.3f})"
+def _once(value: float, unit: str) -> Measured:
+    """What has no turns."""
+    return Measured(value, value, value, unit)

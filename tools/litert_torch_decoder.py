@@ -1,6 +1,6 @@
 """Writes the decoder of `bench_decoding` as `litert-torch` makes it, with random weights.
 
-    PYTHON tools/litert_torch_decoder.py SIZES LENGTH CAPACITY FILE
+    PYTHON -P tools/litert_torch_decoder.py SIZES LENGTH CAPACITY FILE
 
 PYTHON is that of an environment with litert-torch, which imports nothing of this project. SIZES is
 JSON with the attributes of `harnesses.models.decoder_layers.Decoder`. The model has the signature

@@ -92,7 +92,7 @@ def written(kept: jax.Array, new: jax.Array, position: jax.Array) -> jax.Array:
       position: int32, a scalar.
     """
     length, capacity = new.shape[2], kept.shape[2]
-    if length > 1:
+    if length != 1:  # It may be symbolic.
         begin = jnp.minimum(position, capacity - length)
         before = lax.dynamic_slice_in_dim(kept, begin, length, axis=2)
         index = jnp.arange(length) - (position - begin)

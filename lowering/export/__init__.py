@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lowering.export.entry import Entry
     from lowering.export.inspection import inspect
-    from lowering.export.language_models import prefill_decode
+    from lowering.export.language_models import decode_any_length, prefill_decode
     from lowering.export.litertlm import to_litertlm
     from lowering.export.loading import LoadedModel, load
     from lowering.export.metadata import Metadata
@@ -37,6 +37,7 @@ __all__ = [
     "Report",
     "VerificationError",
     "Weights",
+    "decode_any_length",
     "inspect",
     "load",
     "prefill_decode",
@@ -56,6 +57,7 @@ _MODULES = {
     "Report": "reports",
     "VerificationError": "verification",
     "Weights": "weight_quantization",
+    "decode_any_length": "language_models",
     "inspect": "inspection",
     "load": "loading",
     "prefill_decode": "language_models",

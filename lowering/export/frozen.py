@@ -9,6 +9,9 @@ from tensorflow.python.framework import convert_to_constants, op_def_registry
 
 from lowering.export import signatures
 
+# From this size on a variable is no constant of the graph: each rewrite of a graph copies those.
+LARGE_BYTES = 1 << 20
+
 
 @dataclasses.dataclass(frozen=True)
 class Frozen:
@@ -19,17 +22,19 @@ class Frozen:
       graph_def: its definition.
       inputs: the placeholders, by the name of the input.
       outputs: the results, by name, in the order of what the function returns.
+      variables: large variables by the names of their placeholders, which no constant has.
     """
 
     graph: Any
     graph_def: Any
     inputs: Mapping[str, tf.Tensor]
     outputs: Mapping[str, tf.Tensor]
+    variables: Mapping[str, tf.Variable]
 
 
 def frozen(concrete: Any) -> Frozen:
     """The frozen graph of a concrete function of TensorFlow."""
-    graph_def, inputs, outputs = _without_variables(concrete)
+    graph_def, inputs, outputs, variables = _without_variables(concrete)
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
@@ -41,30 +46,73 @@ def frozen(concrete: Any) -> Frozen:
         graph.as_graph_def(),
         {x.op.name: found[x.name] for x in inputs},
         signatures.named(concrete, [found[x.name] for x in outputs]),
+        variables,
     )
 
 
-def _without_variables(concrete: Any) -> tuple[Any, list[tf.Tensor], list[tf.Tensor]]:
-    """The definition of a graph with constants for variables; its inputs and its results.
+class _Unread(float):
+    """A zero in the place of a large variable, of which it has the shape and the dtype."""
+
+    def __new__(cls, variable: tf.Variable) -> "_Unread":
+        zero = super().__new__(cls, 0)
+        zero.shape, zero.dtype = tuple(variable.shape), variable.dtype.as_numpy_dtype
+        return zero
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class _Converter(convert_to_constants._FunctionConverterDataInEager):
+    """What variables become, by the names of their placeholders; large ones are not read."""
+
+    def _eval(self, tensor: Any) -> Any:
+        is_large = isinstance(tensor, tf.Variable) and _is_large(tensor)
+        return _Unread(tensor) if is_large else super()._eval(tensor)
+
+
+def _is_large(variable: tf.Variable) -> bool:
+    size = variable.shape.num_elements() * variable.dtype.size
+    return variable.dtype.is_floating and size >= LARGE_BYTES
+
+
+def _without_variables(
+    concrete: Any,
+) -> tuple[Any, list[tf.Tensor], list[tf.Tensor], dict[str, tf.Variable]]:
+    """The definition of a graph with constants for variables; its inputs, results and the variables
+    that are large.
 
     These are the steps of `convert_variables_to_constants_v2`, but for the last, which makes a
     function of the graph. That would register the functions that the graph calls for the whole
     process. TensorFlow's optimizer gives different functions of different graphs the same names,
     so the next graph could not be frozen.
     """
-    data = convert_to_constants._FunctionConverterDataInEager(
-        func=concrete, lower_control_flow=False, aggressive_inlining=False
-    )
+    data = _Converter(func=concrete, lower_control_flow=False, aggressive_inlining=False)
     graph_def, constants = convert_to_constants._replace_variables_by_constants(data)
     captured = concrete.graph.internal_captures
     are_constant = {captured[i].name for i in constants}
     inputs = [x for x in concrete.inputs if x.name not in are_constant and x.dtype != tf.resource]
     outputs = [x for x in concrete.outputs if x.dtype != tf.resource]
-    _keep_needed(graph_def.node, [x.op.name for x in (*inputs, *outputs)])
-    return graph_def, inputs, outputs
+    keep_needed(graph_def.node, [x.op.name for x in (*inputs, *outputs)])
+    by_handle = {id(v.handle): v for v in concrete.graph.variables}
+    large = {
+        placeholder.op.name: by_handle[id(handle)]
+        for handle, placeholder in concrete.graph.captures
+        if id(handle) in by_handle and _is_large(by_handle[id(handle)])
+    }
+    for node in graph_def.node:
+        if node.name in large:
+            node.op = "Placeholder"
+            del node.attr["value"]
+            node.attr["shape"].shape.CopyFrom(large[node.name].shape.as_proto())
+    # The optimizer knows that nothing waits for a constant; it does not know that of these.
+    reads = {x.name for x in graph_def.node if x.op == "Identity" and x.input[0] in large}
+    for node in graph_def.node:
+        for reference in [x for x in node.input if x[1:] in reads and x.startswith("^")]:
+            node.input.remove(reference)
+    return graph_def, inputs, outputs, large
 
 
-def _keep_needed(nodes: Any, names: Iterable[str]) -> None:
+def keep_needed(nodes: Any, names: Iterable[str]) -> None:
     """Removes the nodes of a graph that those of some names do not depend on."""
     by_name = {node.name: node for node in nodes}
     left, needed = list(names), set()

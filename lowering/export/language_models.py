@@ -28,6 +28,9 @@ UNSEEN = -0.7 * float(np.finfo(np.float32).max)
 # The dtypes that a mask may have.
 MASK_DTYPES = ("float32", "bool")
 
+# How many tokens are in an example of a call of any length.
+_EXAMPLE = 8
+
 # Vocabularies of models are padded to multiples of some number, by two in a hundred at most.
 _PADDING = 0.02
 
@@ -72,49 +75,109 @@ def prefill_decode(
     lengths = sorted(set(prefill))
     if not lengths or lengths[0] < 1 or lengths[-1] > capacity:
         raise ValueError(f"prefill takes lengths from 1 to {capacity}, the capacity; not {prefill}")
-    if mask is not None and mask not in MASK_DTYPES:
-        raise ValueError(f"mask is one of {', '.join(MASK_DTYPES)}, or None; not {mask!r}")
-    specs, tree = jax.tree_util.tree_flatten(cache)
-    if not specs or len(specs) % 2:
-        raise ValueError(
-            "the leaves of a cache are the keys and the values of each layer in turn; "
-            f"found {len(specs)} leaves"
-        )
-    rng = np.random.default_rng(0)
-    kept = [rng.standard_normal(x.shape, np.float32).astype(x.dtype) for x in specs]
-    first = () if params is None else (params,)
-    cache_names = [f"{CACHE}{kind}_{i}" for i in range(len(specs) // 2) for kind in "kv"]
-
-    def arguments(length: int) -> tuple[Any, ...]:
-        positions = np.arange(length, dtype=np.int32) + (capacity - length) // 2
-        given = [np.zeros((1, length), np.int32), positions]
-        if mask is not None:
-            given.append(causal_mask(positions, capacity, mask))
-        return (*given, jax.tree_util.tree_unflatten(tree, kept))
-
-    def decode(*args: Any) -> list[Any]:
-        logits, updated = step(*args)
-        return [logits, *jax.tree_util.tree_leaves(updated)]
+    model = _Model(step, cache, capacity, params, mask)
+    kept = model.names_of_cache
 
     def prefilled(*args: Any) -> list[Any]:
-        return jax.tree_util.tree_leaves(step(*args)[1])
+        return model.call(*args)[1:]
 
     names = {f"{PREFILL}_{length}": length for length in lengths} | {DECODE: 1}
-    args = {name: arguments(length) for name, length in names.items()}
-    vocabulary = _vocabulary(step, (*first, *args[DECODE]), specs)
-    for name, given in args.items():
-        drawn = rng.integers(vocabulary, size=(1, names[name]), dtype=np.int32)
-        args[name] = (drawn, *given[1:])
-    of_inputs = [TOKENS, POSITIONS, *([] if mask is None else [MASK]), *cache_names]
     return {
-        "fun": {name: decode if name == DECODE else prefilled for name in names},
+        "fun": {name: model.call if name == DECODE else prefilled for name in names},
+        "args": {name: model.arguments(length) for name, length in names.items()},
+        "params": params,
+        "input_names": {name: model.names_of_inputs for name in names},
+        "output_names": {name: [LOGITS, *kept] if name == DECODE else kept for name in names},
+    }
+
+
+def decode_any_length(
+    step: Callable[..., Any],
+    cache: Any,
+    capacity: int,
+    *,
+    params: Any = None,
+    mask: str | None = "float32",
+) -> dict[str, Any]:
+    """The arguments of an export of one function that reads prompts of any length, and writes.
+
+        export.to_onnx(**export.decode_any_length(step, cache, 1024), path="model.onnx")
+
+    The length is symbolic, called "length". The function returns the logits after each token, and
+    the cache, whose names have "new_" in front: ONNX has one name for one array.
+
+    Args:
+      step: as for `prefill_decode`; it has to take a symbolic length.
+      cache: as for `prefill_decode`, and so are the others.
+      capacity: how many tokens the cache has room for.
+      params: a pytree of arrays, which the model keeps.
+      mask: the dtype of the mask.
+
+    Raises:
+      ValueError: for a cache whose leaves are no pairs, or an unknown dtype of the mask.
+      TypeError: if the step returns something else, or a cache of other shapes.
+    """
+    model = _Model(step, cache, capacity, params, mask)
+    args = model.arguments(min(_EXAMPLE, capacity))
+    of_mask = [] if mask is None else ["_, _, length, _"]
+    return {
+        "fun": model.call,
         "args": args,
         "params": params,
-        "input_names": {name: of_inputs for name in names},
-        "output_names": {
-            name: [LOGITS, *cache_names] if name == DECODE else cache_names for name in names
-        },
+        "polymorphic_shapes": ["_, length", "length", *of_mask, None],
+        "polymorphic_constraints": [f"length <= {capacity}"],
+        "input_names": model.names_of_inputs,
+        "output_names": [LOGITS, *(f"new_{name}" for name in model.names_of_cache)],
     }
+
+
+class _Model:
+    """A language model as functions of flat results, and what they are called with.
+
+    The arguments are those of `prefill_decode`.
+
+    Raises:
+      ValueError: for a cache whose leaves are no pairs, or an unknown dtype of the mask.
+      TypeError: if the step returns something else, or a cache of other shapes.
+    """
+
+    def __init__(
+        self, step: Callable[..., Any], cache: Any, capacity: int, params: Any, mask: str | None
+    ):
+        if mask is not None and mask not in MASK_DTYPES:
+            raise ValueError(f"mask is one of {', '.join(MASK_DTYPES)}, or None; not {mask!r}")
+        specs, tree = jax.tree_util.tree_flatten(cache)
+        if not specs or len(specs) % 2:
+            raise ValueError(
+                "the leaves of a cache are the keys and the values of each layer in turn; "
+                f"found {len(specs)} leaves"
+            )
+        self._step, self._capacity, self._mask = step, capacity, mask
+        self._rng = np.random.default_rng(0)
+        kept = [self._rng.standard_normal(x.shape, np.float32).astype(x.dtype) for x in specs]
+        self._cache = jax.tree_util.tree_unflatten(tree, kept)
+        self.names_of_cache = [
+            f"{CACHE}{kind}_{i}" for i in range(len(specs) // 2) for kind in "kv"
+        ]
+        of_mask = [] if mask is None else [MASK]
+        self.names_of_inputs = [TOKENS, POSITIONS, *of_mask, *self.names_of_cache]
+        self._vocabulary = 1
+        first = () if params is None else (params,)
+        self._vocabulary = _vocabulary(step, (*first, *self.arguments(1)), specs)
+
+    def call(self, *args: Any) -> list[Any]:
+        """The logits, and the leaves of the cache."""
+        logits, updated = self._step(*args)
+        return [logits, *jax.tree_util.tree_leaves(updated)]
+
+    def arguments(self, length: int) -> tuple[Any, ...]:
+        """Those of a call in the middle of the cache, without parameters; tokens are random."""
+        positions = np.arange(length, dtype=np.int32) + (self._capacity - length) // 2
+        tokens = self._rng.integers(self._vocabulary, size=(1, length), dtype=np.int32)
+        of_mask = []
+        if self._mask is not None:
+            of_mask.append(causal_mask(positions, self._capacity, self._mask))
+        return tokens, positions, *of_mask, self._cache
 
 
 def causal_mask(positions: np.ndarray, capacity: int, dtype: Any) -> np.ndarray:

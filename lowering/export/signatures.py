@@ -50,10 +50,16 @@ def single(functions: Any, model: str) -> Any:
     """
     if not isinstance(functions, Mapping):
         return functions
-    raise ValueError(
+    message = (
         f"{model} has one function, not several by name: export each of "
         f"{', '.join(map(str, functions))} to a file of its own"
     )
+    if "decode" in functions:
+        message += (
+            "; or make one function that both reads prompts and writes, by "
+            "export.decode_any_length in place of export.prefill_decode"
+        )
+    raise ValueError(message)
 
 
 def described(model: str, name: str) -> str:

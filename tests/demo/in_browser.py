@@ -11,6 +11,7 @@ import http.server
 import itertools
 import os
 import pathlib
+import re
 import threading
 
 import pytest
@@ -78,7 +79,7 @@ def opened(browser, address):
     """A function that opens the page, ready for use; what its console says is an error."""
     said, asked, contexts = [], [], []
 
-    def open_page(**options):
+    def open_page(fragment="", **options):
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
@@ -86,8 +87,8 @@ def opened(browser, address):
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        page.wait_for_selector("body[data-ready]")
+        page.goto(address + fragment)
+        page.wait_for_selector("[role=tabpanel][data-ready]")
         return page
 
     yield open_page
@@ -166,6 +167,8 @@ def test_a_digit_drawn_by_touch_on_a_phone(opened):
 def test_a_digit_drawn_by_keyboard_in_the_dark(opened):
     page = opened(viewport={"width": 1100, "height": 900}, color_scheme="dark")
     page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "numbers-tab"
+    page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "pad"
     # A seven: to the right, then down and to the left.
     for _ in range(7):
@@ -210,6 +213,78 @@ def test_random_numbers(opened):
     sync_api.expect(equal).to_contain_text("The page has JAX’s numbers for the seeds 0 to 99")
     page.fill("#seed", "-1")
     sync_api.expect(equal).to_contain_text("A seed is a whole number")
+
+
+def _texts(page):
+    """The texts that are shown, by runtime."""
+    cards = page.locator("#texts article")
+    return {
+        cards.nth(i).get_attribute("data-runtime"): cards.nth(i).locator("pre").inner_text()
+        for i in range(cards.count())
+    }
+
+
+def _expect_text_of_jax(page):
+    expect = sync_api.expect(page.locator("#writing-status"))
+    expect.to_contain_text("JAX’s own text comes out of every runtime.", timeout=_MILLISECONDS)
+    texts = _texts(page)
+    assert set(texts) == {"jax", "litert", "onnxruntime", "tfjs-wasm", "tfjs-webgl"}
+    assert len(set(texts.values())) == 1
+    assert len(texts["jax"]) == 160
+    assert page.locator("#texts s:not(:empty)").count() == 0
+    notes = page.locator("#texts .note").all_inner_texts()[1:]
+    assert all(re.fullmatch(r"[1-9]\d* tokens per second", note) for note in notes), notes
+
+
+@pytest.mark.parametrize("example", [0, 7])
+def test_known_texts_are_as_jax_writes_them(opened, example):
+    page = opened("#text-panel", viewport={"width": 1100, "height": 900})
+    page.locator("#beginnings button").nth(example).click()
+    _expect_text_of_jax(page)
+    _shoot(page, f"text-{example}")
+
+
+def test_a_text_by_keyboard_on_a_phone_in_the_dark(opened):
+    page = opened(
+        viewport={"width": 390, "height": 844},
+        has_touch=True,
+        is_mobile=True,
+        color_scheme="dark",
+    )
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "text-tab"
+    page.wait_for_selector("#text-panel[data-ready]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "beginning"
+    page.keyboard.press("Control+a")
+    page.keyboard.type("If the object")
+    page.keyboard.press("Enter")
+    _expect_text_of_jax(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    _shoot(page, "text-phone-dark")
+
+
+def test_texts_that_jax_has_not_written_are_compared_with_each_other(opened):
+    page = opened("#text-panel", viewport={"width": 1100, "height": 900}, color_scheme="dark")
+    status = sync_api.expect(page.locator("#writing-status"))
+    page.fill("#beginning", "A module is")
+    page.fill("#text-seed", "12")
+    page.click("#write")
+    status.to_have_text("The same text comes out of every runtime.", timeout=_MILLISECONDS)
+    texts = _texts(page)
+    assert texts.pop("jax") == ""
+    assert len(set(texts.values())) == 1
+    _shoot(page, "text-dark")
+    page.click("#write")
+    status.to_contain_text("writes …")
+    page.keyboard.press("Escape")
+    status.to_have_text("Stopped.")
+    page.fill("#beginning", "Ein Schlüssel")
+    page.click("#write")
+    assert page.evaluate("document.querySelector('#beginning').matches(':invalid')")
+    status.to_have_text("Stopped.")
 
 
 def test_a_page_that_is_opened_as_a_file_says_what_to_do(browser):

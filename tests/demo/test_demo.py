@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harnesses import browser
 from harnesses.browser import packages
 from lowering.export.tfjs import node
-from tools.demo import building, digits, random_numbers, training
+from tools.demo import building, digits, language_training, random_numbers, training, writing
 
 SIDE, DIGIT = digits.DRAWING, digits.DIGIT
 
@@ -59,6 +59,25 @@ def test_a_dot_is_not_enlarged_to_a_digit():
 
 def test_training_learns_digits(tested):
     assert training.accuracy(training.train(steps=100), *tested) > 0.7
+
+
+def test_training_learns_texts():
+    before = language_training.perplexity(writing.init(0))
+    assert language_training.perplexity(language_training.train(steps=4)) < before
+
+
+def test_texts_are_written_step_by_step():
+    """The most probable tokens are those of all characters at once; a seed gives one text."""
+    params = writing.init(0)
+    text = writing.text(params, "The value", 0, 0.0)
+    assert len(text) == writing.CAPACITY
+    assert text.startswith("The value")
+    tokens = np.frombuffer(text.encode("ascii"), np.uint8).astype(np.int32)
+    most_probable = np.argmax(writing.logits(params, tokens), axis=-1)
+    begin = len("The value") - 1
+    np.testing.assert_array_equal(most_probable[begin:-1], tokens[begin + 1 :])
+    first, second, other = (writing.text(params, "The", seed, 1.0) for seed in (1, 1, 2))
+    assert first == second != other
 
 
 def test_the_page_draws_what_the_model_was_trained_on(tested):

@@ -12,7 +12,7 @@ import numpy as np
 
 from harnesses.browser import ONNX_OPSET, packages
 from lowering import export
-from tools.demo import digits, random_numbers, training
+from tools.demo import digits, language_training, random_numbers, training, writing
 
 SOURCES = pathlib.Path(__file__).parent / "page"
 
@@ -20,13 +20,22 @@ SOURCES = pathlib.Path(__file__).parent / "page"
 _OF_EACH_CLASS = 2
 _SEEDS = 100
 
+# The beginnings of texts that the page has JAX's for, and for each temperature the seed.
+_BEGINNINGS = ("The value of", "If the object", "A function", "class ")
+_CHOICES = ((0.0, 0), (0.5, 0))
 
-def write(folder: pathlib.Path, steps: int = training.STEPS) -> None:
-    """Trains the model and writes the page.
+
+def write(
+    folder: pathlib.Path,
+    steps: int = training.STEPS,
+    language_steps: int = language_training.STEPS,
+) -> None:
+    """Trains the models and writes the page.
 
     Args:
       folder: where the page is written; what an earlier build has left there is replaced.
-      steps: for how long the model is trained.
+      steps: for how long the model of digits is trained.
+      language_steps: for how long the language model is trained.
 
     Raises:
       VerificationError: if an exported model does not compute what JAX computes.
@@ -43,12 +52,18 @@ def write(folder: pathlib.Path, steps: int = training.STEPS) -> None:
     drawing = np.asarray(training.as_drawing(some.images[0]))
     _export(folder / "models" / "digits", digits.predict, {"drawing": drawing}, params)
     _export(folder / "models" / "random", random_numbers.draw, {"seed": np.int32(0)})
+    language_model = language_training.train(language_steps)
+    perplexity = language_training.perplexity(language_model)
+    print(f"perplexity of characters kept from training: {perplexity:.2f}")
+    _export(folder / "models" / "uniform", writing.draw, {"seed": np.int32(0)})
+    _export(folder / "models" / "writing", _write_named, writing.inputs(), language_model)
     results = {
         "versions": {"jax": jax.__version__},
         "accuracy": float(training.accuracy(params, *tested)),
         "tested": len(tested.labels),
         "digits": _digits(params, some),
         "random": _random(),
+        "writing": _writing(language_model, perplexity),
     }
     (folder / "models" / "jax.json").write_text(json.dumps(results))
 
@@ -97,3 +112,30 @@ def _random() -> list[dict[str, list[float]]]:
     draw = jax.jit(random_numbers.draw)
     drawn = [draw(np.int32(seed)) for seed in range(_SEEDS)]
     return [{name: x.tolist() for name, x in numbers.items()} for numbers in drawn]
+
+
+def _write_named(params: Any, *inputs: Any) -> dict[str, jax.Array]:
+    return writing.write(params, *writing.arguments(dict(zip(writing.inputs(), inputs))))
+
+
+def _writing(params: Any, perplexity: float) -> dict[str, Any]:
+    """What the page knows of the language model, and the texts that JAX writes."""
+    texts = [
+        {
+            "beginning": beginning,
+            "temperature": temperature,
+            "seed": seed,
+            "text": writing.text(params, beginning, seed, temperature),
+        }
+        for beginning in _BEGINNINGS
+        for temperature, seed in _CHOICES
+    ]
+    shapes = {name: x.shape for name, x in writing.inputs().items() if x.ndim == 4}
+    return {
+        "version": jax.__version__,
+        "perplexity": perplexity,
+        "parameters": sum(x.size for x in jax.tree.leaves(params)),
+        "capacity": writing.CAPACITY,
+        "cache": shapes,
+        "texts": texts,
+    }

@@ -2,6 +2,9 @@
 // takes arrays by name, and gives {outputs, milliseconds}: arrays by name, and how long they took.
 // An array is {dtype, shape, data}; data is a typed array.
 //
+// `run(arrays, kept)` leaves the outputs that `kept` names in the runtime's own memory, as
+// {kept}. Such an array is an input of one later run, which frees it; `free` does so without a run.
+//
 // The page needs an import map for '@litertjs/core' and '@litertjs/wasm-utils'. All files of the
 // runtimes stand in `lib/` beside this one.
 
@@ -61,7 +64,8 @@ function inTurn(backend, work) {
 }
 
 // TF.js has no unsigned or short integers; words of 32 bits keep their bits.
-function tensorOfTFJS({data, shape, dtype}) {
+function tensorOfTFJS({data, shape, dtype, kept}) {
+  if (kept) return kept;
   if (dtype === 'uint32') data = new Int32Array(data.buffer, data.byteOffset, data.length);
   const held = ['float32', 'bool'].includes(dtype) ? dtype : 'int32';
   return tf.tensor(ARRAYS[held].from(data), shape, held);
@@ -102,21 +106,26 @@ async function loadTFJS(backend, url) {
     return model.executeAsync(given, nodes);
   }
 
-  function run(arrays) {
+  function run(arrays, kept = []) {
     return inTurn(backend, () => timed(async () => {
       const given = Object.fromEntries(Object.entries(arrays).map(
           ([name, x]) => [inputs[name].name, tensorOfTFJS(x)]));
       const results = [await execute(given)].flat();
-      const read = await Promise.all(results.map((x) => x.data()));
-      // A cast may leave the data in an array of the dtype before.
-      const found = results.map(
-          ({dtype, shape}, i) => ({dtype, shape, data: ARRAYS[dtype].from(read[i])}));
-      tf.dispose([given, results]);
-      return Object.fromEntries(names.map((name, i) => [name, found[i]]));
+      const found = await Promise.all(results.map(async (tensor, i) => {
+        if (kept.includes(names[i])) return [names[i], {kept: tensor}];
+        const {dtype, shape} = tensor;
+        // A cast may leave the data in an array of the dtype before.
+        const data = ARRAYS[dtype].from(await tensor.data());
+        tensor.dispose();
+        return [names[i], {dtype, shape, data}];
+      }));
+      tf.dispose(given);
+      return Object.fromEntries(found);
     }));
   }
 
-  return {run, dispose: () => model.dispose()};
+  const free = (array) => inTurn(backend, () => array.kept.dispose());
+  return {run, free, dispose: () => model.dispose()};
 }
 
 // LiteRT without a look for a GPU, and without notes on what it does: both would fill the console.
@@ -135,19 +144,26 @@ async function loadLiteRT(url) {
   const {loadAndCompile, Tensor} = await once('litert', startLiteRT);
   const model = await loadAndCompile(url, {accelerator: 'wasm'});
 
-  async function run(arrays) {
-    const given = Object.fromEntries(
-        Object.entries(arrays).map(([name, {data, shape}]) => [name, new Tensor(data, shape)]));
+  async function run(arrays, kept = []) {
+    const given = Object.fromEntries(Object.entries(arrays).map(
+        ([name, x]) => [name, x.kept ?? new Tensor(x.data, x.shape)]));
     const results = await model.run(given);
     const found = Object.entries(results).map(([name, x]) => {
+      if (kept.includes(name)) return [name, {kept: x}];
       const data = x.toTypedArray().slice();
-      return [name, {dtype: x.type.dtype, shape: [...x.type.layout.dimensions], data}];
+      const {dtype, layout} = x.type;
+      x.delete();
+      return [name, {dtype, shape: [...layout.dimensions], data}];
     });
-    for (const x of [...Object.values(given), ...Object.values(results)]) x.delete();
+    for (const x of Object.values(given)) x.delete();
     return Object.fromEntries(found);
   }
 
-  return {run: (arrays) => timed(() => run(arrays)), dispose: () => model.delete()};
+  return {
+    run: (...given) => timed(() => run(...given)),
+    free: (array) => array.kept.delete(),
+    dispose: () => model.delete(),
+  };
 }
 
 async function loadONNX(url) {
@@ -157,13 +173,19 @@ async function loadONNX(url) {
   ort.env.wasm.numThreads = 1;
   const session = await ort.InferenceSession.create(url, {logSeverityLevel: 3});
 
-  async function run(arrays) {
+  async function run(arrays, kept = []) {
     const given = Object.fromEntries(Object.entries(arrays).map(
-        ([name, {dtype, data, shape}]) => [name, new ort.Tensor(dtype, data, shape)]));
+        ([name, x]) => [name, x.kept ?? new ort.Tensor(x.dtype, x.data, x.shape)]));
     const results = await session.run(given);
-    return Object.fromEntries(Object.entries(results).map(
-        ([name, x]) => [name, {dtype: x.type, shape: x.dims, data: x.data}]));
+    return Object.fromEntries(Object.entries(results).map(([name, x]) => [
+      name, kept.includes(name) ? {kept: x} : {dtype: x.type, shape: x.dims, data: x.data},
+    ]));
   }
 
-  return {run: (arrays) => timed(() => run(arrays)), dispose: () => session.release()};
+  return {
+    run: (...given) => timed(() => run(...given)),
+    // Its tensors are arrays of JavaScript.
+    free: () => {},
+    dispose: () => session.release(),
+  };
 }

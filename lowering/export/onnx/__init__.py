@@ -9,6 +9,7 @@ inlined.
 import contextlib
 import dataclasses
 import functools
+import io
 import logging
 import os
 import pathlib
@@ -142,7 +143,8 @@ def to_onnx(
             if quantize is not None:
                 _quantize(model, written, made, quantize, data, external_data)
             elif path is None:
-                written.write_bytes(serialized(model))
+                _check_size(model)
+                save(model, written)
             else:
                 save(model, written, external_data)
             del model
@@ -292,14 +294,20 @@ def serialized(model: Any) -> bytes:
     Raises:
       ValueError: if that is more than one message of protobuf has.
     """
-    import onnx_ir as ir
+    from lowering.export.onnx import files
 
+    _check_size(model)
+    file = io.BytesIO()
+    files.write(model, file)
+    return file.getvalue()
+
+
+def _check_size(model: Any) -> None:
     if _bytes_of_weights(model) > limits.LARGEST:
         raise ValueError(
             "the weights have more than 2 GB, which one message of ONNX does not hold; with `path` "
             "they are written to a file beside the model"
         )
-    return ir.to_proto(model).SerializeToString()
 
 
 def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
@@ -313,10 +321,13 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
     """
     import onnx_ir as ir
 
+    from lowering.export.onnx import files
+
     if external_data or _bytes_of_weights(model) > limits.LARGEST:
         ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
     else:
-        path.write_bytes(serialized(model))
+        with path.open("wb") as file:
+            files.write(model, file)
 
 
 def _bytes_of_weights(model: Any) -> int:

@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
+from lowering.export.tfjs.large import Large
+
 # What TF.js has with a bias, and under which name.
 _FUSED = {
     "MatMul": "_FusedMatMul",
@@ -27,7 +29,7 @@ _ACTIVATIONS = {
 }
 
 
-def fuse(nodes: Any, results: Iterable[str]) -> None:
+def fuse(nodes: Any, results: Iterable[str], weights: dict[str, Large] | None = None) -> None:
     """Joins products of constant weights with the ops after them; removes what is then not used.
 
     Factors of the features are multiplied into the weights.
@@ -35,8 +37,10 @@ def fuse(nodes: Any, results: Iterable[str]) -> None:
     Args:
       nodes: the nodes of a graph or of a function, as a field of protobuf.
       results: references to what is read from outside.
+      weights: the weights that are outside of the nodes, by the names of constants; those that are
+        made of them are added.
     """
-    graph = _Graph(nodes, results)
+    graph = _Graph(nodes, results, {} if weights is None else weights)
     for product in [node for node in nodes if _can_fuse(node)]:
         graph.fuse(product)
     graph.remove_dropped()
@@ -51,8 +55,9 @@ def _can_fuse(node: Any) -> bool:
 class _Graph:
     """Nodes by name, and which nodes read them."""
 
-    def __init__(self, nodes: Any, results: Iterable[str]):
+    def __init__(self, nodes: Any, results: Iterable[str], weights: dict[str, Large]):
         self._nodes = nodes
+        self._large = weights
         self._by_name = {node.name: node for node in nodes}
         self._readers: dict[str, list[Any]] = collections.defaultdict(list)
         for node in nodes:
@@ -91,7 +96,7 @@ class _Graph:
     def _kept(self) -> Iterator[Any]:
         return (node for node in self._nodes if node.name not in self._dropped)
 
-    def _weights(self, product: Any) -> np.ndarray | None:
+    def _weights(self, product: Any) -> np.ndarray | Large | None:
         """The constant weights of a product, whose last dimension is made that of the features.
 
         See `quirks.bias_of_transposed_products`.
@@ -107,7 +112,7 @@ class _Graph:
             product.attr["transpose_b"].b = False
         return weights
 
-    def _with_factor(self, product: Any, weights: np.ndarray, features: int) -> Any:
+    def _with_factor(self, product: Any, weights: np.ndarray | Large, features: int) -> Any:
         """The product with the factor of each feature in its weights, if one follows."""
         multiplied = self._operand(product, ("Mul",), features)
         if multiplied is None or len(self._readers[_name(product.input[1])]) > 1:
@@ -137,22 +142,28 @@ class _Graph:
             return None
         if value.ndim > (2 if node.op == "MatMul" else 4):
             return None
-        return value.reshape(features), reader
+        array = value.array() if isinstance(value, Large) else value
+        return array.reshape(features), reader
 
     def _only_reader(self, node: Any) -> Any:
         """The node that reads another one, if there is just one."""
         readers = self._readers[node.name]
         return readers[0] if len(readers) == 1 and node.name not in self._results else None
 
-    def _constant(self, reference: str) -> np.ndarray | None:
+    def _constant(self, reference: str) -> np.ndarray | Large | None:
         node = self._by_name.get(_name(reference))
+        if node and node.name in self._large:
+            return self._large[node.name]
         return tf.make_ndarray(node.attr["value"].tensor) if node and node.op == "Const" else None
 
-    def _add_constant(self, name: str, value: np.ndarray, reader: Any) -> str:
+    def _add_constant(self, name: str, value: np.ndarray | Large, reader: Any) -> str:
         """Adds a constant that a node reads; returns a reference to it."""
         node = self._nodes.add(op="Const", name=name)
         node.attr["dtype"].type = tf.float32.as_datatype_enum
-        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.float32))
+        if isinstance(value, Large):
+            self._large[name] = value
+        else:
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.float32))
         self._by_name[name] = node
         self._readers[name].append(reader)
         return name
@@ -193,6 +204,6 @@ def _name(reference: str) -> str:
     return reference.removeprefix("^").partition(":")[0]
 
 
-def _features(product: Any, weights: np.ndarray) -> int:
+def _features(product: Any, weights: np.ndarray | Large) -> int:
     """The size of the last dimension of a product."""
     return weights.shape[-1] * (weights.shape[2] if product.op == "DepthwiseConv2dNative" else 1)

@@ -5,10 +5,11 @@ The format is what the loader of `@tensorflow/tfjs-converter` 4.22 reads; see `i
 constants are no part of the nodes; they are weights.
 """
 
+import functools
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from lowering.export.frozen import (
     number_outputs,
 )
 from lowering.export.paths import new_path
-from lowering.export.tfjs import fusion
+from lowering.export.tfjs import fusion, shards
+from lowering.export.tfjs import large as large_weights
+from lowering.export.tfjs.large import Large
 from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFJS
 
@@ -128,18 +131,21 @@ def write_files(
     make_names_unique(graph_def)
     _check(graph_def)
     outside = [*graph.inputs.values(), *graph.outputs.values()]
-    fusion.fuse(graph_def.node, [x.name for x in outside])
+    large = large_weights.of_variables(graph.variables)
+    large = large_weights.folded(graph_def, large, [x.op.name for x in outside])
+    fusion.fuse(graph_def.node, [x.name for x in outside], large)
     for function in graph_def.library.function:
         give_results_nodes(function)
         fusion.fuse(function.node_def, function.ret.values())
         number_outputs(function)
-    weights = list(_take_weights(graph_def))
     directory.mkdir(parents=True, exist_ok=True)
-    entries, data = _encoded(weights, quantize, dtypes_of([concrete]))
-    shards = [data[i : i + shard_bytes] for i in range(0, len(data), shard_bytes)]
-    paths = [f"group1-shard{i}of{len(shards)}.bin" for i in range(1, len(shards) + 1)]
-    for path, shard in zip(paths, shards, strict=True):
-        (directory / path).write_bytes(shard)
+    entries: list[dict[str, Any]] = []
+    of_program = dtypes_of([concrete])
+    with shards.Writer(directory, shard_bytes) as writer:
+        for name, weight in _take_weights(graph_def, large):
+            described, stored = _encoded(name, weight(), quantize, of_program)
+            entries.append(described)
+            writer.write(stored)
     model = {
         "format": "graph-model",
         "generatedBy": tf.__version__,
@@ -149,7 +155,7 @@ def write_files(
             "outputs": {name: _info(x) for name, x in graph.outputs.items()},
         },
         "modelTopology": _topology(graph_def),
-        "weightsManifest": [{"paths": paths, "weights": entries}],
+        "weightsManifest": [{"paths": writer.paths, "weights": entries}],
     }
     (directory / "model.json").write_text(json.dumps(model))
 
@@ -207,17 +213,30 @@ def _check(graph_def: Any) -> None:
                 raise UnsupportedError(f"{node.name!r} is {node.op}, which TF.js lacks")
 
 
-def _take_weights(graph_def: Any):
-    """Takes the values out of constants, and dtypes that TF.js lacks; yields names and values."""
+def _take_weights(
+    graph_def: Any, large: Mapping[str, Large]
+) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+    """Takes the values out of constants, and dtypes that TF.js lacks.
+
+    Yields names, and functions that return values; those of large weights are outside already.
+    """
     for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
         for node in nodes:
             for attr in node.attr.values():
                 if attr.type in _HELD_TYPES:
                     attr.type = _HELD_TYPES[attr.type]
-            if node.op == "Const":
-                value = tf.make_ndarray(node.attr["value"].tensor)
+            if node.op != "Const":
+                continue
+            if node.name in large:
+                array = large[node.name].array
+            else:
+                array = functools.partial(np.asarray, tf.make_ndarray(node.attr["value"].tensor))
                 del node.attr["value"]
-                yield node.name, _held(node.name, value)
+            yield node.name, functools.partial(_weight, node.name, array)
+
+
+def _weight(name: str, array: Callable[[], np.ndarray]) -> np.ndarray:
+    return _held(name, array())
 
 
 def _held(name: str, value: np.ndarray) -> np.ndarray:
@@ -226,7 +245,7 @@ def _held(name: str, value: np.ndarray) -> np.ndarray:
     Raises:
       UnsupportedError: if it does not fit.
     """
-    held = value.astype(_HELD.get(value.dtype, value.dtype))
+    held = value.astype(_HELD.get(value.dtype, value.dtype), copy=False)
     if held.dtype.name not in _DTYPES:
         raise UnsupportedError(f"the constant {name!r} is {value.dtype}, which TF.js lacks")
     is_word = value.dtype == np.uint32
@@ -237,30 +256,28 @@ def _held(name: str, value: np.ndarray) -> np.ndarray:
     return held
 
 
-def _encoded(weights, quantize, of_program) -> tuple[list[dict[str, Any]], bytes]:
-    """The entries of weights in the manifest, and their bytes one after the other."""
-    entries, parts = [], []
-    for name, value in weights:
-        described: dict[str, Any] = {
-            "name": name,
-            "shape": list(value.shape),
-            "dtype": value.dtype.name,
-        }
-        # Scalars and shapes are no weights that were trained.
-        if quantize is not None and value.dtype == np.float32 and value.ndim > 0 and value.size:
-            value, described["quantization"] = _quantized(value, quantize)
-        elif value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
-            value, restored = _as_offsets(value, "int32")
+def _encoded(
+    name: str, value: np.ndarray, quantize: str | None, of_program: Iterable[np.dtype]
+) -> tuple[dict[str, Any], np.ndarray]:
+    """The entry of a weight in the manifest, and what is stored."""
+    described: dict[str, Any] = {
+        "name": name,
+        "shape": list(value.shape),
+        "dtype": value.dtype.name,
+    }
+    # Scalars and shapes are no weights that were trained.
+    if quantize is not None and value.dtype == np.float32 and value.ndim > 0 and value.size:
+        value, described["quantization"] = _quantized(value, quantize)
+    elif value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
+        value, restored = _as_offsets(value, "int32")
+        described.update(restored)
+    elif (stored := in_fewer_bits(value, of_program, has_bfloat16=False)) is not None:
+        if stored.dtype == np.float16:
+            value, described["quantization"] = _quantized(stored, "float16")
+        else:
+            value, restored = _as_offsets(stored, "float32")
             described.update(restored)
-        elif (stored := in_fewer_bits(value, of_program, has_bfloat16=False)) is not None:
-            if stored.dtype == np.float16:
-                value, described["quantization"] = _quantized(stored, "float16")
-            else:
-                value, restored = _as_offsets(stored, "float32")
-                described.update(restored)
-        entries.append(described)
-        parts.append(np.ascontiguousarray(value).tobytes())
-    return entries, b"".join(parts)
+    return described, value
 
 
 def _as_offsets(value: np.ndarray, original: str) -> tuple[np.ndarray, dict[str, Any]]:

@@ -25,9 +25,15 @@ export class Program {
     return new Program(await load(runtime, url));
   }
 
-  // The outputs for some inputs, and how long they took; see `runtimes.js`.
-  run(inputs) {
-    return this.#model.run(inputs);
+  // The outputs for some inputs, and how long they took, without outputs that stay in the runtime;
+  // see `runtimes.js`.
+  run(inputs, kept) {
+    return this.#model.run(inputs, kept);
+  }
+
+  // Frees an output that has stayed in the runtime.
+  free(array) {
+    return this.#model.free(array);
   }
 
   // Calls `use` with what `run` gives for the newest inputs; inputs that are older by then are

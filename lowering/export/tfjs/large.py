@@ -1,0 +1,134 @@
+"""Large weights outside of their graph, so that a rewrite of the graph copies none of them.
+
+In the graph a placeholder stands for each. What the graph computes of weights alone is a weight,
+too; its numbers are computed when they are written, one weight after the other.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from lowering.export.frozen import keep_needed
+
+
+@dataclasses.dataclass(frozen=True)
+class Large:
+    """A weight outside of its graph.
+
+    Attributes:
+      shape: its shape.
+      array: returns its numbers, in a dtype of floats.
+    """
+
+    shape: tuple[int, ...]
+    array: Callable[[], np.ndarray]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> "Large":  # noqa: N802, as of an array
+        """The weight with its axes reversed."""
+        return Large(self.shape[::-1], lambda: self.array().T)
+
+    def __mul__(self, factor: np.ndarray) -> "Large":
+        """The weight times a factor, which broadcasts to its shape."""
+        return Large(self.shape, lambda: self.array() * factor)
+
+
+def of_variables(variables: Mapping[str, tf.Variable]) -> dict[str, Large]:
+    """The values of variables, by the names of their placeholders."""
+    return {name: Large(tuple(v.shape), v.numpy) for name, v in variables.items()}
+
+
+def folded(
+    graph_def: Any, weights: Mapping[str, Large], results: Iterable[str]
+) -> dict[str, Large]:
+    """Makes constants without a value of what a graph computes of weights alone.
+
+    Args:
+      graph_def: the graph, which is changed.
+      weights: large weights by the names of their placeholders.
+      results: the names of nodes that have to stay.
+
+    Returns:
+      The large weights that the graph reads then, by the names of the constants.
+    """
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(graph_def, name="")
+    nodes = {node.name: node for node in graph_def.node}
+    # For each node that depends on constants alone, the weights among them.
+    sources: dict[str, frozenset[str]] = {}
+    for op in graph.get_operations():
+        found = _sources(op, nodes[op.name], weights, sources)
+        if found is not None:
+            sources[op.name] = found
+    is_read = {
+        name
+        for node in graph_def.node
+        if node.name not in sources
+        for name in map(_name, node.input)
+    }
+    kept = {}
+    for name, of_name in sources.items():
+        if of_name and (name in is_read or name in results):
+            x = graph.get_operation_by_name(name).outputs[0]
+            compute = functools.partial(_computed, graph, name, of_name, weights)
+            kept[name] = Large(tuple(x.shape), weights[name].array if name in weights else compute)
+            node, dtype = nodes[name], x.dtype.as_datatype_enum
+            node.op = "Const"
+            del node.input[:]
+            node.attr.clear()
+            node.attr["dtype"].type = dtype
+    keep_needed(graph_def.node, results)
+    return kept
+
+
+def _sources(
+    op: Any, node: Any, weights: Mapping[str, Large], known: Mapping[str, frozenset[str]]
+) -> frozenset[str] | None:
+    """The weights that a node is computed of; None if it is of anything else, or larger than they.
+
+    Those of nodes before it are known.
+    """
+    if op.name in weights:
+        return frozenset([op.name])
+    if op.type == "Const":
+        return frozenset()
+    op_def = op_def_registry.get(op.type)
+    is_pure = op_def is not None and not op_def.is_stateful and len(op.outputs) == 1
+    calls = any(attr.HasField("func") or attr.list.func for attr in node.attr.values())
+    if not is_pure or calls or not node.input or not all(name in known for name in node.input):
+        return None
+    found = frozenset().union(*(known[name] for name in node.input))
+    (x,) = op.outputs
+    if not x.dtype.is_floating or not x.shape.is_fully_defined():
+        return None
+    if x.shape.num_elements() > sum(weights[name].size for name in found):
+        return None
+    return found
+
+
+def _computed(
+    graph: Any, name: str, sources: Iterable[str], weights: Mapping[str, Large]
+) -> np.ndarray:
+    """What a node computes of weights."""
+    given = {f"{source}:0": weights[source].array() for source in sources}
+    with tf.compat.v1.Session(graph=graph) as session:
+        return session.run(f"{name}:0", given)
+
+
+def _name(reference: str) -> str:
+    return reference.removeprefix("^").partition(":")[0]

@@ -1,0 +1,117 @@
+"""Large weights, which stay outside of a graph until they are written."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from lowering import export
+from lowering.export import frozen
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def tied(params, tokens):
+    """Embeddings that give the logits, too."""
+    return jnp.tanh(params["table"][tokens] * 8.0) @ params["table"].T
+
+
+def normalized(params, x):
+    """A convolution with a factor and an addend for each feature, and an activation."""
+    y = lax.conv_general_dilated(
+        x, params["kernel"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    return jax.nn.relu(y * params["scale"] + params["bias"])
+
+
+def repeated(params, x):
+    """Steps that are too many to be unrolled."""
+    return lax.fori_loop(0, 40, lambda i, x: jnp.tanh(x @ params["w"] + i), x)
+
+
+def prepared(params, x):
+    """What is computed of weights alone."""
+    w = jnp.swapaxes(params["w"].reshape(3, 2, 6), 0, 1).reshape(6, 6) * params["scale"]
+    return x @ w, x @ (params["half"].astype(jnp.float32) + 1)
+
+
+CASES = {
+    "tied": (tied, {"table": normal(20, 8)}, (np.int32([[1, 2, 19]]),)),
+    "normalized": (
+        normalized,
+        {"kernel": normal(3, 3, 2, 4), "scale": normal(4), "bias": normal(4)},
+        (normal(1, 5, 5, 2),),
+    ),
+    "repeated": (repeated, {"w": normal(6, 6) / 4}, (normal(2, 6),)),
+    "prepared": (
+        prepared,
+        {"w": normal(6, 6), "scale": normal(6), "half": normal(6, 6).astype(jnp.bfloat16)},
+        (normal(2, 6),),
+    ),
+}
+
+
+def written(folder, name, **options):
+    """The files of a model: its graph and manifest without the names of weights, and its bytes."""
+    fun, params, args = CASES[name]
+    export.to_tfjs(fun, args, folder, params=params, **options)
+    model = json.loads((folder / "model.json").read_text())
+    (manifest,) = model["weightsManifest"]
+    data = b"".join((folder / path).read_bytes() for path in manifest["paths"])
+    return model, manifest, data
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("quantize", [None, "uint8"])
+def test_models_are_those_with_weights_in_the_graph(name, quantize, tmp_path, monkeypatch):
+    """The new model is verified, and its weights are stored once."""
+    options = {"quantize": quantize, "verify": False}
+    inside, _, expected = written(tmp_path / "inside", name, **options)
+    monkeypatch.setattr(frozen, "LARGE_BYTES", 1)
+    outside, _, data = written(tmp_path / "outside", name, quantize=quantize)
+    ops = [
+        sorted(node["op"] for node in model["modelTopology"]["node"]) for model in (inside, outside)
+    ]
+    assert ops[0] == ops[1]
+    assert len(data) == len(expected)
+    assert sorted(data) == sorted(expected)
+    assert not any("value" in node.get("attr", {}) for node in outside["modelTopology"]["node"])
+
+
+def test_shards_have_the_size_that_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(frozen, "LARGE_BYTES", 1)
+    _, manifest, data = written(tmp_path / "model", "tied", shard_bytes=100)
+    sizes = [(tmp_path / "model" / path).stat().st_size for path in manifest["paths"]]
+    assert sizes[:-1] == [100] * (len(sizes) - 1)
+    assert 0 < sizes[-1] <= 100
+    assert len(list((tmp_path / "model").iterdir())) == len(sizes) + 1
+    assert len(data) >= 20 * 8 * 4
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_onnx_models_are_one_message(name, tmp_path, monkeypatch):
+    """The new model is verified; it has the same parts."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnx_ir")
+    from lowering.export.onnx import files
+
+    fun, params, args = CASES[name]
+    models = []
+    for size in (1 << 30, 1):
+        monkeypatch.setattr(files, "LARGE_BYTES", size)
+        made = export.to_onnx(fun, args, params=params, verify=size == 1)
+        models.append(onnx.load_from_string(made))
+        export.to_onnx(fun, args, tmp_path / f"{size}.onnx", params=params, verify=False)
+        assert (tmp_path / f"{size}.onnx").read_bytes() == made
+    onnx.checker.check_model(models[1], full_check=True)
+    for model in models:
+        model.graph.initializer.sort(key=lambda tensor: tensor.name)
+        del model.graph.value_info[:]  # Initializers say what they are, anyhow.
+    assert models[0] == models[1]
