@@ -96,15 +96,19 @@ def cells_of(
     return [
         Cell(harness.name, mode, target, device, variant)
         for target, mode, device in itertools.product(targets, modes, devices)
-        if mode in _modes(target, variant) and (mode != RUNTIME or device == "cpu")
+        if mode in _modes(harness, target, variant) and (mode != RUNTIME or device == "cpu")
     ]
 
 
-def _modes(target: str, variant: str) -> Sequence[str]:
+def _modes(harness: Harness, target: str, variant: str) -> Sequence[str]:
     """The modes of a variant on a target."""
-    if target in CONSUMERS and variant == PLAIN:
+    if target not in CONSUMERS:
+        return [mode for mode in VARIANTS[variant].modes if mode != RUNTIME]
+    if variant == PLAIN:
         return ("graph", RUNTIME)
-    return [m for m in VARIANTS[variant].modes if (m == RUNTIME) == (target in CONSUMERS)]
+    # What a runtime computes otherwise anyway would say nothing of a variant.
+    is_limited = find_limitation(harness, Cell(harness.name, RUNTIME, target))
+    return () if is_limited else [mode for mode in VARIANTS[variant].modes if mode == RUNTIME]
 
 
 def run(harness: Harness, cells: Iterable[Cell], runs: Runs | None = None) -> Iterator[Result]:
