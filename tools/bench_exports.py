@@ -85,7 +85,7 @@ def report_tflite(name: str, repeats: int) -> Iterator[Row]:
             "lowering": _written("tflite", program, pathlib.Path(path, "lowering")) / tflite.FILE,
             "Keras": pathlib.Path(path, "keras.tflite"),
         }
-        converter = tf.lite.TFLiteConverter.from_by_kerasmodel(in_keras.MODELS[name]())
+        converter = tf.lite.TFLiteConverter.from_keras_model(in_keras.MODELS[name]())
         with contextlib.redirect_stdout(io.StringIO()):  # Keras prints all variables of a model.
             files["Keras"].write_bytes(converter.convert())
         native = pathlib.Path(path, "native")

@@ -170,6 +170,35 @@ def _bars(title: str, bars: Sequence[tuple[str, float]], form: str) -> str:
     return picture.render()
 
 
+def ratios(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
+    """Ratios of times, of which 1 is as fast, each with its spread.
+
+    Args:
+      title: the question that they answer.
+      rows: names, medians, and the ends of the middle half.
+    """
+    label, length, step = 250, 300, 22
+    largest = max([1.2, *(high for *_, high in rows)]) * 1.05
+    picture = Picture(label + length + 70, 86 + step * len(rows), title)
+    picture.text(
+        16, 46, "Left of the line it is faster. A bar is the middle half of turns.", "quiet"
+    )
+
+    def place(value: float) -> float:
+        return label + length * value / largest
+
+    picture.line([(place(1), 58), (place(1), 64 + step * len(rows))], "a line")
+    picture.text(place(1), 80 + step * len(rows), "1", "quiet", "middle")
+    for row, (name, median, low, high) in enumerate(rows):
+        y = 72 + step * row
+        picture.text(label - 8, y + 4, name, anchor="end")
+        picture.line([(label, y), (label + length, y)], "grid")
+        picture.rectangle(place(low), y - 3, max(place(high) - place(low), 1), 6, "b")
+        picture.dot(place(median), y, "b")
+        picture.text(label + length + 8, y + 4, f"{median:.2f}", "quiet")
+    return picture.render()
+
+
 def accuracy(errors: Mapping[str, Mapping[str, Mapping[str, float]]], dtype: str) -> str:
     """The worst errors of functions in units of the last place, beside JAX's.
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import jax
 import numpy as np
+from flax import nnx
 
 _MODULES = (
     "activations",
     "attention",
+    "blocks",
     "convolutions",
     "dense",
     "indexing",
@@ -73,3 +75,11 @@ def applied(module: Any, *inputs: Any, **options: Any) -> tuple[Callable[..., An
     rng = np.random.default_rng(0)
     variables = jax.tree.map(lambda s: rng.uniform(0.1, 0.6, s.shape).astype(s.dtype), shapes)
     return lambda *args: module.apply(variables, *args, **options), variables
+
+
+def nnx_applied(make: Callable[[nnx.Rngs], nnx.Module]) -> tuple[Callable[..., Any], Any]:
+    """A function that applies a module of nnx with random parameters, and these by name."""
+    graph, state = nnx.split(nnx.eval_shape(lambda: make(nnx.Rngs(0))))
+    rng = np.random.default_rng(0)
+    state = jax.tree.map(lambda s: rng.uniform(0.1, 0.6, s.shape).astype(s.dtype), state)
+    return lambda *args: nnx.merge(graph, state)(*args), nnx.to_pure_dict(state)

@@ -1,63 +1,46 @@
 """Modules of `flax.nnx`, and blocks of several layers."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import flax.linen as nn
-import jax
 import numpy as np
 import tensorflow as tf
 from flax import nnx
 
-from harnesses.layers.layer import Layer, applied, normal
+from harnesses.layers.layer import Layer, applied, nnx_applied, normal
 
 _X = normal(3, 8)
 _IMAGES = normal(2, 8, 8, 4)
 
 
-def _values(module: nnx.Module) -> tuple[Any, Any, Any]:
-    """A module of nnx with random parameters: its graph, their state, and the arrays by name."""
-    rng = np.random.default_rng(0)
-    graph, state = nnx.split(module)
-    state = jax.tree.map(lambda s: rng.uniform(0.1, 0.6, s.shape).astype(s.dtype), state)
-    return graph, state, nnx.to_pure_dict(state)
-
-
-def _abstract(make: Callable[[nnx.Rngs], nnx.Module]) -> Any:
-    """A module whose parameters are shapes and dtypes only."""
-    return nnx.eval_shape(lambda: make(nnx.Rngs(0)))
-
-
 def layers() -> Iterator[Layer]:
     """Layers of nnx, and what networks are made of."""
-    graph, state, linear = _values(_abstract(lambda rngs: nnx.Linear(8, 6, rngs=rngs)))
+    fun, linear = nnx_applied(lambda rngs: nnx.Linear(8, 6, rngs=rngs))
     yield Layer(
         "nnx.Linear",
-        lambda x, graph=graph, state=state: nnx.merge(graph, state)(x),
+        fun,
         lambda x: tf.matmul(x, linear["kernel"]) + linear["bias"],
         (_X,),
     )
-    graph, state, conv = _values(_abstract(lambda rngs: nnx.Conv(4, 6, (3, 3), rngs=rngs)))
+    fun, conv = nnx_applied(lambda rngs: nnx.Conv(4, 6, (3, 3), rngs=rngs))
     yield Layer(
         "nnx.Conv",
-        lambda x, graph=graph, state=state: nnx.merge(graph, state)(x),
+        fun,
         lambda x: tf.nn.conv2d(x, conv["kernel"], 1, "SAME") + conv["bias"],
         (_IMAGES,),
     )
-    graph, state, norm = _values(
-        _abstract(lambda rngs: nnx.BatchNorm(4, use_running_average=True, rngs=rngs))
-    )
+    fun, norm = nnx_applied(lambda rngs: nnx.BatchNorm(4, use_running_average=True, rngs=rngs))
     factor = norm["scale"] / np.sqrt(norm["var"] + 1e-5)
     yield Layer(
         "nnx.BatchNorm",
-        lambda x, graph=graph, state=state: nnx.merge(graph, state)(x),
+        fun,
         lambda x: x * factor + (norm["bias"] - norm["mean"] * factor),
         (_IMAGES,),
     )
-    graph, state, rms = _values(_abstract(lambda rngs: nnx.RMSNorm(8, rngs=rngs)))
+    fun, rms = nnx_applied(lambda rngs: nnx.RMSNorm(8, rngs=rngs))
     yield Layer(
         "nnx.RMSNorm",
-        lambda x, graph=graph, state=state: nnx.merge(graph, state)(x),
+        fun,
         lambda x: (
             x
             * (tf.math.rsqrt(tf.reduce_mean(tf.square(x), -1, keepdims=True) + 1e-6) * rms["scale"])

@@ -55,7 +55,7 @@ REASONS: tuple[Reason, ...] = (
         "Its softmax does not take a maximum away, and it multiplies no matrices of odd sizes; see "
         "the quirks of TF.js.",
         (
-            "attention",
+            "attention*",
             "*-head attention",
             "*.attention*",
             "causal attention",
@@ -114,7 +114,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("Zeros are counted out by another sum over windows.", ("average pool, SAME",)),
     Reason(
         "A weight is reshaped or transposed, which every optimizer does once.",
-        ("depthwise convolution*", "nn.DenseGeneral", "x @ x.T"),
+        ("depthwise convolution*", "nn.DenseGeneral", "nnx.LinearGeneral", "x @ x.T"),
         ("portable",),
     ),
     Reason("JAX chooses the diagonal by a mask.", ("einsum ii->i",), ("portable",)),
@@ -165,9 +165,26 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "The bias is added after the reshape.",
-        ("dense of sequences*",),
+        ("dense of sequences*", "nnx.LinearGeneral"),
         ("tfjs",),
     ),
+    Reason(
+        "The bias is added after the reshape.",
+        ("nnx.LinearGeneral",),
+        ("onnx",),
+    ),
+    Reason(
+        "The queries of a group are the rows of one matrix; by hand keys are broadcast to groups.",
+        ("attention of groups",),
+        ("portable", "tflite", "onnx"),
+    ),
+    Reason("The key is reshaped and transposed.", ("attention of one query",), ("onnx",)),
+    Reason(
+        "Infinite numbers have no difference, and JAX gives their sum.",
+        ("logaddexp",),
+        ("portable", "tflite", "tfjs"),
+    ),
+    Reason("NaN is what is not equal to itself.", ("nan_to_num",), ("onnx",)),
     Reason("The result is cut to its size.", ("segment sum",), ("tflite",)),
     Reason("The converter knows its own form of it alone.", ("unit norm",), ("tflite",)),
     Reason(

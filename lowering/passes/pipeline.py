@@ -36,6 +36,7 @@ from lowering.passes.plain import plain
 from lowering.passes.references import without_references
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.tidying import tidy
+from lowering.passes.transposes import lift_transposes
 from lowering.passes.unit_axes import drop_unit_axes
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import TF, Mode, Target
@@ -158,6 +159,7 @@ PASSES = (
     Pass("widen steps", widen_steps, given=("mode", "target")),
     Pass("convert literals", convert_literals),
     Pass("drop unit axes", drop_unit_axes),
+    Pass("lift transposes", lift_transposes),
     # Patterns with constants are found in the dtype to which these are rounded.
     Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
     Pass("promote 16-bit floats", promote_halves, given=("target",), when=_promotes_halves),

@@ -6,6 +6,7 @@ patterns do not find what they know.
 """
 
 import collections
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -93,11 +94,36 @@ def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
                         parents[root(other)] = root(group[0])
         needed |= axes
     needed = set(map(root, needed))
+    made = list(_unit_axes([var for eqn in jaxpr.eqns for var in eqn.outvars]))
+    order: dict[_Axis, int] = {}
+    for axis in made:
+        order.setdefault(root(axis), len(order))
+    for eqn in jaxpr.eqns:
+        for free in _free_axes(eqn) if eqn.primitive.name == "dot_general" else ():
+            roots = {root(axis) for axis in free}
+            if free and all(map(_is_one, free)) and needed.isdisjoint(roots):
+                # A product of vectors would be made one of matrices again.
+                needed.add(min(roots, key=order.__getitem__))
     found: dict[Any, list[int]] = collections.defaultdict(list)
-    for var, place in _unit_axes([var for eqn in jaxpr.eqns for var in eqn.outvars]):
+    for var, place in made:
         if root((var, place)) not in needed:
             found[var].append(place)
     return found
+
+
+def _is_one(axis: _Axis) -> bool:
+    var, place = axis
+    return isinstance(var.aval.shape[place], int) and var.aval.shape[place] == 1
+
+
+def _free_axes(product: jex_core.JaxprEqn) -> list[list[_Axis]]:
+    """For each operand of a product, the axes of it alone."""
+    return [
+        [(x, axis) for axis in range(len(x.aval.shape)) if axis not in (*contracted, *batch)]
+        for x, contracted, batch in zip(
+            product.invars, *product.params["dimension_numbers"], strict=True
+        )
+    ]
 
 
 def _is_variable(atom: Any) -> bool:
@@ -206,21 +232,14 @@ def _concatenation(eqn: jex_core.JaxprEqn, left: _Left) -> dict[str, Any]:
 
 
 def _links_of_product(eqn: jex_core.JaxprEqn) -> _Links:
-    """Axes of a batch, and those of an operand that stays a matrix without them."""
-    (contracted, batch), (z,) = eqn.params["dimension_numbers"], eqn.outvars
+    """Axes of a batch, and those of one operand alone."""
+    (_, batch), (z,) = eqn.params["dimension_numbers"], eqn.outvars
     if eqn.invars[0] is eqn.invars[1]:
         return
     for i, (a, b) in enumerate(zip(*batch, strict=True)):
         yield (eqn.invars[0], a), (eqn.invars[1], b), (z, i)
-    place = len(batch[0])
-    for x, ours, of_batch in zip(eqn.invars, contracted, batch, strict=True):
-        shape = x.aval.shape
-        free = [axis for axis in range(len(shape)) if axis not in (*ours, *of_batch)]
-        is_matrix = any(shape[axis] != 1 for axis in free)
-        for axis in free:
-            if is_matrix:
-                yield (x, axis), (z, place)
-            place += 1
+    for place, axis in enumerate(itertools.chain(*_free_axes(eqn)), len(batch[0])):
+        yield axis, (z, place)
 
 
 def _product(eqn: jex_core.JaxprEqn, left: _Left) -> dict[str, Any]:

@@ -118,6 +118,16 @@ def test_attention():
     assert_means(after, fun, *args)
 
 
+def test_one_query():
+    """The query keeps an axis, so that products stay products of matrices."""
+    args = [np.cos(np.arange(8 * n, dtype=np.float32)).reshape(1, n, 2, 4) for n in (1, 3, 3)]
+    after = _dropped(jax.nn.dot_product_attention, *args)
+    assert not {"reshape", "broadcast_in_dim"} & set(primitives(after)[:2])
+    products = [eqn for eqn in after.eqns if eqn.primitive.name == "dot_general"]
+    assert all(eqn.outvars[0].aval.ndim == 4 for eqn in products)
+    assert_means(after, jax.nn.dot_product_attention, *args)
+
+
 def test_symbolic_sizes():
     x = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, n, 4"), np.float32)
     after = _dropped(lambda x: jnp.sin(x[:, None].transpose(1, 0, 2, 3)).squeeze(0), x)

@@ -28,6 +28,7 @@ def test_tables():
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
+    monkeypatch.setattr(performance, "PICTURES", {" / Keras": (tmp_path / "drawn.svg", "Faster?")})
     for name in ("PAGE", "RECORDED"):
         monkeypatch.setattr(performance, name, tmp_path / name)
     performance.PAGE.write_text("before\n{}\nold\n{}\nafter\n".format(*performance.MARKS))
@@ -50,6 +51,16 @@ def test_a_database_replaces_what_it_has(page, tmp_path):
     assert "2 ms | 1.5 to 2.5 | `first`" in text and "| 2 | – | `second`" in text
     assert len(json.loads(performance.RECORDED.read_text())) == 2
     assert performance.main(["--check"]) == 0
+
+
+def test_ratios_are_drawn(page, tmp_path):
+    file = tmp_path / "results.sqlite"
+    with performance.recording(file, "command") as record:
+        record("lstm, graphs", "graph, tf / Keras", Measured(0.9, 0.8, 1.5))
+        record("lstm", "TF Lite, file, lowering / Keras", Measured(0.5, 0.5, 0.5))
+    performance.main(["--database", str(file)])
+    text = (tmp_path / "drawn.svg").read_text()
+    assert "lstm: graph, tf</text>" in text and "0.90" in text and "0.50" not in text
 
 
 def test_nothing_is_kept_without_a_file(tmp_path):
