@@ -91,6 +91,8 @@ def flatten(program: Jaxpr) -> Flattened | None:
         return None
     is_small = math.prod(shape) <= SMALL
     words = frozenset(used(drawing))
+    if any(x not in words and x.aval.shape == shape for x in jaxpr.invars):
+        return None
     flattening = _Flattening(shape, _SMALL_LENGTH if is_small else _LARGE_LENGTH, words)
     try:
         eqns = [flattening.equation(eqn) for eqn in jaxpr.eqns]

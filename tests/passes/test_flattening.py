@@ -2,8 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+import tensorflow as tf
 
+import lowering
 from lowering.passes.flattening import flatten, flatten_calls
 from lowering.passes.legalize.keys import split_keys
 from lowering.targets import TF
@@ -54,3 +57,14 @@ def test_programs_that_are_not_elementwise(fun):
 def test_calls_are_replaced():
     jaxpr = on_words(lambda k: jax.random.normal(k, (3, 4)).T)
     assert "flat_call" in primitives(flatten_calls(jaxpr))
+
+
+def test_arrays_beside_the_key_stay_arrays():
+    chances = jnp.float32([[0, 1, 0.5], [1, 0.25, 0]])
+    assert flatten(split_keys(traced(jax.random.bernoulli, KEY, chances), TF)) is None
+
+    def drawn(chances):
+        return jax.random.bernoulli(KEY, chances)
+
+    in_graph = tf.function(lowering.convert(drawn, target="tf"), autograph=False)
+    np.testing.assert_array_equal(in_graph(chances), drawn(chances))
