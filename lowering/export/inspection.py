@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-from lowering.export import readers
+from lowering.export import onnx_files, readers
 from lowering.export.descriptions import FORMATS, Description
 
 
@@ -51,7 +51,9 @@ def inspect(path: str | os.PathLike[str]) -> Description:
         if made == "tflite":
             return readers.of_tflite(path.read_bytes())
         if made == "onnx":
-            return readers.of_onnx(path.read_bytes(), readers.size_of_files(path))
+            with path.open("rb") as file:
+                model = onnx_files.without_weights(file)
+            return readers.of_onnx(model, readers.size_of_files(path))
         return readers.of_tfjs(path) if made == "tfjs" else readers.of_saved_model(path)
     except (ImportError, OSError):
         raise
