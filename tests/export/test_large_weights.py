@@ -123,3 +123,15 @@ def test_onnx_models_are_one_message(name, tmp_path, monkeypatch):
         model.graph.initializer.sort(key=lambda tensor: tensor.name)
         del model.graph.value_info[:]  # Initializers say what they are, anyhow.
     assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("to", ["onnx", "tfjs"])
+def test_parameters_of_a_memory_map(to, tmp_path, monkeypatch):
+    monkeypatch.setattr(frozen, "LARGE_BYTES", 1)
+    w = np.memmap(tmp_path / "w", np.float32, "w+", shape=(6, 6))
+    w[:] = normal(6, 6)
+    if to == "onnx":
+        pytest.importorskip("onnx_ir")
+    exporter = getattr(export, f"to_{to}")
+    exporter(lambda params, x: x @ params, (normal(2, 6),), tmp_path / "model", params=w)
+    assert (tmp_path / "model").exists()
