@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-from lowering.export import bundles, readers
+from lowering.export import bundles, onnx_files, readers
 from lowering.export.descriptions import FORMATS, Description
 
 
@@ -58,7 +58,9 @@ def inspect(path: str | os.PathLike[str]) -> Description:
         if made == "litertlm":
             return bundles.described(path)
         if made == "onnx":
-            return readers.of_onnx(path.read_bytes(), path.parent)
+            with path.open("rb") as file:
+                model = onnx_files.without_weights(file)
+            return readers.of_onnx(model, path.parent, readers.size_of_files(path))
         return readers.of_tfjs(path) if made == "tfjs" else readers.of_saved_model(path)
     except (ImportError, OSError):
         raise

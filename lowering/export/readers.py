@@ -97,8 +97,16 @@ def of_tflite(model: bytes) -> Description:
     )
 
 
-def of_onnx(model: bytes, folder: pathlib.Path | None = None) -> Description:
-    """What an ONNX model holds; files with its weights are in a folder."""
+def of_onnx(
+    model: bytes, folder: pathlib.Path | None = None, size: int | None = None
+) -> Description:
+    """What an ONNX model holds.
+
+    Args:
+      model: its bytes, of which weights may be left out.
+      folder: where files with its weights are.
+      size: the size of its own file in bytes, if that has more than `model`.
+    """
     onnx = import_package("onnx", "onnx")
     proto = onnx.ModelProto.FromString(model)
     if not proto.HasField("graph"):
@@ -140,7 +148,8 @@ def of_onnx(model: bytes, folder: pathlib.Path | None = None) -> Description:
     }
     return Description(
         "onnx",
-        len(model) + sum(size_of_files(file) for file in _weights_beside(graph, folder)),
+        (len(model) if size is None else size)
+        + sum(size_of_files(file) for file in _weights_beside(graph, folder)),
         {ONLY: signature},
         counted,
         {title: text for title, text in texts.items() if text},

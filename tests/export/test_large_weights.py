@@ -100,7 +100,7 @@ def test_onnx_models_are_one_message(name, tmp_path, monkeypatch):
     """The new model is verified; it has the same parts."""
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnx_ir")
-    from lowering.export.onnx import files
+    from lowering.export import onnx_files as files
 
     fun, params, args = CASES[name]
     models = []
@@ -111,7 +111,27 @@ def test_onnx_models_are_one_message(name, tmp_path, monkeypatch):
         export.to_onnx(fun, args, tmp_path / f"{size}.onnx", params=params, verify=False)
         assert (tmp_path / f"{size}.onnx").read_bytes() == made
     onnx.checker.check_model(models[1], full_check=True)
+    with (tmp_path / "1.onnx").open("rb") as file:
+        described = onnx.load_from_string(files.without_weights(file))
+    assert [x.name for x in described.graph.initializer]
+    for tensor in described.graph.initializer:
+        assert not tensor.raw_data
+    del models[1].graph.initializer[:], described.graph.initializer[:]
+    assert models.pop() == described
+    models.append(onnx.load(tmp_path / "1.onnx"))
     for model in models:
         model.graph.initializer.sort(key=lambda tensor: tensor.name)
         del model.graph.value_info[:]  # Initializers say what they are, anyhow.
     assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("to", ["onnx", "tfjs"])
+def test_parameters_of_a_memory_map(to, tmp_path, monkeypatch):
+    monkeypatch.setattr(frozen, "LARGE_BYTES", 1)
+    w = np.memmap(tmp_path / "w", np.float32, "w+", shape=(6, 6))
+    w[:] = normal(6, 6)
+    if to == "onnx":
+        pytest.importorskip("onnx_ir")
+    exporter = getattr(export, f"to_{to}")
+    exporter(lambda params, x: x @ params, (normal(2, 6),), tmp_path / "model", params=w)
+    assert (tmp_path / "model").exists()

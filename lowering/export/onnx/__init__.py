@@ -21,7 +21,7 @@ import numpy as np
 
 from lowering import callables
 from lowering.errors import UnsupportedError
-from lowering.export import limits, quantization, reach, reports, signatures
+from lowering.export import limits, onnx_files, quantization, reach, reports, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
@@ -294,11 +294,9 @@ def serialized(model: Any) -> bytes:
     Raises:
       ValueError: if that is more than one message of protobuf has.
     """
-    from lowering.export.onnx import files
-
     _check_size(model)
     file = io.BytesIO()
-    files.write(model, file)
+    onnx_files.write(model, file)
     return file.getvalue()
 
 
@@ -321,13 +319,11 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
     """
     import onnx_ir as ir
 
-    from lowering.export.onnx import files
-
     if external_data or _bytes_of_weights(model) > limits.LARGEST:
         ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
     else:
         with path.open("wb") as file:
-            files.write(model, file)
+            onnx_files.write(model, file)
 
 
 def _bytes_of_weights(model: Any) -> int:
