@@ -42,7 +42,7 @@ import lowering
 from lowering.commands import interrupts, output
 from lowering.commands.exporting import run_check, run_export
 from lowering.commands.files import run_inspect, run_run, run_visualize
-from lowering.commands.mistakes import CommandError, FaultError
+from lowering.commands.mistakes import CommandError, FaultError, in_options
 from lowering.commands.parser import parser
 from lowering.commands.show import run_show
 
@@ -92,7 +92,10 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
 
         is_expected = faults.is_ours(error)
         is_mistake = faults.is_of_the_command(error)
-    text = str(error) if is_expected else f"{type(error).__name__}: {error}{faults.place(error)}"
+    if is_expected:
+        text = in_options(str(error))
+    else:
+        text = f"{type(error).__name__}: {error}{faults.place(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     print(f"error: {text}", file=sys.stderr)

@@ -152,13 +152,19 @@ def tables(found: Figures) -> str:
         lines += ["|---|---|--:|--:|---|"]
         for place, (bench, value) in rows.items():
             unit = f" {value.unit}" if value.unit else ""
-            spread = "–" if value.low == value.high else f"{value.low:.3g} to {value.high:.3g}"
+            low, high = map(_digits, (value.low, value.high))
+            spread = "–" if low == high else f"{low} to {high}"
             lines.append(
-                f"| {place.program} | {place.figure} | {value.value:.3g}{unit} | {spread} "
+                f"| {place.program} | {place.figure} | {_digits(value.value)}{unit} | {spread} "
                 f"| `{bench.command}` |"
             )
         lines.append("")
     return "\n".join(lines)
+
+
+def _digits(number: float) -> str:
+    """Three digits of a number, or all that stand before the point."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def drawn(found: Figures) -> dict[pathlib.Path, str]:

@@ -1,7 +1,16 @@
 """Errors of a command line, with what was probably meant."""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+# Arguments of exporters that messages name, and the options in their place.
+_OPTIONS = {
+    r"verify=False": "--no-verify",
+    r"tolerance=\.\.\.": "--tolerance",
+    r"overwrite=True": "--force",
+    r'quantize="(\w+)"': r"--quantize \1",
+}
 
 
 class CommandError(Exception):
@@ -10,6 +19,13 @@ class CommandError(Exception):
 
 class FaultError(Exception):
     """What the command names exists, but fails to run."""
+
+
+def in_options(message: str) -> str:
+    """A message that names arguments of exporters, with the options in their place."""
+    for argument, option in _OPTIONS.items():
+        message = re.sub(argument, option, message)
+    return message
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

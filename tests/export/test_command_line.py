@@ -16,6 +16,7 @@ from lowering import __main__ as command_line
 from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files, parser, specifications
+from lowering.commands.mistakes import in_options
 from lowering.export import loading, tflite
 from lowering.export.tfjs import graph_model
 from lowering.targets import TARGETS, Target
@@ -166,6 +167,12 @@ def test_progress(tmp_path, capsys):
     assert first == f"{argv[-1]} is written, and computes what JAX does"
     assert [line.split()[0] for line in summary].count("error") == 1
     assert "is accepted" in captured.out and summary[-1].startswith("seconds")
+
+
+def test_errors_name_options_in_place_of_arguments():
+    message = 'With verify=False it is not compared; tolerance=... and quantize="full" are others'
+    expected = "With --no-verify it is not compared; --tolerance and --quantize full are others"
+    assert in_options(message) == expected
 
 
 def test_mistakes_of_the_function_have_tracebacks_on_demand(tmp_path, capsys):
