@@ -11,8 +11,9 @@ import tensorflow as tf
 
 import lowering
 from lowering import registry
-from lowering.passes import fusion, pipeline
-from lowering.passes.patterns import fuse
+from lowering.passes import pipeline
+from lowering.passes.fusion import exact
+from lowering.passes.fusion.patterns import fuse
 from lowering.targets import Mode
 from tests.helpers import MODES, ROOT, code_blocks, graph_of, in_mode, op_counts
 from tests.passes import test_fusion, test_patterns
@@ -34,9 +35,9 @@ def pattern_of_the_page(blocks, monkeypatch):
     )
     monkeypatch.setattr(registry, "_OURS", dict(registry._OURS))
     exec(rule, {})
-    scope = dict(vars(fusion))
+    scope = dict(vars(exact))
     exec(program, scope)
-    patterns = (*fusion.PATTERNS, eval(pattern, scope))
+    patterns = (*exact.PATTERNS, eval(pattern, scope))
     added = pipeline.Pass("fuse ops of the page", lambda jaxpr: fuse(jaxpr, patterns, {}))
     pipeline.forget()
     with mock.patch.object(pipeline, "PASSES", (*pipeline.PASSES, added)):

@@ -11,33 +11,33 @@ import jax.extend.core as jex_core
 from lowering import jax_compat
 from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
-from lowering.passes.fusion import PATTERNS, SEARCHES, mark_operands
-from lowering.passes.hoisting import contract_ahead, hoist_invariants
-from lowering.passes.indices import with_index_ops
-from lowering.passes.inlining import inline_calls, outlined
-from lowering.passes.jaxprs import Jaxpr, count_calls
-from lowering.passes.keeping import keep_axes
-from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
-from lowering.passes.legalize.keys import avals_of_words, split_keys
-from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
-from lowering.passes.legalize.promotion import promote_halves
-from lowering.passes.literals import convert_literals
-from lowering.passes.moves import MOVE_SEARCHES, with_mirror_pads
-from lowering.passes.natural import (
+from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
+from lowering.passes.fusion.index_ops import with_index_ops
+from lowering.passes.fusion.moves import MOVE_SEARCHES, with_mirror_pads
+from lowering.passes.fusion.natural import (
     LATE_PATTERNS,
     LATE_SEARCHES,
     NATURAL_PATTERNS,
     NATURAL_SEARCHES,
     fuse_halves,
 )
-from lowering.passes.norms import fold_norms
-from lowering.passes.patterns import Pattern, Search, fuse
+from lowering.passes.fusion.norms import fold_norms
+from lowering.passes.fusion.patterns import Pattern, Search, fuse
+from lowering.passes.hoisting import contract_ahead, hoist_invariants
+from lowering.passes.inlining import inline_calls, outlined
+from lowering.passes.jaxprs import Jaxpr, count_calls
+from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
+from lowering.passes.legalize.keys import avals_of_words, split_keys
+from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
+from lowering.passes.legalize.promotion import promote_halves
+from lowering.passes.literals import convert_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
 from lowering.passes.remembering import PerJaxpr
-from lowering.passes.tidying import tidy
-from lowering.passes.transposes import lift_transposes
-from lowering.passes.unit_axes import drop_unit_axes
+from lowering.passes.simplify.keepdims import keep_axes
+from lowering.passes.simplify.redundant import tidy
+from lowering.passes.simplify.transposes import lift_transposes
+from lowering.passes.simplify.unit_axes import drop_unit_axes
 from lowering.passes.unrolling import unroll_short_scans, widen_steps
 from lowering.targets import TF, Mode, Target
 

@@ -1,4 +1,4 @@
-"""Activations that natural targets have one op for; see `passes.natural`."""
+"""Activations that natural targets have one op for; see `passes.fusion.natural`."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Normalization by known statistics; see `lowering.passes.fusion`."""
+"""Normalization by known statistics; see `lowering.passes.fusion.exact`."""
 
 import dataclasses
 

@@ -31,7 +31,7 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
     """One MatMul or BatchMatMul, whose flags take the place of transposes where they can.
 
     Sums of low precision are accumulated in float32 and rounded once; booleans are or-ed. The axes
-    of the result are in the order `permutation`; see `passes.fusion`.
+    of the result are in the order `permutation`; see `passes.fusion.exact`.
     """
     (lhs_aval, rhs_aval), out_aval = ctx.in_avals, ctx.out_aval
     choose = consumer_dtypes if ctx.target.is_consumer else compute_dtypes

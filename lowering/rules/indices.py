@@ -1,4 +1,4 @@
-"""Rows that are taken and one-hot vectors, of natural targets; see `passes.indices`."""
+"""Rows that are taken and one-hot vectors, of natural targets; see `passes.fusion.index_ops`."""
 
 import numpy as np
 

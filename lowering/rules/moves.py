@@ -1,4 +1,4 @@
-"""Ops that move elements, in place of several; see `passes.moves`."""
+"""Ops that move elements, in place of several; see `passes.fusion.moves`."""
 
 from lowering.ops import constant, integers, move
 from lowering.registry import Trait, rule

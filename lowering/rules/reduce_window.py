@@ -133,7 +133,7 @@ def reduce_window_min_natural(ctx, x, **window):
 
 @rule("reduce_window_mean", target=PORTABLE)
 def reduce_window_mean(ctx, x, **window):
-    """A sum over windows, divided by their size; see `passes.natural`."""
+    """A sum over windows, divided by their size; see `passes.fusion.natural`."""
     return _natural(ctx, "AvgPool", x, 0, _divided_sum, window)
 
 

@@ -70,7 +70,7 @@ _OPS = {"reduce_sum": "Sum", "reduce_prod": "Prod", "reduce_max": "Max", "reduce
 
 @rule("reduce_keeping_axes", target=PORTABLE)
 def reduce_keeping_axes(ctx, x, *, reduction, axes):
-    """Reduced axes have size one; see `passes.keeping`."""
+    """Reduced axes have size one; see `passes.simplify.keepdims`."""
     return emit(_OPS[reduction], x, integers(axes), keep_dims=True)
 
 

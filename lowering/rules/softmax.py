@@ -1,4 +1,4 @@
-"""The softmax function along the last axis; see `passes.fusion`."""
+"""The softmax function along the last axis; see `passes.fusion.exact`."""
 
 import numpy as np
 import tensorflow as tf

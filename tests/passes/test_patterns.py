@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from lowering.passes.fusion import PATTERNS, SEARCHES, mark_operands
+from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
+from lowering.passes.fusion.patterns import Pattern, fuse
 from lowering.passes.inlining import inline_calls
-from lowering.passes.patterns import Pattern, fuse
 from tests.passes.programs import assert_same, equation, primitives, traced
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)

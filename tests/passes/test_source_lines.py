@@ -11,7 +11,7 @@ from lowering.passes import pipeline
 from lowering.passes.jaxprs import called_jaxprs
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.targets import TARGETS, Mode
-from tests.passes import test_indices, test_keeping, test_natural, test_tidying
+from tests.passes import test_index_ops, test_keepdims, test_natural, test_redundant
 from tests.passes.programs import traced
 from tests.passes.test_expansion import scaled
 
@@ -47,10 +47,10 @@ def _with_reference(x):
 
 PROGRAMS = {
     **{f"natural, {k}": (fun, args) for k, (fun, args, _) in test_natural.FOUND.items()},
-    **{f"tidy, {k}": (fun, args) for k, (fun, args, _) in test_tidying.CASES.items()},
-    **{f"rows, {k}": (fun, args) for k, (fun, args, _) in test_indices.TAKEN.items()},
-    **{f"one hot, {k}": of for k, of in test_indices.ONE_HOT.items()},
-    **{f"axes, {k}": (fun, (test_keeping.X,)) for k, fun in test_keeping.KEPT.items()},
+    **{f"tidy, {k}": (fun, args) for k, (fun, args, _) in test_redundant.CASES.items()},
+    **{f"rows, {k}": (fun, args) for k, (fun, args, _) in test_index_ops.TAKEN.items()},
+    **{f"one hot, {k}": of for k, of in test_index_ops.ONE_HOT.items()},
+    **{f"axes, {k}": (fun, (test_keepdims.X,)) for k, fun in test_keepdims.KEPT.items()},
     "transposed product": (lambda x, w: (x @ w).T, (X, W)),
     "gates": (_gates, (X, X + 1)),
     "recurrent": (_recurrent, (X, W)),

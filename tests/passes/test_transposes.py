@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from lowering.passes.inlining import inline_calls
-from lowering.passes.transposes import lift_transposes
+from lowering.passes.simplify.transposes import lift_transposes
 from tests.passes.meanings import assert_means
 from tests.passes.programs import primitives, traced
 

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from lowering.passes.inlining import inline_calls
-from lowering.passes.unit_axes import drop_unit_axes
+from lowering.passes.simplify.unit_axes import drop_unit_axes
 from tests.passes.meanings import assert_means
 from tests.passes.programs import counts, primitives, traced
 

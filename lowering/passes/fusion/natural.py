@@ -1,7 +1,7 @@
 """Groups of equations that are one op where NaN and the signs of zeros need not be JAX's.
 
 JAX writes activations, clips and quotients out. Natural targets get the op that TensorFlow, its
-converters and people know them by; see `passes.fusion` for how groups are written and replaced.
+converters and people know them by; `passes.fusion.exact` shows how groups are written and replaced.
 """
 
 import functools
@@ -17,11 +17,11 @@ from jax import lax
 
 from lowering import registry
 from lowering.arrays.complex_math import size_of_parts
-from lowering.passes.fusion import BATCH_NORM, SOFTMAX, batch_norm, primitive_like_operand
+from lowering.passes.fusion.exact import BATCH_NORM, SOFTMAX, batch_norm, primitive_like_operand
+from lowering.passes.fusion.patterns import Group, Pattern, Search, fuse
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.keeping import REDUCE_KEEPING
 from lowering.passes.legalize.promotion import has_halves
-from lowering.passes.patterns import Group, Pattern, Search, fuse
+from lowering.passes.simplify.keepdims import REDUCE_KEEPING
 
 
 def _primitive_of_two(name: str) -> jex_core.Primitive:

@@ -10,10 +10,10 @@ import jax
 import jax.extend.core as jex_core
 
 from lowering import registry
+from lowering.passes.fusion.patterns import Group, Search, Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Group, Search, Uses
 from lowering.passes.rewriting import replace_equations
-from lowering.passes.tidying import without_unused
+from lowering.passes.simplify.redundant import without_unused
 
 _MIRROR_PAD = registry.new_primitive("mirror_pad")
 _DEPTH_TO_SPACE = registry.new_primitive("depth_to_space")

@@ -12,8 +12,8 @@ import jax.extend.core as jex_core
 import numpy as np
 
 from lowering import registry
+from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Uses
 from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 

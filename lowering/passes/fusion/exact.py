@@ -17,8 +17,8 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.passes.fusion.patterns import Group, Pattern, Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Group, Pattern, Uses
 from lowering.passes.rewriting import replace_equations
 
 

@@ -8,7 +8,7 @@ from jax import lax
 
 from lowering.passes.inlining import inline_calls
 from lowering.passes.literals import convert_literals
-from lowering.passes.tidying import tidy
+from lowering.passes.simplify.redundant import tidy
 from tests.passes.programs import assert_same, primitives, traced
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)

@@ -8,8 +8,8 @@ from typing import Any
 
 import jax.extend.core as jex_core
 
+from lowering.passes.fusion.patterns import Group, Uses, fuse
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Group, Uses, fuse
 from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 

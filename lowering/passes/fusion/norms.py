@@ -10,10 +10,10 @@ import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
+from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Uses
 from lowering.passes.rewriting import Rewriter, replace_equations
-from lowering.passes.tidying import without_unused
+from lowering.passes.simplify.redundant import without_unused
 
 # A contraction, the axis of the features in its weights, the weights, and the bias behind it.
 _Layer: TypeAlias = tuple[jex_core.JaxprEqn, int, np.ndarray, np.ndarray]

@@ -12,11 +12,11 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.patterns import Uses
-from lowering.passes.ranges import Ranges
 from lowering.passes.rewriting import replace_equations
-from lowering.passes.tidying import without_unused
+from lowering.passes.simplify.ranges import Ranges
+from lowering.passes.simplify.redundant import without_unused
 
 _TAKE = registry.new_primitive("take")
 _ONE_HOT = registry.new_primitive("one_hot")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from lowering.passes.indices import with_index_ops
+from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.inlining import inline_calls
 from lowering.passes.literals import convert_literals
 from tests.passes.meanings import assert_means

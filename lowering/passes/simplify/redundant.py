@@ -13,8 +13,8 @@ import numpy as np
 from jax import lax
 
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
-from lowering.passes.ranges import Ranges
 from lowering.passes.rewriting import Rewriter
+from lowering.passes.simplify.ranges import Ranges
 from lowering.registry import Trait, has_trait
 
 # From an equation, its operands and the ranges of all variables, what its result is.

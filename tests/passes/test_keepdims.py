@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from lowering.passes.inlining import inline_calls
-from lowering.passes.keeping import keep_axes
+from lowering.passes.simplify.keepdims import keep_axes
 from tests.passes.meanings import assert_means
 from tests.passes.programs import primitives, traced
 

@@ -1,0 +1,1 @@
+"""Passes that leave out what a program does not need: axes, wraps, transposes, unused values."""
