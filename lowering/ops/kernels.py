@@ -68,36 +68,38 @@ def checked(target: Target) -> Iterator[None]:
         yield
         return
 
-    def check(op, inputs, attrs, outputs, op_name=None, graph=None):
-        is_other = not _IS_CHECKED.get() or targets.current() is not target
-        if graph is None or not (inputs or outputs) or is_other:
-            return
-        dtype = (inputs or outputs)[0].dtype.name
-        op = listed(op, dict(zip(attrs[::2], attrs[1::2], strict=True)))
-        if target.lacks(op, dtype):
-            raise UnsupportedError(refusal(target, op, dtype))
+    def see(op, inputs, attrs, outputs, op_name=None, graph=None):
+        if graph is not None and (inputs or outputs):
+            named = dict(zip(attrs[::2], attrs[1::2], strict=True))
+            _check(target, op, (inputs or outputs)[0].dtype, named)
 
-    op_callbacks.add_op_callback(check)
-    token = _CHECKS.set((*_CHECKS.get(), (check, target)))
+    op_callbacks.add_op_callback(see)
+    token = _CHECKS.set((*_CHECKS.get(), (see, target)))
     try:
         yield
     finally:
         _CHECKS.reset(token)
-        op_callbacks.remove_op_callback(check)
+        op_callbacks.remove_op_callback(see)
 
 
-def checks() -> tuple[Any, ...] | None:
-    """What the check of an op depends on, beside the op: one that has passed would pass again.
-
-    None if callbacks of others look at ops, too.
-    """
+def is_seen_by_others() -> bool:
+    """Whether callbacks look at ops that are not those of `checked`."""
     callbacks = context.context().op_callbacks
-    if not callbacks:
-        return ()
-    ours = [check for check, _ in _CHECKS.get()]
-    if list(callbacks) != ours:
-        return None
-    return _IS_CHECKED.get(), targets.current(), *(target for _, target in _CHECKS.get())
+    return bool(callbacks) and list(callbacks) != [see for see, _ in _CHECKS.get()]
+
+
+def check(op: str, operand: tf.Tensor, attrs: Mapping[str, Any]) -> None:
+    """Checks an op that callbacks do not see, by its first operand; see `checked`."""
+    for _, target in _CHECKS.get():
+        _check(target, op, operand.dtype, attrs)
+
+
+def _check(target: Target, op: str, dtype: tf.DType, attrs: Mapping[str, Any]) -> None:
+    if not _IS_CHECKED.get() or targets.current() is not target:
+        return
+    op = listed(op, attrs)
+    if target.lacks(op, dtype.name):
+        raise UnsupportedError(refusal(target, op, dtype.name))
 
 
 def refusal(target: Target, op: str, dtype: str) -> str:

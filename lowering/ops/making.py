@@ -39,8 +39,8 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
         return getattr(tf.raw_ops, op)(**dict(zip(names, operands, strict=True)), **attrs)
 
     # Callbacks see what `tf.raw_ops` makes alone.
-    checks = None if tf.executing_eagerly() else kernels.checks()
-    kind = None if checks is None else _kind(op, operands, attrs)
+    is_plain = not (tf.executing_eagerly() or kernels.is_seen_by_others())
+    kind = _kind(op, operands, attrs) if is_plain else None
     if kind is None:
         return make()
     results = None
@@ -50,15 +50,24 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
         results = make()
         return _maker(results)
 
-    maker = _makers.get((kind, checks), first)
+    maker = _makers.get(kind, first)
     if results is not None:
         return results
-    return make() if maker is None else maker(operands)
+    if maker is None:
+        return make()
+    kernels.check(op, _first(operands), attrs)
+    return maker(operands)
+
+
+def _first(operands: Sequence[Any]) -> tf.Tensor:
+    return operands[0][0] if isinstance(operands[0], list | tuple) else operands[0]
 
 
 def _kind(op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """What the attributes of an op follow from; None if it cannot be told."""
     dtypes: list[Any] = []
+    if not operands:
+        return None
     for operand in operands:
         items = operand if isinstance(operand, list | tuple) else (operand,)
         if not all(isinstance(x, tf.Tensor) for x in items):

@@ -5,7 +5,7 @@ import pytest
 
 from lowering import convert, export
 from lowering.errors import UnsupportedError
-from lowering.export import limits, saved_model, tflite
+from lowering.export import limits, saved_model, tflite_converter
 from lowering.export.tfjs import graph_model
 from lowering.ops import constants
 
@@ -29,7 +29,7 @@ def small(monkeypatch):
 
 @pytest.mark.parametrize("to", ["tflite", "tfjs"])
 def test_weights(to, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(tflite, "_converted", never)
+    monkeypatch.setattr(tflite_converter, "_converted", never)
     monkeypatch.setattr(graph_model, "frozen", never)
     with pytest.raises(UnsupportedError, match=r"holds 2 GB.*to_onnx with a path"):
         if to == "tflite":

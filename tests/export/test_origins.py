@@ -7,7 +7,7 @@ import pytest
 
 from lowering import export
 from lowering.errors import UnsupportedError
-from lowering.export import entry, listing, onnx, origins, tflite
+from lowering.export import entry, listing, onnx, origins, tflite_converter
 from lowering.export.tfjs import graph_model
 from lowering.targets import TARGETS
 
@@ -70,7 +70,7 @@ def tanh_and_sum(x):
     [
         (onnx, "converted", "'result/Tanh' is Tanh, which ONNX lacks"),
         (onnx, "run", "Could not find an implementation for Tanh(13) node"),
-        (tflite, "keep_transposes", "TF Select ops: Tanh"),
+        (tflite_converter, "keep_transposes", "TF Select ops: Tanh"),
         (graph_model, "_encoded", "TF.js has no Tanh"),
     ],
 )
@@ -82,7 +82,7 @@ def test_what_a_converter_refuses_has_a_line(module, stage, message, monkeypatch
     with pytest.raises(UnsupportedError, match=r"Tanh of tanh at .*test_origins\.py:\d+") as caught:
         if module is onnx:
             export.to_onnx(tanh_and_sum, (X,))
-        elif module is tflite:
+        elif module is tflite_converter:
             export.to_tflite(tanh_and_sum, (X,))
         else:
             export.to_tfjs(tanh_and_sum, (X,), tmp_path / "model")
