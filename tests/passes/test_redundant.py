@@ -19,6 +19,16 @@ def _twice(x):
 
 
 # A program, its arguments, and what is left of it.
+@jax.jit
+def _plus_one(x):
+    return x + 1
+
+
+def _three():
+    """A number that is known once the call is inlined."""
+    return _plus_one(jnp.float32(2))
+
+
 CASES = {
     "the same twice": (_twice, (X,), "sin add"),
     "the same of other operands": (lambda x: jnp.sin(x) + jnp.sin(x + 1), (X,), "sin add sin add"),
@@ -31,6 +41,9 @@ CASES = {
     ),
     "absolute values of squares": (lambda x: jnp.abs(jnp.exp(x)), (X,), "exp"),
     "absolute values": (lambda x: jnp.abs(x + 1), (X,), "add abs"),
+    "axes of what is known": (
+        lambda x: x + _three()[None] * _three().reshape(1), (X,), "broadcast_in_dim reshape mul broadcast_in_dim add"
+    ),
     "a bound that holds": (lambda x: jnp.maximum(jnp.exp(x), -1), (X,), "exp"),
     "a bound that may not": (lambda x: jnp.maximum(jnp.exp(x), 1), (X,), "exp max"),
     "an upper bound that holds": (lambda x: jnp.minimum(lax.logistic(x), 1), (X,), "logistic"),

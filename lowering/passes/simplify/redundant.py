@@ -29,9 +29,9 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     is_same = True
     for eqn in jaxpr.eqns:
         operands = new.read(eqn.invars)
-        if _inserts_axes(eqn) and operands[0] in reshaped:
+        if _inserts_axes(eqn) and _is_variable(operands[0]) and operands[0] in reshaped:
             eqn = _as_reshape(eqn)
-        if _is_reshape(eqn):
+        if _is_reshape(eqn) and _is_variable(operands[0]):
             # TensorFlow's converter to TF Lite stumbles over two that undo each other.
             whole = reshaped.get(operands[0], operands[0])
             is_same = is_same and whole is operands[0]
@@ -54,13 +54,18 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr if is_same else without_unused(new.jaxpr())
 
 
+def _is_variable(operand: Any) -> bool:
+    """Whether an operand is not known, as the results of some equations turn out to be."""
+    return not isinstance(operand, jex_core.Literal)
+
+
 def _is_reshape(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation gives an array another shape, and that alone."""
     return (
         eqn.primitive.name == "reshape"
         and len(eqn.invars) == 1
         and eqn.params["dimensions"] is None
-        and not isinstance(eqn.invars[0], jex_core.Literal)
+        and _is_variable(eqn.invars[0])
     )
 
 
@@ -68,7 +73,7 @@ def _inserts_axes(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation gives an array more axes of size one, and that alone."""
     if eqn.primitive.name != "broadcast_in_dim" or len(eqn.invars) != 1:
         return False
-    if isinstance(eqn.invars[0], jex_core.Literal):
+    if not _is_variable(eqn.invars[0]):
         return False
     shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
     inserted = [dim for axis, dim in enumerate(shape) if axis not in places]

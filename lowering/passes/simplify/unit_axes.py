@@ -87,7 +87,7 @@ def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
             continue
         kind = _kind(eqn)
         for group in _HANDLERS[kind][0](eqn) if kind in _HANDLERS else ():
-            if axes.issuperset(group):
+            if all(_is_variable(var) for var, _ in group) and axes.issuperset(group):
                 axes.difference_update(group)
                 for other in group[1:]:
                     if root(other) != root(group[0]):
@@ -100,6 +100,8 @@ def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
         order.setdefault(root(axis), len(order))
     for eqn in jaxpr.eqns:
         for free in _free_axes(eqn) if eqn.primitive.name == "dot_general" else ():
+            if not all(_is_variable(var) for var, _ in free):
+                continue
             roots = {root(axis) for axis in free}
             if free and all(map(_is_one, free)) and needed.isdisjoint(roots):
                 # A product of vectors would be made one of matrices again.
