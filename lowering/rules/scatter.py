@@ -5,6 +5,7 @@ All others become updates of whole rows of an array; see `lowering.tensors.rows`
 """
 
 import functools
+import math
 
 import jax.extend.core as jex_core
 import jax.numpy as jnp
@@ -186,7 +187,7 @@ def _are_distinct(index):
     """Whether it is known that no two index vectors are equal."""
     if not isinstance(index, np.ndarray):
         return index.shape[:-1].num_elements() == 1
-    vectors = index.reshape(-1, index.shape[-1])
+    vectors = index.reshape(math.prod(index.shape[:-1]), index.shape[-1])
     return len(np.unique(vectors, axis=0)) == len(vectors)
 
 

@@ -42,7 +42,8 @@ CASES = {
     "absolute values of squares": (lambda x: jnp.abs(jnp.exp(x)), (X,), "exp"),
     "absolute values": (lambda x: jnp.abs(x + 1), (X,), "add abs"),
     "axes of what is known": (
-        lambda x: x + _three()[None] * _three().reshape(1), (X,), "broadcast_in_dim reshape mul broadcast_in_dim add"
+        lambda x: x + _three()[None] * _three().reshape(1), (X,),
+        "broadcast_in_dim reshape mul broadcast_in_dim add",
     ),
     "a bound that holds": (lambda x: jnp.maximum(jnp.exp(x), -1), (X,), "exp"),
     "a bound that may not": (lambda x: jnp.maximum(jnp.exp(x), 1), (X,), "exp max"),
