@@ -13,12 +13,11 @@ from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
 from lowering.passes.fusion.index_ops import with_index_ops
+from lowering.passes.fusion.means import LATE_SEARCHES, NATURAL_SEARCHES
 from lowering.passes.fusion.moves import MOVE_SEARCHES, with_mirror_pads
 from lowering.passes.fusion.natural import (
     LATE_PATTERNS,
-    LATE_SEARCHES,
     NATURAL_PATTERNS,
-    NATURAL_SEARCHES,
     fuse_halves,
 )
 from lowering.passes.fusion.norms import fold_norms

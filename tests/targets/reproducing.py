@@ -20,6 +20,9 @@ from lowering.targets import quirk
 from lowering.targets.quirk import Quirk
 from tests.helpers import ROOT
 
+# TensorFlow uses oneDNN by default on some processors only, and some quirks come from it.
+_ENVIRONMENT = {"TF_ENABLE_ONEDNN_OPTS": "1"}
+
 # The function `tf` of a quirk in Node.
 _NODE = """
 import {createRequire} from 'node:module';
@@ -58,7 +61,13 @@ def _in_processes(target: str, quirks: Mapping[str, Quirk]) -> dict[str, Any]:
     while rest := [name for name in quirks if name not in found]:
         command = [sys.executable, "-m", "tests.targets.reproducing", target, *rest]
         done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+            command,
+            cwd=ROOT,
+            env={**os.environ, **_ENVIRONMENT},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         begun, found_now = None, {}
         for line in done.stdout.splitlines():

@@ -155,7 +155,8 @@ def signs_of_constant_zeros() -> bool:
 def explicit_padding_of_depthwise_convolutions() -> bool:
     """A depthwise convolution that is joined with what follows loses its explicit padding.
 
-    The process ends as the shapes do not fit.
+    The process ends as the shapes do not fit. TensorFlow joins them only where it uses oneDNN, by
+    default on processors with instructions for neural networks (`TF_ENABLE_ONEDNN_OPTS=1`).
     """
     import tensorflow as tf
 

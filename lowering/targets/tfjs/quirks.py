@@ -149,7 +149,7 @@ def log1p_of_small_numbers() -> str:
 
 @_quirk(
     f"{_SOURCES}/18e21b3b852a2f439eee35688f482f0a48aa4e3b/tfjs-backend-wasm/src/kernels/Max.ts",
-    "lowering.passes.fusion.natural._of_nothing",
+    "lowering.passes.fusion.means._of_nothing",
     backend="wasm",
 )
 def reductions_of_nothing() -> str:

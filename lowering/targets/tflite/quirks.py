@@ -1,11 +1,11 @@
 """What TensorFlow's converter to TF Lite and LiteRT get wrong, or refuse though documented."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from lowering.targets.quirk import quirks_of
+from lowering.targets.tflite.reproduction import converter_of, fails, run
 
 _quirk = quirks_of("tflite", {"tensorflow": "2.21.0", "ai-edge-litert": "2.3.0"})
 _SOURCES = "https://github.com/tensorflow/tensorflow/blob"
@@ -21,39 +21,6 @@ _XNNPACK = "https://github.com/google/XNNPACK/blob"
 # Up to how many axes XNNPACK multiplies by a matrix.
 MOST_AXES_OF_PRODUCTS = 6
 
-
-def _converter(fun: Callable[..., Any], specs: Sequence[Any]) -> Any:
-    import tensorflow as tf
-
-    function = tf.function(fun, input_signature=specs, autograph=False)
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [function.get_concrete_function()], tf.Module()
-    )
-    converter.canonicalizing_inf_as_min_max_float = False
-    return converter
-
-
-def _run(fun: Callable[..., Any], *arrays: np.ndarray, specs: Sequence[Any] = ()) -> np.ndarray:
-    """The result of a function of TensorFlow in LiteRT."""
-    import tensorflow as tf
-    from ai_edge_litert.interpreter import Interpreter
-
-    model = _converter(fun, specs or [tf.TensorSpec(x.shape, x.dtype) for x in arrays]).convert()
-    runner = Interpreter(model_content=model).get_signature_runner()
-    names = sorted(runner.get_input_details())
-    (result,) = runner(**dict(zip(names, arrays, strict=True))).values()
-    return result
-
-
-def _fails(what: str, fun: Callable[..., Any], *arrays: np.ndarray, **options: Any) -> bool:
-    """Whether a function cannot be converted or run, with an error that says `what`."""
-    try:
-        _run(fun, *arrays, **options)
-    except Exception as error:
-        return what in str(error)
-    return False
-
-
 _MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -68,7 +35,7 @@ def swapped_operands() -> bool:
     """
     import tensorflow as tf
 
-    return not np.array_equal(_run(lambda x: 10.0 - tf.transpose(x), _MATRIX), 10 - _MATRIX.T)
+    return not np.array_equal(run(lambda x: 10.0 - tf.transpose(x), _MATRIX), 10 - _MATRIX.T)
 
 
 @_quirk(_OPTIMIZE, "lowering.ops.casts.widened")
@@ -79,7 +46,7 @@ def casts_behind_gathers() -> bool:
     def fun(x: Any) -> Any:
         return tf.gather(tf.cast(x, tf.int32), [1, 0])
 
-    return _fails("'tfl.gather' op operand #0 must be", fun, np.arange(4, dtype=np.uint16))
+    return fails("'tfl.gather' op operand #0 must be", fun, np.arange(4, dtype=np.uint16))
 
 
 @_quirk(_OPTIMIZE, "lowering.ops.casts.narrowed")
@@ -93,7 +60,7 @@ def broadcasts_behind_casts() -> bool:
     def fun(x: Any) -> Any:
         return tf.cast(tf.broadcast_to(x, [3, 4]), tf.uint16)
 
-    return _fails("'tfl.broadcast_to' op operand #0 must be", fun, np.arange(4, dtype=np.int32))
+    return fails("'tfl.broadcast_to' op operand #0 must be", fun, np.arange(4, dtype=np.int32))
 
 
 @_quirk(_PATTERNS, "lowering.ops.casts.beside_constant")
@@ -104,7 +71,7 @@ def zeros_like_bools() -> bool:
     """
     import tensorflow as tf
 
-    return _fails("'tfl.zeros_like' op operand #0", lambda x: tf.cast(x, tf.int32) < 0, _MATRIX > 0)
+    return fails("'tfl.zeros_like' op operand #0", lambda x: tf.cast(x, tf.int32) < 0, _MATRIX > 0)
 
 
 @_quirk(_PATTERNS, "lowering.ops.optimizer.emitted")
@@ -113,7 +80,7 @@ def negated_comparisons() -> bool:
     import tensorflow as tf
 
     nan = np.array([np.nan], np.float32)
-    return not _run(lambda x: tf.logical_not(x > 0), nan)[0]
+    return not run(lambda x: tf.logical_not(x > 0), nan)[0]
 
 
 @_quirk(
@@ -128,7 +95,7 @@ def overwritten_values_of_loops() -> bool:
         swapped = tf.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b, a), (0, x, y))
         return tf.stack(swapped[1:])
 
-    return not np.array_equal(_run(fun, np.array(1, np.float32), np.array(2, np.float32)), [2, 1])
+    return not np.array_equal(run(fun, np.array(1, np.float32), np.array(2, np.float32)), [2, 1])
 
 
 @_quirk(_OPTIMIZE, "lowering.tensors.movement._may_be_reordered")
@@ -144,7 +111,7 @@ def reshapes_before_transposes() -> bool:
 
     spec = tf.TensorSpec([None, 3], tf.float32)
     what = "doesn't match function result type"
-    return _fails(what, fun, np.ones((4, 3), np.float32), specs=[spec])
+    return fails(what, fun, np.ones((4, 3), np.float32), specs=[spec])
 
 
 @_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_joined_with_reshapes")
@@ -156,7 +123,7 @@ def products_joined_with_reshapes() -> bool:
         return tf.reshape(tf.matmul(tf.reshape(x, [1, 4]), y), [5])
 
     x, y = np.ones(4, np.float32), np.ones((4, 5), np.float32)
-    return _fails("'tfl.batch_matmul' op failed to verify", fun, x, y)
+    return fails("'tfl.batch_matmul' op failed to verify", fun, x, y)
 
 
 @_quirk(
@@ -171,7 +138,7 @@ def products_of_many_axes() -> bool:
     weights = np.ones((4, 5), np.float32)
     x = np.ones((*axes, 2, 4), np.float32)
     message = "failed to delegate FULLY_CONNECTED"
-    return _fails(message, lambda x: tf.matmul(tf.reshape(x, [2, 4]), weights), x)
+    return fails(message, lambda x: tf.matmul(tf.reshape(x, [2, 4]), weights), x)
 
 
 @_quirk(
@@ -184,7 +151,7 @@ def unknown_features_of_convolutions() -> bool:
 
     specs = [tf.TensorSpec([1, 4, 4, 2]), tf.TensorSpec([2, 2, 2, None])]
     x, weights = np.ones((1, 4, 4, 2), np.float32), np.ones((2, 2, 2, 3), np.float32)
-    return _fails(
+    return fails(
         "'tf.Conv2D' op is neither",
         lambda x, w: tf.nn.conv2d(x, w, 1, "VALID"),
         x,
@@ -201,7 +168,7 @@ def atan2_without_broadcast() -> bool:
     """Atan2 does not broadcast its operands."""
     import tensorflow as tf
 
-    return _fails("'tfl.atan2' op requires the same type", tf.atan2, _MATRIX, _MATRIX[0])
+    return fails("'tfl.atan2' op requires the same type", tf.atan2, _MATRIX, _MATRIX[0])
 
 
 @_quirk(
@@ -210,7 +177,7 @@ def atan2_without_broadcast() -> bool:
 )
 def powers_that_overflow() -> bool:
     """Third powers that overflow are the largest finite number, not infinity."""
-    return bool(np.isfinite(_run(lambda x: x**3, np.array([1e20], np.float32))[0]))
+    return bool(np.isfinite(run(lambda x: x**3, np.array([1e20], np.float32))[0]))
 
 
 @_quirk(
@@ -222,7 +189,7 @@ def roots_of_the_largest_numbers() -> bool:
     import tensorflow as tf
 
     largest = np.array([3e38], np.float32)
-    return not np.allclose(_run(tf.sqrt, largest), np.sqrt(largest), rtol=0.1)
+    return not np.allclose(run(tf.sqrt, largest), np.sqrt(largest), rtol=0.1)
 
 
 @_quirk(
@@ -234,7 +201,7 @@ def digits_of_large_exponentials() -> bool:
     import tensorflow as tf
 
     x = np.linspace(80, 88, 1001, dtype=np.float32)
-    return not np.allclose(_run(tf.exp, x), np.exp(x.astype(np.float64)), rtol=2e-6)
+    return not np.allclose(run(tf.exp, x), np.exp(x.astype(np.float64)), rtol=2e-6)
 
 
 _LOGARITHM = f"{_XNNPACK}/690a6b8f119c86873c929d75d59b5b0586de43a9/src/f32-vlog/rational-3-3.c.in"
@@ -249,7 +216,7 @@ def digits_of_logarithms_near_one() -> bool:
     import tensorflow as tf
 
     x = np.linspace(0.999, 1.001, 1001, dtype=np.float32)
-    return not np.allclose(_run(tf.math.log, x), np.log(x.astype(np.float64)), rtol=1e-4, atol=0)
+    return not np.allclose(run(tf.math.log, x), np.log(x.astype(np.float64)), rtol=1e-4, atol=0)
 
 
 @_quirk(_LOGARITHM, "lowering.ops.substitutes.exponentials._finite_log")
@@ -257,7 +224,7 @@ def logarithms_of_the_largest_numbers() -> bool:
     """XNNPACK's logarithms of the largest numbers are infinite."""
     import tensorflow as tf
 
-    return bool(np.isinf(_run(tf.math.log, np.array([3.4e38], np.float32))[0]))
+    return bool(np.isinf(run(tf.math.log, np.array([3.4e38], np.float32))[0]))
 
 
 @_quirk(
@@ -270,7 +237,7 @@ def squares_in_floats() -> bool:
     from ai_edge_litert.interpreter import Interpreter
 
     x = np.linspace(-1, 1, 8, dtype=np.float32)
-    converter = _converter(lambda x: tf.exp(x) * tf.square(x), [tf.TensorSpec(x.shape)])
+    converter = converter_of(lambda x: tf.exp(x) * tf.square(x), [tf.TensorSpec(x.shape)])
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.representative_dataset = lambda: [[x]]
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
@@ -288,7 +255,7 @@ def reverse_of_axes_apart() -> bool:
     import tensorflow as tf
 
     x = np.ones((2, 2, 2), np.float32)
-    return _fails("Non-contiguous `axes` not supported", lambda x: tf.reverse(x, [0, 2]), x)
+    return fails("Non-contiguous `axes` not supported", lambda x: tf.reverse(x, [0, 2]), x)
 
 
 @_quirk(
@@ -312,7 +279,7 @@ def transposes_around_loops() -> bool:
         return z + tf.transpose(tf.cumsum(y))
 
     x = np.ones((4, 4), np.float32)
-    return _fails("operand #1 does not dominate this use", fun, x, x)
+    return fails("operand #1 does not dominate this use", fun, x, x)
 
 
 @_quirk(
@@ -325,7 +292,7 @@ def finite_infinities() -> bool:
     import tensorflow as tf
     from ai_edge_litert.interpreter import Interpreter
 
-    converter = _converter(lambda x: tf.where(x > 0, x, np.inf), [tf.TensorSpec([1])])
+    converter = converter_of(lambda x: tf.where(x > 0, x, np.inf), [tf.TensorSpec([1])])
     converter.canonicalizing_inf_as_min_max_float = True
     runner = Interpreter(model_content=converter.convert()).get_signature_runner()
     (result,) = runner(x=np.zeros(1, np.float32)).values()
@@ -338,7 +305,7 @@ def empty_inputs() -> bool:
     import tensorflow as tf
 
     empty = np.zeros((0, 3), np.float32)
-    return _fails("", lambda x: tf.concat([x, x], 0), empty)
+    return fails("", lambda x: tf.concat([x, x], 0), empty)
 
 
 @_quirk(
@@ -355,7 +322,7 @@ def outputs_that_are_inputs() -> bool:
     from ai_edge_litert.compiled_model import CompiledModel
     from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 
-    model = _converter(lambda x: {"a": x, "b": x + 1}, [tf.TensorSpec([2])]).convert()
+    model = converter_of(lambda x: {"a": x, "b": x + 1}, [tf.TensorSpec([2])]).convert()
     compiled = CompiledModel.from_buffer(model, HardwareAccelerator.CPU)
     inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
     inputs[0].write(np.array([5, 7], np.float32))
