@@ -269,6 +269,8 @@ def _fingerprint(
         if not set(targets) & set(limitation.targets or SWEPT) or fields["dtypes"] == []:
             continue
         fields["where"] = fields["where"] is not None
+        if limitation.avx512 is None:
+            del fields["avx512"]
         data.append(fields)
     encoded = json.dumps(data, sort_keys=True, default=sorted)
     return hashlib.sha256(encoded.encode()).hexdigest()[:8]

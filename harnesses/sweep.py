@@ -190,7 +190,7 @@ def sweep(
 def unused_limitations(
     catalogue: Mapping[str, Harness], primitives: Sequence[str] = ("*",)
 ) -> list[tuple[str, Limitation]]:
-    """The limitations of `primitives` that cover no cell on any device."""
+    """The limitations of `primitives`, for this processor, that cover no cell on any device."""
     limited = {p: ls for p, ls in all_limitations().items() if matches(p, primitives)}
     used = {
         id(cell.find_limitation(harness, c))
@@ -203,7 +203,7 @@ def unused_limitations(
         (p, limitation)
         for p, ls in limited.items()
         for limitation in ls
-        if id(limitation) not in used
+        if id(limitation) not in used and limitation.is_of_this_processor
     ]
 
 

@@ -12,6 +12,8 @@ import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from limitations import processors
+
 
 class Looser(enum.StrEnum):
     """A comparison that is looser than that of a harness; `harnesses` has its comparer."""
@@ -48,6 +50,7 @@ class Limitation:
       devices: "cpu", "gpu", "tpu"; None for all.
       variants: names of variants of harnesses, "plain" for harnesses as they are; None for all.
       where: a predicate on the case and params of a harness; None for all.
+      avx512: whether the processor has AVX-512; None for all processors.
     """
 
     reason: str
@@ -59,10 +62,16 @@ class Limitation:
     devices: Collection[str] | None = None
     variants: Collection[str] | None = ("plain",)
     where: Callable[[str, Mapping[str, Any]], bool] | None = None
+    avx512: bool | None = None
 
     def __post_init__(self):
         if (self.error is None) == (self.looser is None):
             raise ValueError("a limitation states either an error or a looser comparer")
+
+    @property
+    def is_of_this_processor(self) -> bool:
+        """Whether it covers cells on the processor of this machine."""
+        return self.avx512 is None or self.avx512 == processors.has_avx512()
 
     def covers(
         self,
@@ -77,7 +86,8 @@ class Limitation:
     ) -> bool:
         """Whether this limitation covers the cell that the arguments describe."""
         return (
-            (self.dtypes is None or dtype in self.dtypes)
+            self.is_of_this_processor
+            and (self.dtypes is None or dtype in self.dtypes)
             and (self.modes is None or mode in self.modes)
             and (self.targets is None or target in self.targets)
             and (self.devices is None or device in self.devices)

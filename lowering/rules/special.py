@@ -76,9 +76,11 @@ def _digamma(x):
 
 
 def _digamma_of_any_log(x):
-    """Some kernels of Log give infinity for the largest numbers, whose digamma is the logarithm."""
+    """Large numbers have their logarithm; see `tflite.quirks.logarithms_of_the_largest_numbers`."""
     is_large = x > 2.0**100
     of_large = lax.log(0.25 * x) + np.array(np.log(4), x.dtype)
+    # The product is infinite where x is, and less than the logarithm elsewhere.
+    of_large = lax.max(of_large, x * np.finfo(x.dtype).tiny)
     return jnp.where(is_large, of_large, _digamma(jnp.where(is_large, jnp.ones((), x.dtype), x)))
 
 

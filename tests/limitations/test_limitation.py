@@ -6,7 +6,7 @@ import re
 import pytest
 
 import limitations
-from limitations import Limitation, Looser
+from limitations import Limitation, Looser, processors
 
 CELL = dict(
     case="case=0_int8",
@@ -39,6 +39,14 @@ def test_either_an_error_or_a_looser_comparison_is_stated(stated):
 )
 def test_cells_that_are_covered(filters, expected):
     assert Limitation("It does not work.", error="TF error", **filters).covers(**CELL) == expected
+
+
+@pytest.mark.parametrize("has_avx512", [True, False])
+def test_cells_of_some_processors(has_avx512, monkeypatch):
+    monkeypatch.setattr(processors, "has_avx512", lambda: has_avx512)
+    for avx512 in (True, False):
+        limitation = Limitation("It fails.", error="TF error", avx512=avx512)
+        assert limitation.covers(**CELL) == (has_avx512 == avx512)
 
 
 def test_the_package_imports_nothing_else_of_the_project():

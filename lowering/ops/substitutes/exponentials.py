@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
+from lowering import targets
 from lowering.ops.constants import constant
 from lowering.ops.emission import emit, substitute
 from lowering.ops.substitutes.polynomials import horner, within
+from lowering.targets.tflite import quirks as tflite
 
 # Below this eight terms of the series are exp(x) - 1, up to rounding.
 _SMALL_EXPONENT = 0.5
@@ -98,9 +100,14 @@ def _asinh(x):
 
 
 def _log_of_double(x):
-    """log(2 x), of half of x: some kernels give infinity for the largest numbers."""
+    """log(2 x) of large numbers; see `tflite.quirks.logarithms_of_the_largest_numbers`."""
     half = emit("Mul", x, constant(0.5, x.dtype))
-    return emit("AddV2", emit("Log", half), constant(2 * np.log(2), x.dtype))
+    result = emit("AddV2", emit("Log", half), constant(2 * np.log(2), x.dtype))
+    if not targets.current().has(tflite.logarithms_of_the_largest_numbers):
+        return result
+    # The product is infinite where x is, and less than the logarithm elsewhere.
+    tiny = constant(np.finfo(x.dtype.as_numpy_dtype).tiny, x.dtype)
+    return emit("Maximum", result, emit("Mul", x, tiny))
 
 
 @substitute("Acosh")
