@@ -68,7 +68,7 @@ def _run(op: str, *operands: Any, **attrs: Any) -> Any:
 
 def _call_in(compute, convert, op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Runs an op in the dtype `compute`; `convert` converts its operands, and its results back."""
-    dtype = _first(operands).dtype
+    dtype = making.first(operands).dtype
 
     def to(o):
         is_list = isinstance(o, list | tuple)
@@ -77,10 +77,6 @@ def _call_in(compute, convert, op: str, operands: tuple[Any, ...], attrs: dict[s
     typed = zip(operands, _typed_inputs(op), strict=True)
     results = _call(op, tuple(to(o) if is_typed else o for o, is_typed in typed), attrs)
     return tf.nest.map_structure(lambda y: convert(y, dtype) if y.dtype == compute else y, results)
-
-
-def _first(operands: tuple[Any, ...]) -> tf.Tensor:
-    return operands[0][0] if isinstance(operands[0], list | tuple) else operands[0]
 
 
 def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -141,7 +137,7 @@ def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -
     which may know it in this form.
     """
     if targets.current().has_tensorflow_kernels:
-        dtype = _first(operands).dtype
+        dtype = making.first(operands).dtype
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
     underway, name = _UNDERWAY.get(), kernels.listed(op, attrs)
     if name not in _SUBSTITUTES or name in underway:
@@ -163,7 +159,7 @@ def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
         integers can be computed as signed ones of the same width.
       **attrs: its attributes.
     """
-    dtype = _first(operands).dtype
+    dtype = making.first(operands).dtype
     attr = _type_attr(op)
     compute = dtype
     if modular and not kernels.supports(op, dtype, attr) and dtypes.carrier(dtype) is not None:
@@ -182,7 +178,7 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
 
     Arguments as for `emit`.
     """
-    dtype = _first(operands).dtype
+    dtype = making.first(operands).dtype
     attr = _type_attr(op)
     if kernels.supports(op, dtype, attr, attrs):
         return _call(op, operands, attrs)
