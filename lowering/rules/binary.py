@@ -210,7 +210,7 @@ def div_integer(ctx, x, y):
     return emit("SelectV2", is_zero, all_bits, quotient)
 
 
-@rule("rem", dtypes=dtypes.INTEGER, keep_constants=True)
+@rule("rem", dtypes=dtypes.INTEGER, keep_constants=True, traits=Trait.IN_RANGE)
 def rem_integer(ctx, x, y):
     """The remainder by zero is the dividend."""
     divisor, is_zero, _ = _safe_divisor(y)

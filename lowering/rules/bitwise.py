@@ -7,16 +7,17 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import narrow_numbers
-from lowering.formats import narrow, rounding, words
-from lowering.narrow_formats import NARROW, SIGNED, width
-from lowering.ops import cast, constant, dtypes, emit
+from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
+from lowering.ops import cast, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, ONNX, TFJS
 from lowering.tensors import halves as arithmetic
 
-register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
+_BITWISE = Trait.MONOID | Trait.IN_RANGE
+
+register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=_BITWISE)
 register_ops({"not": "Invert"})
 register_ops(
     {"and": "LogicalAnd", "or": "LogicalOr", "xor": "NotEqual", "not": "LogicalNot"},
@@ -26,6 +27,13 @@ register_ops(
 
 register_halves({op: functools.partial(arithmetic.bitwise, op) for op in ("and", "or", "xor")})
 register_halves({"not": arithmetic.invert})
+
+
+@on_promoted("not", dtypes=SHORT)
+def not_short(x, *, primitive, dtypes, **_):
+    if dtypes[0].kind == "i":
+        return primitive.bind(x)
+    return x.dtype.type(np.iinfo(dtypes[0]).max) - x
 
 
 @rule("population_count")
@@ -60,18 +68,26 @@ def clz_tfjs(x):
     return lax.select(x < 0, jnp.zeros_like(x), clz(x))
 
 
-@rule("population_count", "clz", target=CONSUMER, dtypes=words.SHORT)
-def population_count_short(ctx, x):
+@on_promoted("population_count", dtypes=SHORT)
+def population_count_short(x, *, primitive, dtypes, **_):
     """Of the number without its sign, which has zeros before it."""
-    dtype = ctx.in_avals[0].dtype
-    bits = 8 * dtype.itemsize
-    (count,) = narrow.run_on_held(ctx, rounding.narrow_to(x, np.dtype(f"uint{bits}")))
-    if ctx.eqn.primitive.name == "clz":
-        count = emit("Sub", count, constant(32 - bits, np.int32))
-    return count
+    return primitive.bind(_without_sign(x, dtypes[0]))
 
 
-@decomposition("population_count", target=ONNX, dtypes=words.SHORT)
+@on_promoted("clz", dtypes=SHORT)
+def clz_short(x, *, primitive, dtypes, **_):
+    zeros = width(x.dtype) - width(dtypes[0])
+    return primitive.bind(_without_sign(x, dtypes[0])) - x.dtype.type(zeros)
+
+
+def _without_sign(x, dtype):
+    """The bits of integers, in a wider storage dtype, as numbers that are not negative."""
+    if dtype.kind == "u":
+        return x
+    return narrow_numbers.fit(x, np.dtype(f"u{dtype.name}"), x.dtype)
+
+
+@decomposition("population_count", target=ONNX, dtypes=SHORT)
 def population_count_of_words(x):
     """Of the number with zeros before it."""
     bits = x.astype(np.dtype(f"uint{8 * x.dtype.itemsize}")).astype(np.int32)
@@ -86,7 +102,7 @@ def population_count_narrow(x, *, primitive, dtypes, storages):
         return primitive.bind(x)
     counted = 2 if width(dtype) == 2 else 8
     if counted < 8 * storage.itemsize:
-        x = _without_sign(x, counted)
+        x = _lowest(x, counted)
     return narrow_numbers.fit(primitive.bind(x), dtype, storage)
 
 
@@ -94,12 +110,12 @@ def population_count_narrow(x, *, primitive, dtypes, storages):
 def clz_narrow(x, *, primitive, dtypes, storages):
     (dtype,), (storage,) = dtypes, storages
     if dtype in SIGNED:
-        x = _without_sign(x, width(dtype))
+        x = _lowest(x, width(dtype))
     count = primitive.bind(x) - x.dtype.type(8 * storage.itemsize - width(dtype))
     return narrow_numbers.fit(count, dtype, storage) if dtype in SIGNED else count
 
 
-def _without_sign(x, bits):
+def _lowest(x, bits):
     """The lowest bits of integers, as a number that is not negative."""
     storage = np.dtype(np.uint8) if x.dtype.itemsize == 1 else x.dtype
     return narrow_numbers.fit(x, np.dtype(f"uint{bits}"), storage)
