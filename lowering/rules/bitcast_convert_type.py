@@ -133,6 +133,8 @@ def _to_word(x):
     if jnp.issubdtype(x.dtype, np.floating):
         return float_bits.bits_of_short(x)
     word = x.astype(np.int32)
+    if jnp.issubdtype(x.dtype, np.unsignedinteger):
+        return word
     return jnp.where(word < 0, word + np.int32(1 << width), word)
 
 

@@ -42,24 +42,22 @@ def population_count(ctx, x):
 
 
 @decomposition("population_count", target=CONSUMER, dtypes=(np.int32, np.uint32))
-def population_count_words(x):
-    """Sums of neighbouring bits, then of pairs, and so on."""
-
-    def every(mask, shift):
-        return (lax.shift_right_logical(x, x.dtype.type(shift)) & mask) + (x & mask)
-
-    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
-        x = every(x.dtype.type(mask), shift)
-    return every(x.dtype.type(0xFFFF), 16)
+def population_count_words(x, *, bits=32):
+    """Sums of neighbouring bits, then of pairs, and so on; none but the first `bits` are set."""
+    masks = (0x55555555, 0x33333333, 0x0F0F0F0F, 0x00FF00FF, 0x0000FFFF)
+    shift_right = lax.shift_right_logical if bits == 32 else lax.shift_right_arithmetic
+    for shift, mask in zip((1, 2, 4, 8, 16), masks, strict=True):
+        if shift < bits:
+            every = x.dtype.type(mask & ((1 << bits) - 1))
+            x = (shift_right(x, x.dtype.type(shift)) & every) + (x & every)
+    return x
 
 
 @decomposition("population_count", target=TFJS, dtypes=(np.int32,))
 def population_count_halves(x):
     """The bits of both halves, as WebGL holds no integers of more than 24 bits."""
-    half = np.int32(1 << 16)
-    return sum(
-        map(population_count_words, (x & (half - 1), lax.shift_right_logical(x, np.int32(16))))
-    )
+    halves = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
+    return sum(population_count_words(half, bits=16) for half in halves)
 
 
 @decomposition("clz", target=TFJS, dtypes=(np.int32,))
@@ -69,15 +67,17 @@ def clz_tfjs(x):
 
 
 @on_promoted("population_count", dtypes=SHORT)
-def population_count_short(x, *, primitive, dtypes, **_):
-    """Of the number without its sign, which has zeros before it."""
-    return primitive.bind(_without_sign(x, dtypes[0]))
+def population_count_short(x, *, dtypes, **_):
+    return population_count_words(_without_sign(x, dtypes[0]), bits=width(dtypes[0]))
 
 
 @on_promoted("clz", dtypes=SHORT)
-def clz_short(x, *, primitive, dtypes, **_):
-    zeros = width(x.dtype) - width(dtypes[0])
-    return primitive.bind(_without_sign(x, dtypes[0])) - x.dtype.type(zeros)
+def clz_short(x, *, dtypes, **_):
+    """Sets the bits below the highest set bit too, and counts those that are not set."""
+    x, bits = _without_sign(x, dtypes[0]), width(dtypes[0])
+    for exponent in range(bits.bit_length() - 1):
+        x = x | lax.shift_right_arithmetic(x, x.dtype.type(1 << exponent))
+    return x.dtype.type(bits) - population_count_words(x, bits=bits)
 
 
 def _without_sign(x, dtype):

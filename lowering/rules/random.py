@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +51,8 @@ def random(ctx, *operands, name, storage=None, **params):
 
 
 def _stored(*operands, name, storage, **params):
-    return registry.facts(name).on_words(*operands, **params).astype(storage)
+    fun: Any = registry.facts(name).on_words
+    return fun(*operands, **params).astype(storage)
 
 
 @on_promoted("random", dtypes=SHORT)

@@ -219,3 +219,22 @@ def test_products_of_bytes_are_in_float32():
 
     product = equation(promoted(fun, BYTES, target=TFLITE), "dot_general")
     assert {x.aval.dtype for x in product.invars} == {np.dtype(np.float32)}
+
+
+def test_sums_over_windows_wrap_around_once():
+    def fun(x):
+        return lax.reduce_window(x, np.int8(0), lax.add, (4,), (1,), "VALID")
+
+    after = promoted(fun, BYTES, target=TFLITE)
+    assert primitives(after) == ["reduce_window_sum", "fit"]
+
+
+@pytest.mark.parametrize(("padding", "clips"), [((3, 3), False), ((4, 0), True), ((0, 4), True)])
+def test_the_maximum_of_padding_alone_is_in_range(padding, clips):
+    def fun(x):
+        return lax.reduce_window(x, np.int8(-128), lax.max, (4,), (1,), [padding])
+
+    after = promoted(fun, BYTES, target=TFLITE)
+    assert primitives(after) == ["reduce_window_max", *["max", "min"] * clips]
+    wide = fun(BYTES).astype(np.int32)
+    assert wide.min() == (-128 if clips else BYTES.min())
