@@ -1,4 +1,5 @@
-"""The formats of numbers of eight bits or fewer: float8, float4, int4 and int2."""
+"""The formats of numbers of eight bits or fewer (float8, float4, int4, int2), and of short
+integers."""
 
 import dataclasses
 import functools
@@ -27,6 +28,9 @@ SIGNED = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
 UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))
 INTEGER = SIGNED + UNSIGNED
 NARROW = FLOAT + INTEGER
+
+# Integers that TensorFlow computes with, but some runtimes do not.
+SHORT = tuple(map(np.dtype, (np.int8, np.int16, np.uint8, np.uint16)))
 
 FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
 # Powers of two, without a sign and without zero.

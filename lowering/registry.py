@@ -43,6 +43,8 @@ class Trait(enum.Flag):
     BROADCASTS = enum.auto()
     # Each element of a result is an element of an operand of the same dtype, and needs no rounding.
     SELECTS = enum.auto()
+    # Of integers in the range of their dtype it makes none that leave it.
+    IN_RANGE = enum.auto()
     # Commutative and associative: a computation of reductions and scatters.
     MONOID = enum.auto()
     # Linear in its operands together, so that it treats the parts of complex numbers alike.
@@ -294,11 +296,11 @@ def on_words(*primitives: str, traits: Trait = Trait.NONE) -> Callable[[Fun], Fu
 def on_promoted(*primitives: str, dtypes: Collection[Any]) -> Callable[[Fun], Fun]:
     """Registers a JAX function as what `primitives` do with numbers stored in wider dtypes.
 
-    It takes the operands, in storage dtypes, and by name the parameters, the primitive
-    (`primitive`), the dtypes of the operands (`dtypes`) and the storage dtypes of the results
-    (`storages`). It returns the results, which fit the dtypes that they have. Without such a
-    function, the primitive is applied to the operands in storage dtypes, and what it does not only
-    select is made to fit.
+    It takes the operands, those of `dtypes` in storage dtypes, and by name the parameters, the
+    primitive (`primitive`), the dtypes of the operands (`dtypes`) and the storage dtypes of the
+    results (`storages`). It returns the results, which fit the dtypes that they have. Without such
+    a function, the primitive is applied to the operands in storage dtypes, and what may leave the
+    range is made to fit.
 
     Args:
       *primitives: names of primitives.

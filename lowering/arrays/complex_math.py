@@ -307,3 +307,18 @@ def _nan_if_nan(x, *parts):
     for part in parts:
         x = jnp.where(part != part, part, x)
     return x
+
+
+def maximum(x, y):
+    """Returns the greater one by the real parts, and by the imaginary ones of equal ones."""
+    return jnp.where(_is_less(y, x), x, y)
+
+
+def minimum(x, y):
+    """Returns the lesser one; see `maximum`."""
+    return jnp.where(_is_less(x, y), x, y)
+
+
+def _is_less(x, y):
+    real_x, real_y = lax.real(x), lax.real(y)
+    return (real_x < real_y) | (real_x == real_y) & (lax.imag(x) < lax.imag(y))

@@ -1,4 +1,4 @@
-"""The precision of elementwise functions."""
+"""Floats: the precision of elementwise functions, and their neighbours."""
 
 import functools
 from collections.abc import Callable
@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
 from jax import lax
 
 from lowering import avals
@@ -28,3 +30,17 @@ def at_least_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
         return lax.convert_element_type(wide, dtype)
 
     return widened
+
+
+def next_after(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
+    x, y = jnp.broadcast_arrays(x, y)
+    word = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
+    sign = int(ml_dtypes.iinfo(word).min)
+    x_bits, y_bits = lax.bitcast_convert_type(x, word), lax.bitcast_convert_type(y, word)
+    x_size, y_size = x_bits & ~sign, y_bits & ~sign
+    inwards = (x_size > y_size) | ((x_bits ^ y_bits) < 0)
+    stepped = jnp.where(inwards, x_bits - word(1), x_bits + word(1))
+    bits = jnp.where(x_size == 0, (y_bits & sign) | word(1), stepped)
+    result = jnp.where(x == y, y, lax.bitcast_convert_type(bits, x.dtype))
+    return jnp.where((x != x) | (y != y), jnp.asarray(jnp.nan, x.dtype), result)

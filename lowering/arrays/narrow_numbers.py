@@ -17,12 +17,12 @@ from jax import lax
 from lowering import registry
 from lowering.narrow_formats import FLOAT, format_of, has_infinity, has_negative_nan, width
 
-FIT, _FROM_BITS = map(registry.new_primitive, ("fit", "from_bits"))
+FIT, FROM_BITS = map(registry.new_primitive, ("fit", "from_bits"))
 _MANTISSA, _BIAS = 23, 127  # Of float32.
 
 
 @FIT.def_abstract_eval
-@_FROM_BITS.def_abstract_eval
+@FROM_BITS.def_abstract_eval
 def _(x: Any, *, dtype: Any, storage: Any) -> Any:
     return jax.core.ShapedArray(x.shape, np.dtype(storage))
 
@@ -66,7 +66,7 @@ def to_bits(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def from_bits(bits: jax.Array, dtype: np.dtype, storage: np.dtype) -> jax.Array:
     """The inverse of `to_bits`; `storage` is the dtype in which the results are stored."""
-    primitive = _FROM_BITS if dtype in FLOAT else FIT
+    primitive = FROM_BITS if dtype in FLOAT else FIT
     return primitive.bind(bits, dtype=dtype, storage=storage)
 
 

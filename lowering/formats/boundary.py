@@ -1,7 +1,7 @@
 """Numbers that a program holds in other dtypes, as its arguments and results.
 
-There they have dtypes of their own; see `formats.narrow`. Between the two, TensorFlow can convert
-some dtypes of eight bits or fewer in some modes only.
+There they have dtypes of their own, which passes promote to others. Between the two, TensorFlow can
+convert some dtypes of eight bits or fewer in some modes only.
 """
 
 import functools

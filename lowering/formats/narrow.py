@@ -1,8 +1,8 @@
 """Values of dtypes that consumers lack, held in those that they have.
 
-An equation on them is lowered on the dtypes that hold them. Its results are then rounded, or
-wrapped around, unless they are among the values of the operands. Arguments and results of a program
-are converted; see `boundary`. Numbers of eight bits or fewer have been promoted by a pass before.
+They are words, which have the bits of int32, and floats of 16 bits, which keep the precision of
+float32. An equation on them is lowered on the dtypes that hold them. Arguments and results of a
+program are converted; see `boundary`. Other narrow numbers have been promoted by a pass before.
 """
 
 from typing import Any
@@ -16,11 +16,9 @@ from jax import lax
 from lowering import avals, jax_compat
 from lowering.arrays import computations
 from lowering.context import Context
-from lowering.formats.rounding import narrow_to
 from lowering.ops import dtypes
 from lowering.ops.values import Value
 from lowering.passes.remembering import PerJaxpr
-from lowering.registry import Trait, has_trait
 
 
 def dtype_of(eqn: jex_core.JaxprEqn) -> np.dtype | None:
@@ -31,36 +29,17 @@ def dtype_of(eqn: jex_core.JaxprEqn) -> np.dtype | None:
 
 def apply(ctx: Context, *operands: Value) -> Any:
     """The results of an equation on narrow dtypes, from operands as they are held."""
-    results = run_rounded(ctx, *operands)
+    results = run_on_held(ctx, *operands)
     return results if ctx.eqn.primitive.multiple_results else results[0]
 
 
-def run_rounded(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor]:
-    """The results of an equation on operands as they are held; `params` replace parameters."""
-    results = run_on_held(ctx, *operands, **params)
-    if has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
-        return results
-    return [
-        narrow_to(x, var.aval.dtype) if is_narrow(var) else x
-        for x, var in zip(results, ctx.eqn.outvars, strict=True)
-    ]
-
-
 def run_on_held(ctx: Context, *operands: Value, **params: Any) -> list[tf.Tensor]:
-    """The unrounded results of an equation on operands as they are held.
-
-    `params` replace parameters of the equation.
-    """
+    """The results of an equation on operands as they are held; `params` replace parameters."""
     held = jax_compat.replace_dtypes(ctx.eqn, dtypes.held)
     params = {**held.params, **params}
     params = {name: _held_param(x) for name, x in params.items()}
     held = held.replace(params=avals.with_dtypes(params, dtypes.held))
     return ctx.equation(held, *operands)
-
-
-def is_narrow(var: Any) -> bool:
-    """Whether a variable is of a dtype that is held in another."""
-    return dtypes.is_narrow(getattr(var.aval, "dtype", None))
 
 
 def _held_param(value):

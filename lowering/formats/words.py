@@ -18,13 +18,8 @@ from lowering.ops.values import Value, full, is_known, tensor
 
 WORDS = (np.uint32,)
 
-# Integers of consumers that are held in more bits than they have.
-SHORT_SIGNED = (np.int8, np.int16)
-SHORT_UNSIGNED = (np.uint8, np.uint16)
-SHORT = SHORT_SIGNED + SHORT_UNSIGNED
-
-# What consumers hold in other dtypes, but for complex numbers.
-HELD = (*SHORT, *WORDS, *dtypes.LOW_PRECISION)
+# What consumers hold in other dtypes, but for what passes have legalized.
+HELD = (*WORDS, *dtypes.LOW_PRECISION)
 
 
 def run_on_order(ctx: Context, *operands: Value) -> list[tf.Tensor]:
@@ -76,4 +71,4 @@ def run_on_indices(
     if moves and targets.current().splits(dtypes.WORD) and ctx.out_aval.dtype == dtypes.WORD:
         eqn = ctx.eqn.replace(params={**ctx.eqn.params, **params})
         return halves.apply_to_each(ctx, eqn, *held, data=data)
-    return narrow.run_rounded(ctx, *held, **params)
+    return narrow.run_on_held(ctx, *held, **params)

@@ -72,7 +72,7 @@ def to_tf(dtype: Any) -> tf.DType:
 
     `float0`, the dtype of gradients of integers, is held as False, as in the programs that JAX
     compiles, PRNG keys as the uint32 words of their data, and numbers of eight bits or fewer in a
-    wider dtype; see `formats.narrow`.
+    wider dtype; see `passes.legalize.narrow_numbers`.
 
     Raises:
       TypeError: if there is none.

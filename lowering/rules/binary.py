@@ -3,14 +3,13 @@
 import functools
 
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import complex_math
+from lowering.arrays import complex_math, floats, integers
 from lowering.formats import halves, words
-from lowering.narrow_formats import NARROW, SIGNED, width
+from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
@@ -134,34 +133,13 @@ def max_natural(ctx, x, y):
     return emit("Maximum", tensor(x), tensor(y))
 
 
-@rule("max", "min", target=CONSUMER, dtypes=words.WORDS)
-def max_words(ctx, x, y):
-    return words.run_on_order(ctx, x, y)[0]
-
-
-@decomposition("max", target=TFJS, dtypes=words.WORDS)
-def max_halves(x, y):
-    return jnp.where(x < y, y, x)
-
-
-@decomposition("min", target=TFJS, dtypes=words.WORDS)
-def min_halves(x, y):
-    return jnp.where(x < y, x, y)
-
-
-@decomposition("max", dtypes=dtypes.COMPLEX)
-def max_complex(x, y):
-    return jnp.where(_less_complex(y, x), x, y)
-
-
-@decomposition("min", dtypes=dtypes.COMPLEX)
-def min_complex(x, y):
-    return jnp.where(_less_complex(x, y), x, y)
-
-
-def _less_complex(x, y):
-    real_x, real_y = lax.real(x), lax.real(y)
-    return (real_x < real_y) | (real_x == real_y) & (lax.imag(x) < lax.imag(y))
+rule("max", "min", target=CONSUMER, dtypes=words.WORDS)(
+    lambda ctx, x, y: words.run_on_order(ctx, x, y)[0]
+)
+decomposition("max", target=TFJS, dtypes=words.WORDS)(lambda x, y: jnp.where(x < y, y, x))
+decomposition("min", target=TFJS, dtypes=words.WORDS)(lambda x, y: jnp.where(x < y, x, y))
+decomposition("max", dtypes=dtypes.COMPLEX)(complex_math.maximum)
+decomposition("min", dtypes=dtypes.COMPLEX)(complex_math.minimum)
 
 
 register_ops({"sub": "Sub"}, modular=True, traits=Trait.LINEAR)
@@ -210,7 +188,7 @@ def div_integer(ctx, x, y):
     return emit("SelectV2", is_zero, all_bits, quotient)
 
 
-@rule("rem", dtypes=dtypes.INTEGER, keep_constants=True)
+@rule("rem", dtypes=dtypes.INTEGER, keep_constants=True, traits=Trait.IN_RANGE)
 def rem_integer(ctx, x, y):
     """The remainder by zero is the dividend."""
     divisor, is_zero, _ = _safe_divisor(y)
@@ -220,54 +198,12 @@ def rem_integer(ctx, x, y):
     return remainder if is_zero is None else emit("SelectV2", is_zero, x, remainder)
 
 
-@decomposition("div", target=CONSUMER, dtypes=words.WORDS)
-def div_words(x, y):
-    """The quotient of half the dividend, twice, is at most one too small.
-
-    H. S. Warren, Hacker's Delight, 2nd edition, section 9-3.
-    """
-    x, y = jnp.broadcast_arrays(x, y)
-    one = np.uint32(1)
-    signed_y = lax.bitcast_convert_type(y, np.int32)
-    half = lax.bitcast_convert_type(x >> one, np.int32)
-    safe = jnp.where(signed_y > 0, signed_y, np.int32(1))
-    quotient = lax.bitcast_convert_type(lax.div(half, safe), np.uint32) << one
-    quotient = quotient + (x - quotient * y >= y).astype(np.uint32)
-    # A divisor with the highest bit goes into the dividend once or not at all.
-    quotient = jnp.where(signed_y < 0, (x >= y).astype(np.uint32), quotient)
-    return jnp.where(signed_y == 0, ~np.uint32(0), quotient)
-
-
-@decomposition("rem", target=CONSUMER, dtypes=words.WORDS)
-def rem_words(x, y):
-    return jnp.where(y == 0, x, x - lax.div(x, y) * y)
-
-
-@decomposition("div", target=TFJS, dtypes=words.WORDS)
-def div_halves(x, y):
-    return jnp.where(y == 0, ~np.uint32(0), _divided_by_floats(x, y)[0])
-
-
-@decomposition("rem", target=TFJS, dtypes=words.WORDS)
-def rem_halves(x, y):
-    return jnp.where(y == 0, x, _divided_by_floats(x, y)[1])
-
-
-def _divided_by_floats(x, y):
-    """The quotient and the remainder of words by divisions in float32, whose errors may be 2^-21.
-
-    Quotients that are made smaller by more than that are too small by no more than 2^13, and after
-    a second step by at most one.
-    """
-    divisor = lax.max(y.astype(np.float32), np.float32(1))
-    quotient, rest = np.uint32(0), x
-    for _ in range(2):
-        least = rest.astype(np.float32) / divisor * np.float32(1 - 2.0**-20)
-        step = least.astype(np.uint32)
-        quotient, rest = quotient + step, rest - step * y
-    is_too_small = rest >= y
-    quotient = quotient + is_too_small.astype(np.uint32)
-    return quotient, jnp.where(is_too_small, rest - y, rest)
+for _primitive, _of_words, _of_halves in (
+    ("div", integers.divide, integers.divide_by_floats),
+    ("rem", integers.remainder, integers.remainder_by_floats),
+):
+    decomposition(_primitive, target=CONSUMER, dtypes=words.WORDS)(_of_words)
+    decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_of_halves)
 
 
 def _safe_divisor(y):
@@ -287,20 +223,8 @@ def _safe_divisor(y):
     return emit("SelectV2", is_unsafe, constant(1, y.dtype), y), is_zero, is_minus_one
 
 
-@decomposition("nextafter", dtypes=NARROW)
-@decomposition("nextafter", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
-def nextafter(x, y):
-    """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
-    x, y = jnp.broadcast_arrays(x, y)
-    word = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
-    sign = int(ml_dtypes.iinfo(word).min)
-    x_bits, y_bits = lax.bitcast_convert_type(x, word), lax.bitcast_convert_type(y, word)
-    x_size, y_size = x_bits & ~sign, y_bits & ~sign
-    inwards = (x_size > y_size) | ((x_bits ^ y_bits) < 0)
-    stepped = jnp.where(inwards, x_bits - word(1), x_bits + word(1))
-    bits = jnp.where(x_size == 0, (y_bits & sign) | word(1), stepped)
-    result = jnp.where(x == y, y, lax.bitcast_convert_type(bits, x.dtype))
-    return jnp.where((x != x) | (y != y), jnp.asarray(jnp.nan, x.dtype), result)
+decomposition("nextafter", traits=Trait.ELEMENTWISE | Trait.OF_BITS)(floats.next_after)
+decomposition("nextafter", dtypes=NARROW)(floats.next_after)
 
 
 @rule("complex", traits=Trait.ELEMENTWISE)
@@ -420,51 +344,7 @@ def integer_pow_tflite(x, *, y):
     return x * (x * x) if y == 3 else integer_pow(x, y=y)
 
 
-@decomposition("mulhi")
-def mulhi(x, y):
-    """The upper half of the product, which has twice the width."""
-    bits = np.iinfo(x.dtype).bits
-    signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
-    if bits < 64:
-        wide = jnp.int64 if signed else jnp.uint64
-        product = x.astype(wide) * y.astype(wide)
-        return (product >> bits).astype(x.dtype)
-    mask, half = np.array(0xFFFFFFFF, x.dtype), np.array(32, x.dtype)
-    x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
-    low = lax.shift_right_logical(x_low * y_low, jnp.full(x.shape, half))
-    middle = x_high * y_low + low
-    upper = x_low * y_high + (middle & mask)
-    return x_high * y_high + (middle >> half) + (upper >> half)
-
-
-@decomposition("mulhi", target=CONSUMER)
-def mulhi_words(x, y):
-    """By products of halves, as there are no wider integers."""
-    if x.dtype != np.uint32:
-        return (x.astype(np.int32) * y.astype(np.int32) >> np.iinfo(x.dtype).bits).astype(x.dtype)
-    half, mask = np.uint32(16), np.uint32(0xFFFF)
-    x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
-    middle = x_high * y_low + ((x_low * y_low) >> half)
-    upper = x_low * y_high + (middle & mask)
-    return x_high * y_high + (middle >> half) + (upper >> half)
-
-
-@decomposition("mulhi", target=CONSUMER, dtypes=(np.int32,))
-def mulhi_signed(x, y):
-    """A negative factor is 2^32 too large as a word."""
-    zero = np.int32(0)
-    unsigned = (lax.bitcast_convert_type(z, np.uint32) for z in (x, y))
-    high = lax.bitcast_convert_type(lax.mulhi(*unsigned), np.int32)
-    return high - jnp.where(x < 0, y, zero) - jnp.where(y < 0, x, zero)
-
-
-@on_promoted("mulhi", dtypes=NARROW)
-def mulhi_narrow(x, y, *, dtypes, **_):
-    """As in XLA: the upper two of four bits, but for four bits the upper eight of sixteen.
-
-    Of the latter, the lower eight hold the product, and the upper ones repeat its sign.
-    """
-    product = x * y
-    if width(dtypes[0]) == 2:
-        return product >> product.dtype.type(2)
-    return product >> product.dtype.type(7) if dtypes[0] in SIGNED else lax.full_like(x, 0)
+decomposition("mulhi")(integers.upper_half)
+decomposition("mulhi", target=CONSUMER)(integers.upper_half_of_words)
+decomposition("mulhi", target=CONSUMER, dtypes=(np.int32,))(integers.upper_half_of_int32)
+on_promoted("mulhi", dtypes=NARROW)(integers.upper_half_of_narrow)

@@ -9,13 +9,15 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import float_bits, narrow_numbers
-from lowering.formats import halves, rounding, words
-from lowering.narrow_formats import NARROW, width
+from lowering.avals import HALF_FLOATS
+from lowering.formats import halves, words
+from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, dtypes, kernels
 from lowering.ops.values import tensor
-from lowering.registry import Trait, on_promoted, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, decomposition, on_promoted, rule
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import halves as arithmetic
+from lowering.tensors import rounding
 
 
 @rule("bitcast_convert_type", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
@@ -26,7 +28,7 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
 @rule(
     "bitcast_convert_type",
     target=CONSUMER,
-    dtypes=(*words.WORDS, *words.SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
+    dtypes=(*words.WORDS, *SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
     """Words have the bits of int32. Consumers without a bitcast compute the bits of floats."""
@@ -45,6 +47,24 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits
     aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, x.dtype.as_numpy_dtype)
     return ctx.lower(fun, x, avals=[aval])
+
+
+@decomposition("bitcast_convert_type", target=CONSUMER, dtypes=SHORT)
+def bitcast_convert_type_short(x, *, new_dtype, **_):
+    if x.dtype in HALF_FLOATS:
+        info = jnp.finfo(x.dtype)
+        x = lax.reduce_precision(x, info.nexp, info.nmant)
+    return _through_words(x, dtype=np.dtype(new_dtype))
+
+
+@decomposition("bitcast_convert_type", target=TFJS, dtypes=SHORT)
+def bitcast_convert_type_short_halves(x, *, new_dtype, **params):
+    if new_dtype == np.uint32:
+        return _joined(x)
+    if x.dtype != np.uint32:
+        return bitcast_convert_type_short(x, new_dtype=new_dtype, **params)
+    halves_ = lax.shift_right_logical(x, np.uint32(16)), x & np.uint32(0xFFFF)
+    return _apart(*(half.astype(np.int32) for half in halves_), dtype=np.dtype(new_dtype))
 
 
 def _of_halves(ctx, x):
@@ -113,6 +133,8 @@ def _to_word(x):
     if jnp.issubdtype(x.dtype, np.floating):
         return float_bits.bits_of_short(x)
     word = x.astype(np.int32)
+    if jnp.issubdtype(x.dtype, np.unsignedinteger):
+        return word
     return jnp.where(word < 0, word + np.int32(1 << width), word)
 
 

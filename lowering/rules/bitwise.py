@@ -7,16 +7,17 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import narrow_numbers
-from lowering.formats import narrow, rounding, words
-from lowering.narrow_formats import NARROW, SIGNED, width
-from lowering.ops import cast, constant, dtypes, emit
+from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
+from lowering.ops import cast, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.binary import register_halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, ONNX, TFJS
 from lowering.tensors import halves as arithmetic
 
-register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=Trait.MONOID)
+_BITWISE = Trait.MONOID | Trait.IN_RANGE
+
+register_ops({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}, traits=_BITWISE)
 register_ops({"not": "Invert"})
 register_ops(
     {"and": "LogicalAnd", "or": "LogicalOr", "xor": "NotEqual", "not": "LogicalNot"},
@@ -28,30 +29,35 @@ register_halves({op: functools.partial(arithmetic.bitwise, op) for op in ("and",
 register_halves({"not": arithmetic.invert})
 
 
+@on_promoted("not", dtypes=SHORT)
+def not_short(x, *, primitive, dtypes, **_):
+    if dtypes[0].kind == "i":
+        return primitive.bind(x)
+    return x.dtype.type(np.iinfo(dtypes[0]).max) - x
+
+
 @rule("population_count")
 def population_count(ctx, x):
     return cast(emit("PopulationCount", x), x.dtype)
 
 
 @decomposition("population_count", target=CONSUMER, dtypes=(np.int32, np.uint32))
-def population_count_words(x):
-    """Sums of neighbouring bits, then of pairs, and so on."""
-
-    def every(mask, shift):
-        return (lax.shift_right_logical(x, x.dtype.type(shift)) & mask) + (x & mask)
-
-    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
-        x = every(x.dtype.type(mask), shift)
-    return every(x.dtype.type(0xFFFF), 16)
+def population_count_words(x, *, bits=32):
+    """Sums of neighbouring bits, then of pairs, and so on; none but the first `bits` are set."""
+    masks = (0x55555555, 0x33333333, 0x0F0F0F0F, 0x00FF00FF, 0x0000FFFF)
+    shift_right = lax.shift_right_logical if bits == 32 else lax.shift_right_arithmetic
+    for shift, mask in zip((1, 2, 4, 8, 16), masks, strict=True):
+        if shift < bits:
+            every = x.dtype.type(mask & ((1 << bits) - 1))
+            x = (shift_right(x, x.dtype.type(shift)) & every) + (x & every)
+    return x
 
 
 @decomposition("population_count", target=TFJS, dtypes=(np.int32,))
 def population_count_halves(x):
     """The bits of both halves, as WebGL holds no integers of more than 24 bits."""
-    half = np.int32(1 << 16)
-    return sum(
-        map(population_count_words, (x & (half - 1), lax.shift_right_logical(x, np.int32(16))))
-    )
+    halves = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
+    return sum(population_count_words(half, bits=16) for half in halves)
 
 
 @decomposition("clz", target=TFJS, dtypes=(np.int32,))
@@ -60,18 +66,28 @@ def clz_tfjs(x):
     return lax.select(x < 0, jnp.zeros_like(x), clz(x))
 
 
-@rule("population_count", "clz", target=CONSUMER, dtypes=words.SHORT)
-def population_count_short(ctx, x):
-    """Of the number without its sign, which has zeros before it."""
-    dtype = ctx.in_avals[0].dtype
-    bits = 8 * dtype.itemsize
-    (count,) = narrow.run_on_held(ctx, rounding.narrow_to(x, np.dtype(f"uint{bits}")))
-    if ctx.eqn.primitive.name == "clz":
-        count = emit("Sub", count, constant(32 - bits, np.int32))
-    return count
+@on_promoted("population_count", dtypes=SHORT)
+def population_count_short(x, *, dtypes, **_):
+    return population_count_words(_without_sign(x, dtypes[0]), bits=width(dtypes[0]))
 
 
-@decomposition("population_count", target=ONNX, dtypes=words.SHORT)
+@on_promoted("clz", dtypes=SHORT)
+def clz_short(x, *, dtypes, **_):
+    """Sets the bits below the highest set bit too, and counts those that are not set."""
+    x, bits = _without_sign(x, dtypes[0]), width(dtypes[0])
+    for exponent in range(bits.bit_length() - 1):
+        x = x | lax.shift_right_arithmetic(x, x.dtype.type(1 << exponent))
+    return x.dtype.type(bits) - population_count_words(x, bits=bits)
+
+
+def _without_sign(x, dtype):
+    """The bits of integers, in a wider storage dtype, as numbers that are not negative."""
+    if dtype.kind == "u":
+        return x
+    return narrow_numbers.fit(x, np.dtype(f"u{dtype.name}"), x.dtype)
+
+
+@decomposition("population_count", target=ONNX, dtypes=SHORT)
 def population_count_of_words(x):
     """Of the number with zeros before it."""
     bits = x.astype(np.dtype(f"uint{8 * x.dtype.itemsize}")).astype(np.int32)
@@ -86,7 +102,7 @@ def population_count_narrow(x, *, primitive, dtypes, storages):
         return primitive.bind(x)
     counted = 2 if width(dtype) == 2 else 8
     if counted < 8 * storage.itemsize:
-        x = _without_sign(x, counted)
+        x = _lowest(x, counted)
     return narrow_numbers.fit(primitive.bind(x), dtype, storage)
 
 
@@ -94,12 +110,12 @@ def population_count_narrow(x, *, primitive, dtypes, storages):
 def clz_narrow(x, *, primitive, dtypes, storages):
     (dtype,), (storage,) = dtypes, storages
     if dtype in SIGNED:
-        x = _without_sign(x, width(dtype))
+        x = _lowest(x, width(dtype))
     count = primitive.bind(x) - x.dtype.type(8 * storage.itemsize - width(dtype))
     return narrow_numbers.fit(count, dtype, storage) if dtype in SIGNED else count
 
 
-def _without_sign(x, bits):
+def _lowest(x, bits):
     """The lowest bits of integers, as a number that is not negative."""
     storage = np.dtype(np.uint8) if x.dtype.itemsize == 1 else x.dtype
     return narrow_numbers.fit(x, np.dtype(f"uint{bits}"), storage)

@@ -1,7 +1,6 @@
 """Comparisons."""
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from lowering.formats import halves, words
@@ -18,7 +17,7 @@ _ORDERS = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual
 register_ops({"eq": "Equal", "ne": "NotEqual", **_ORDERS})
 
 for _primitive, _op in _ORDERS.items():
-    rule(_primitive, target=TFLITE, dtypes=(*dtypes.FLOAT, *dtypes.SIGNED, np.uint8, np.uint16))(
+    rule(_primitive, target=TFLITE, dtypes=(*dtypes.FLOAT, *dtypes.SIGNED))(
         lambda ctx, x, y, op=_op: emit(op, beside_constant(x, y), beside_constant(y, x))
     )
 

@@ -8,7 +8,7 @@ from jax import lax
 
 from lowering import avals, narrow_formats, targets
 from lowering.arrays import complex_math, narrow_numbers
-from lowering.formats import halves, rounding, words
+from lowering.formats import halves, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.values import tensor
 from lowering.registry import Trait, legalization, on_promoted, rule
@@ -56,8 +56,7 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
         return saturate(x, to, ml_dtypes.iinfo(target))
     if x.dtype == tf.bool and target == dtypes.WORD and targets.current().splits(dtypes.WORD):
         return halves.joined(arithmetic.ZERO, cast(x, to))
-    result = cast(x, to)
-    return rounding.narrow_to(result, target) if dtypes.is_narrow(target) else result
+    return cast(x, to)
 
 
 @rule("to_integers", target=CONSUMER)

@@ -16,6 +16,7 @@ from jax import lax
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.avals import real_dtype
 from lowering.formats import words
+from lowering.narrow_formats import SHORT
 from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning, values
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
@@ -79,7 +80,7 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
 @decomposition(
     "dot_general",
     target=CONSUMER,
-    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
+    dtypes=(*SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
 )
 def dot_general_of_held(
     lhs,

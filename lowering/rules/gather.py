@@ -11,7 +11,7 @@ from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering.arrays import complex_math
 from lowering.formats import words
-from lowering.narrow_formats import FLOAT, INTEGER, NARROW, SIGNED
+from lowering.narrow_formats import FLOAT, INTEGER, NARROW, SHORT
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
 from lowering.registry import Trait, legalization, on_promoted, rule
@@ -52,17 +52,12 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     return move("SelectV2", is_inside, windows, value)
 
 
-@rule(
-    "gather",
-    target=CONSUMER,
-    dtypes=(*words.SHORT, *words.WORDS, *dtypes.LOW_PRECISION),
-    keep_constants=True,
-)
+@rule("gather", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
 def gather_consumer(ctx, operand, index, *, fill_value, **_):
     """Windows are filled with what the narrower dtype is filled with."""
     dtype = ctx.out_aval.dtype
-    if fill_value is None and dtype.kind in "iu":
-        fill_value = np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
+    if fill_value is None and dtype == dtypes.WORD:
+        fill_value = np.iinfo(dtype).max
     if fill_value is not None:
         fill_value = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
     return words.run_on_indices(ctx, operand, index, fill_value=fill_value)[0]
@@ -77,16 +72,16 @@ def gather_of_parts(operand, index, *, fill_value, **params):
     )
 
 
-@on_promoted("gather", dtypes=NARROW)
+@on_promoted("gather", dtypes=NARROW + SHORT)
 def gather_narrow(operand, index, *, fill_value, primitive, dtypes, storages, **params):
     """Without a fill value, windows are filled with NaN, or the least or greatest integer."""
     dtype, storage = dtypes[0], storages[0]
     if fill_value is None and dtype in FLOAT:
         fill_value = np.nan
-    elif fill_value is None and dtype in INTEGER:
+    elif fill_value is None and dtype in INTEGER + SHORT:
         info = ml_dtypes.iinfo(dtype)
-        fill_value = info.min if dtype in SIGNED else info.max
-    if dtype in NARROW:
+        fill_value = info.min or info.max
+    if dtype in NARROW + SHORT:
         fill_value = np.asarray(fill_value).astype(dtype).astype(storage).item()
     return primitive.bind(operand, index, fill_value=fill_value, **params)
 

@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.arrays import narrow_numbers
-from lowering.formats import rounding
 from lowering.narrow_formats import E8M0, width
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, rule
 from lowering.rules.convert_element_type import from_words, saturate
+from lowering.tensors import rounding
 
 
 @rule("fit", held=True, traits=Trait.ELEMENTWISE)

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +12,10 @@ from jax.extend.random import threefry2x32_p
 
 from lowering import avals, jax_compat, registry
 from lowering.formats import halves, words
+from lowering.narrow_formats import SHORT
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.passes import flattening
-from lowering.registry import Trait, decomposition, on_words, rule
+from lowering.registry import Trait, decomposition, on_promoted, on_words, rule
 from lowering.targets import CONSUMER, TFJS, TFLITE
 from lowering.tensors import halves as arithmetic
 from lowering.tensors import threefry
@@ -40,10 +42,23 @@ for _fun in (
 
 
 @rule("random", held=True, traits=Trait.LONG)
-def random(ctx, *operands, name, **params):
+def random(ctx, *operands, name, storage=None, **params):
     """What a primitive does with keys, on their words, as a function of the graph."""
     fun = registry.facts(name).on_words
+    if storage is not None:
+        fun, params = _stored, {"name": name, "storage": storage, **params}
     return ctx.lower(fun, *operands, avals=ctx.in_avals, as_function=True, **params)
+
+
+def _stored(*operands, name, storage, **params):
+    fun: Any = registry.facts(name).on_words
+    return fun(*operands, **params).astype(storage)
+
+
+@on_promoted("random", dtypes=SHORT)
+def random_short(*operands, primitive, dtypes, storages, **params):
+    """Random bits are in the range of their dtype."""
+    return primitive.bind(*operands, storage=storages[0], **params)
 
 
 @rule("threefry2x32", traits=Trait.ELEMENTWISE | Trait.LONG)

@@ -6,11 +6,11 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import narrow_numbers
-from lowering.formats import rounding
 from lowering.narrow_formats import E8M0, NARROW
 from lowering.ops import dtypes
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import CONSUMER
+from lowering.tensors import rounding
 
 
 @decomposition("reduce_precision", traits=Trait.OF_BITS)

@@ -12,11 +12,12 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import computations
+from lowering.arrays import computations, narrow_numbers
 from lowering.arrays.limits import highest, lowest
 from lowering.arrays.windows import Window, fold, windows
+from lowering.narrow_formats import SHORT
 from lowering.ops import bitcast, cast, constant, dtypes, emit
-from lowering.registry import Trait, decomposition, rule
+from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import CONSUMER, PORTABLE, Mode
 from lowering.tensors import movement, ordering
 from lowering.tensors.pooling import pool
@@ -272,6 +273,25 @@ def _sum(ctx, x, axes):
 
 def _pool(op, x, sizes, strides):
     return emit(op, x, ksize=[1, *sizes, 1], strides=[1, *strides, 1], padding="VALID")
+
+
+@on_promoted("reduce_window_sum", dtypes=SHORT)
+def reduce_window_sum_short(x, *, primitive, dtypes, storages, **window):
+    """Sums wrap around once."""
+    return narrow_numbers.fit(primitive.bind(x, **window), dtypes[0], storages[0])
+
+
+@on_promoted("reduce_window_max", "reduce_window_min", dtypes=SHORT)
+def reduce_window_max_short(x, *, primitive, dtypes, storages, **window):
+    """The maximum of padding alone is the least number."""
+    result = primitive.bind(x, **window)
+    has_elements = all(
+        avals.is_static((w.size, w.low, w.high))
+        and w.base_dilation == w.dilation == 1
+        and max(w.low, w.high) < w.size
+        for w in windows(**window)
+    )
+    return result if has_elements else narrow_numbers.clip(result, dtypes[0])
 
 
 @decomposition("reduce_window")

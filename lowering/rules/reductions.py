@@ -11,7 +11,7 @@ from lowering import avals
 from lowering.arrays import narrow_numbers
 from lowering.arrays.computations import tree_reduce
 from lowering.formats import halves, words
-from lowering.narrow_formats import E8M0, NARROW, has_infinity
+from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
 from lowering.ops import cast, constant, dtypes, emit, integers, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
@@ -82,7 +82,7 @@ def reduce_mean(ctx, x, *, axes, keepdims):
 on_promoted("reduce_max", "reduce_min", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)
 
 
-@on_promoted("reduce_max", "reduce_min", dtypes={*NARROW} - {E8M0})
+@on_promoted("reduce_max", "reduce_min", dtypes={*NARROW, *SHORT} - {E8M0})
 def reduce_max_narrow(x, *, axes, primitive, dtypes, storages, **params):
     """The maximum of no elements is the least number, in formats without infinity a finite one."""
     result = primitive.bind(x, axes=axes, **params)

@@ -8,8 +8,8 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import narrow_numbers
-from lowering.formats import narrow, rounding, words
-from lowering.narrow_formats import NARROW, SIGNED, width
+from lowering.formats import words
+from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import bitcast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
@@ -150,22 +150,24 @@ def shift_right_arithmetic_halves(x, amount):
     return lax.shift_right_logical(x + half, amount) - offset
 
 
-@rule("shift_right_logical", target=CONSUMER, dtypes=words.SHORT_SIGNED)
-def shift_right_logical_short(ctx, x, amount):
-    """The bits of the number are those of an unsigned one."""
-    dtype = ctx.in_avals[0].dtype
-    unsigned = rounding.narrow_to(x, np.dtype(f"u{dtype.name}"))
-    (result,) = narrow.run_on_held(ctx, unsigned, amount)
-    return rounding.narrow_to(result, dtype)
+@on_promoted("shift_right_logical", dtypes=SHORT)
+def shift_right_logical_short(x, amount, *, dtypes, storages, **_):
+    """Of the bits as a number that is not negative, so that its sign repeats zeros."""
+    (dtype, _), (storage,) = dtypes, storages
+    if dtype.kind == "u":
+        return lax.shift_right_arithmetic(x, amount)
+    bits = narrow_numbers.fit(x, np.dtype(f"u{dtype.name}"), storage)
+    return narrow_numbers.fit(lax.shift_right_arithmetic(bits, amount), dtype, storage)
 
 
-@rule("shift_right_arithmetic", target=CONSUMER, dtypes=words.SHORT_UNSIGNED)
-def shift_right_arithmetic_short(ctx, x, amount):
-    """The bits of the number are those of a signed one."""
-    dtype = ctx.in_avals[0].dtype
-    signed = rounding.narrow_to(x, np.dtype(dtype.name[1:]))
-    (result,) = narrow.run_on_held(ctx, signed, amount)
-    return rounding.narrow_to(result, dtype)
+@on_promoted("shift_right_arithmetic", dtypes=SHORT)
+def shift_right_arithmetic_short(x, amount, *, primitive, dtypes, storages):
+    """Unsigned integers are shifted as if they were signed, too."""
+    (dtype, _), (storage,) = dtypes, storages
+    if dtype.kind == "i":
+        return primitive.bind(x, amount)
+    signed = narrow_numbers.fit(x, np.dtype(dtype.name[1:]), storage)
+    return narrow_numbers.fit(primitive.bind(signed, amount), dtype, storage)
 
 
 @on_promoted("shift_right_logical", dtypes=NARROW)

@@ -17,7 +17,7 @@ from lowering.targets import CONSUMER, PORTABLE, XLA
 from lowering.tensors import movement, ordering
 
 
-@rule("sort", traits=Trait.PROMOTED)
+@rule("sort", traits=Trait.PROMOTED | Trait.IN_RANGE)
 def sort(ctx, *operands, dimension, num_keys, **_):
     """Always stable.
 

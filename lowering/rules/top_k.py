@@ -16,7 +16,7 @@ from lowering.tensors import movement, ordering
 _EXACT_IN_FLOAT32 = (np.bool_, np.int8, np.uint8, np.int16, np.uint16)
 
 
-@rule("top_k", traits=Trait.PROMOTED)
+@rule("top_k", traits=Trait.PROMOTED | Trait.IN_RANGE)
 def top_k(ctx, x, *, k, axis=-1, **_):
     """Floats are in their total order, with NaN first; equal elements keep their order."""
     keys, positions = ordering.top_k(ordering.total_order(_swap(ctx, x, axis)), ctx.size(k))

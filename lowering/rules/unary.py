@@ -48,7 +48,7 @@ def square_tflite(ctx, x):
     return emit("Mul", x, x)
 
 
-@rule("sign", traits=Trait.ELEMENTWISE)
+@rule("sign", traits=Trait.ELEMENTWISE | Trait.IN_RANGE)
 def sign(ctx, x):
     """The sign of a zero is the zero itself."""
     result = emit("Sign", x)

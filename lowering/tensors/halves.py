@@ -130,7 +130,8 @@ def _known_bits(op, x, y):
     end = mask + first
     if mask and end & (end - 1):
         return None
-    common = _difference(_remainder(x, end), _remainder(x, first)) if mask else ZERO
+    below = _remainder(x, end) if end < SIZE else x
+    common = _difference(below, _remainder(x, first)) if mask else ZERO
     if op == "and":
         return common
     return _without(op, x, y, common)

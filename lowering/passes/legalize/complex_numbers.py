@@ -65,12 +65,7 @@ class _Split(Walk):
         elif eqn.primitive in (lax.real_p, lax.imag_p):
             self.replace(eqn, [self.read(eqn.invars)[eqn.primitive is lax.imag_p]])
         elif (fun := self._decomposition(eqn)) is not None:
-            try:
-                jaxpr = self.splitting.traced(eqn, fun, [x.aval for x in eqn.invars])
-            except (TypeError, ValueError, NotImplementedError) as error:
-                self.add_unsplit(eqn, f"{type(error).__name__}: {error}")
-            else:
-                self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
+            self.decompose(eqn, fun)
         elif registry.facts(eqn.primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
             self._apply_to_parts(eqn)
         else:

@@ -25,7 +25,8 @@ from lowering.targets import Target
 
 _WORD, _PAIR = np.dtype(np.uint32), np.dtype(np.uint64)
 
-# Computes what a primitive of JAX does with keys, `name`, on their words.
+# Computes what a primitive of JAX does with keys, `name`, on their words; in the dtype `storage`,
+# if it is given.
 RANDOM = registry.new_primitive("random")
 # The integers along the last dimension, and the inverse of that.
 _UNSTACK, _STACK = map(registry.new_primitive, ("unstack_last", "stack_last"))
@@ -33,11 +34,11 @@ _UNSTACK.multiple_results = True
 
 
 @RANDOM.def_abstract_eval
-def _(*operands: Any, name: str, **params: Any) -> Any:
+def _(*operands: Any, name: str, storage: Any = None, **params: Any) -> Any:
     structs = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands)
     fun = registry.facts(name).on_words
     (aval,) = trace_ours_once(fun, structs, tuple(sorted(params.items())))[0].out_avals
-    return aval
+    return aval if storage is None else aval.update(dtype=storage)
 
 
 @_UNSTACK.def_abstract_eval
@@ -95,8 +96,7 @@ class _Words(Walk):
         if (fun := facts.on_words) is not None and dtype is not None:
             self._apply_to_words(eqn, fun, dtype)
         elif rule is not None and rule.is_decomposition:
-            jaxpr = self.splitting.traced(eqn, rule.fun, [x.aval for x in eqn.invars])
-            self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
+            self.decompose(eqn, rule.fun)
         elif rule is None or dtype is None or (rule.held and Trait.SELECTS not in facts.traits):
             self.add_unsplit(eqn)
         elif rule.held:

@@ -1,29 +1,34 @@
-"""Numbers of eight bits or fewer (float8, float4, int4, int2) are promoted to a storage dtype.
+"""Narrow numbers are promoted to a storage dtype, in which the target computes.
 
-The storage dtype represents every number exactly, and the target computes with it. Results of an
-equation are made to fit the narrow dtype (rounded or wrapped around), unless it selects elements
-of its operands. XLA does the same on a CPU. Where JAX does something else, the primitive has a
-decomposition for narrow dtypes, of which each step is made to fit, or says what it does with
+They are numbers of eight bits or fewer (float8, float4, int4, int2) and, for targets without them,
+integers of 8 and 16 bits. The storage dtype represents every number exactly. Results of an equation
+are made to fit the narrow dtype (rounded or wrapped around), unless they cannot leave its range.
+XLA does the same with eight bits or fewer on a CPU. Where JAX does something else, the primitive
+has a decomposition for narrow dtypes, of which each step is made to fit, or says what it does with
 promoted numbers (`registry.on_promoted`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import ml_dtypes
 import numpy as np
 from jax import lax
 
 from lowering import avals, registry
 from lowering.arrays import computations, narrow_numbers
-from lowering.narrow_formats import HAS_CAST, NARROW
+from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.splitting import Splitting, Walk
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
+
+# What has its result in a storage dtype.
+_FITTING = (narrow_numbers.FIT, narrow_numbers.FROM_BITS)
 
 # Constants of more bytes than these keep their narrow dtype in the graph.
 _LARGE_BYTES = 4096
@@ -39,16 +44,17 @@ def _(x: Any, *, storage: Any) -> Any:
 
 @PerJaxpr
 def promote_narrow(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with storage dtypes in place of those of eight bits or fewer.
+    """The closed jaxpr with storage dtypes in place of narrow ones.
 
-    A jaxpr without such numbers, in it and in all that it calls, is the same object as before.
+    A jaxpr without narrow numbers, in it and in all that it calls, is the same object as before.
     """
     return Splitting(_Promotion, target).jaxpr(jaxpr)
 
 
 def avals_in_storage(aval: Any, target: Target) -> Sequence[Any]:
     """The abstract value of narrow numbers in their storage dtype; that of others as it is."""
-    return (aval.update(dtype=_storage(aval.dtype, target)) if _is_narrow(aval) else aval,)
+    is_narrow = _is_narrow(aval, target)
+    return (aval.update(dtype=_storage(aval.dtype, target)) if is_narrow else aval,)
 
 
 class _Promotion(Walk):
@@ -56,7 +62,7 @@ class _Promotion(Walk):
 
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
         super().__init__(splitting, jaxpr)
-        for var in filter(lambda var: _is_narrow(var.aval), self.new.constvars):
+        for var in filter(self._is_narrow, self.new.constvars):
             wide = jex_core.Var(self.legal_avals(var.aval, self.target)[0])
             params = {"storage": wide.aval.dtype}
             self._add(jaxpr.eqns[0], _WIDEN, params, var, wide)
@@ -64,13 +70,14 @@ class _Promotion(Walk):
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
-        return _is_narrow(aval)
+        return _is_narrow(aval, target)
 
     legal_avals = staticmethod(avals_in_storage)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
-        return (np.asarray(x).astype(_storage(aval.dtype, target)) if _is_narrow(aval) else x,)
+        is_narrow = _is_narrow(aval, target)
+        return (np.asarray(x).astype(_storage(aval.dtype, target)) if is_narrow else x,)
 
     def keeps(self, const: Any, aval: Any) -> bool:
         """Large numbers of a dtype that TensorFlow has, and casts, as consumers do not."""
@@ -79,50 +86,57 @@ class _Promotion(Walk):
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         facts = registry.facts(eqn.primitive.name)
-        found = (x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if _is_narrow(x.aval))
-        if (dtype := next(found, None)) is None:
+        atoms = filter(self._is_narrow, (*eqn.invars, *eqn.outvars))
+        # What is said about the fewest bits holds for all.
+        dtype = min((x.aval.dtype for x in atoms), key=lambda d: d in SHORT, default=None)
+        if dtype is None:
             self.add(self.splitting.with_legal_jaxprs(eqn))
             return
         rule = registry.rule_of(eqn, self.target, dtype)
         is_named = rule is not None and dtype in (rule.dtypes or ())
+        # Rules for short integers are for targets that compute with them.
+        is_taken = is_named and dtype not in SHORT
         if (fun := facts.on_promoted.get(dtype)) is not None:
-            params = {
-                "primitive": eqn.primitive,
-                "dtypes": tuple(x.aval.dtype for x in eqn.invars),
-                "storages": tuple(self._legal_dtype(x.aval.dtype) for x in eqn.outvars),
-                **eqn.params,
-            }
-            operands = self.read(eqn.invars)
-            structs = tuple(avals.struct(x.aval) for x in operands)
-            jaxpr, _ = trace_ours_once(fun, structs, tuple(sorted(params.items())))
-            self.replace(eqn, self.new.inline(self.splitting.jaxpr(jaxpr), operands, eqn))
-        elif rule is not None and is_named and rule.is_decomposition:
-            jaxpr = self.splitting.traced(eqn, rule.fun, [x.aval for x in eqn.invars])
-            self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
-        elif rule is None or is_named or (rule.held and Trait.SELECTS not in facts.traits):
-            # Its rule takes numbers of these dtypes.
+            self._apply_to_promoted(eqn, fun)
+        elif eqn.primitive in _FITTING:
+            storage = self._legal_dtype(eqn.params["storage"])
+            self.add(eqn.replace(params={**eqn.params, "storage": storage}))
+        elif rule is not None and rule.is_decomposition and (is_taken or dtype in SHORT):
+            self.decompose(eqn, rule.fun)
+        elif rule is None or is_taken or (rule.held and Trait.SELECTS not in facts.traits):
             self.add_unsplit(eqn)
         else:
             self._promote(eqn)
 
-    def _promote(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds the equation in storage dtypes, and what makes its results fit.
+    def _apply_to_promoted(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any]) -> None:
+        """Adds what a function in JAX makes of operands in storage dtypes; see `on_promoted`."""
+        params = {
+            "primitive": eqn.primitive,
+            "dtypes": tuple(x.aval.dtype for x in eqn.invars),
+            "storages": tuple(self._legal_dtype(x.aval.dtype) for x in eqn.outvars),
+            **eqn.params,
+        }
+        known = registry.facts(eqn.primitive.name).on_promoted
+        operands = self.read(eqn.invars)
+        structs = tuple(
+            avals.struct(stored.aval if known.get(x.aval.dtype) is fun else x.aval)
+            for x, stored in zip(eqn.invars, operands, strict=True)
+        )
+        jaxpr, _ = trace_ours_once(fun, structs, tuple(sorted(params.items())))
+        self.replace(eqn, self.new.inline(self.splitting.jaxpr(jaxpr), operands, eqn))
 
-        A conversion to a narrow dtype is nothing but that.
-        """
-        if eqn.primitive is lax.convert_element_type_p and _is_narrow(eqn.outvars[0].aval):
-            (operand,), (result,) = self.read(eqn.invars), self.define(eqn.outvars)
-            fitting = {"dtype": eqn.outvars[0].aval.dtype, "storage": result.aval.dtype}
-            self._add(eqn, narrow_numbers.FIT, fitting, operand, result)
+    def _promote(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds the equation in storage dtypes, and what makes its results fit."""
+        if eqn.primitive is lax.convert_element_type_p and self._is_narrow(eqn.outvars[0]):
+            self._convert(eqn)
             return
         invars, outvars = self.read(eqn.invars), self.define(eqn.outvars)
         params = {name: self._param(x) for name, x in eqn.params.items()}
         params = avals.with_dtypes(params, self._legal_dtype)
-        selects = registry.has_trait(eqn.primitive.name, Trait.SELECTS)
         unfit = {
             new: jex_core.Var(new.aval)
             for var, new in zip(eqn.outvars, outvars, strict=True)
-            if _is_narrow(var.aval) and not selects
+            if self._is_narrow(var) and not _stays_in_range(eqn, var.aval.dtype)
         }
         results = [unfit.get(var, var) for var in outvars]
         self.new.add(eqn.replace(invars=invars, outvars=results, params=params))
@@ -130,6 +144,20 @@ class _Promotion(Walk):
             if new in unfit:
                 params = {"dtype": var.aval.dtype, "storage": new.aval.dtype}
                 self._add(eqn, narrow_numbers.FIT, params, unfit[new], new)
+
+    def _convert(self, eqn: jex_core.JaxprEqn) -> None:
+        """A conversion to a narrow dtype makes numbers fit, unless all of them do."""
+        (source,), (operand,) = eqn.invars, self.read(eqn.invars)
+        (result,) = self.define(eqn.outvars)
+        dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
+        if not _has_all_of(dtype, source.aval.dtype):
+            params = {"dtype": dtype, "storage": storage}
+            self._add(eqn, narrow_numbers.FIT, params, operand, result)
+        elif operand.aval.dtype == storage:
+            self.replace(eqn, [operand])
+        else:
+            params = {**eqn.params, "new_dtype": storage}
+            self.new.add(eqn.replace(invars=[operand], outvars=[result], params=params))
 
     def _add(
         self,
@@ -144,7 +172,11 @@ class _Promotion(Walk):
         self.new.add(scope.replace(invars=[operand], outvars=[result], **new))
 
     def _legal_dtype(self, dtype: Any) -> Any:
-        return _storage(dtype, self.target) if dtype in NARROW else dtype
+        is_narrow = _has_narrow_dtype(dtype, self.target)
+        return _storage(dtype, self.target) if is_narrow else dtype
+
+    def _is_narrow(self, atom: Any) -> bool:
+        return _is_narrow(atom.aval, self.target)
 
     def _param(self, value: Any) -> Any:
         if isinstance(value, jex_core.ClosedJaxpr):
@@ -165,11 +197,37 @@ class _Promotion(Walk):
         return trace_ours(lambda *operands: eqn.primitive.bind(*operands, **eqn.params), structs)[0]
 
 
-def _is_narrow(aval: Any) -> bool:
-    return getattr(aval, "dtype", None) in _NARROW
+def _stays_in_range(eqn: jex_core.JaxprEqn, dtype: np.dtype) -> bool:
+    """Whether results of a dtype fit, as the operands of an equation do."""
+    traits = registry.facts(eqn.primitive.name).traits
+    is_integer = dtype in SHORT or dtype in INTEGER
+    return Trait.SELECTS in traits or (is_integer and Trait.IN_RANGE in traits)
 
 
-_NARROW = frozenset(NARROW)
+def _has_all_of(dtype: np.dtype, source: Any) -> bool:
+    """Whether a dtype has all numbers of another, both of them of integers or bools."""
+    (low, high), (least, greatest) = map(_limits, (dtype, source))
+    return low <= least and greatest <= high
+
+
+def _limits(dtype: Any) -> tuple[float, float]:
+    if dtype == np.bool_:
+        return 0, 1
+    if dtype in INTEGER or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
+        info = ml_dtypes.iinfo(dtype)
+        return int(info.min), int(info.max)
+    return np.nan, np.nan
+
+
+def _is_narrow(aval: Any, target: Target) -> bool:
+    return _has_narrow_dtype(getattr(aval, "dtype", None), target)
+
+
+def _has_narrow_dtype(dtype: Any, target: Target) -> bool:
+    return dtype in _NARROW or (dtype in _SHORT and target.emulates(dtype))
+
+
+_NARROW, _SHORT = frozenset(NARROW), frozenset(SHORT)
 
 
 def _storage(dtype: np.dtype, target: Target) -> np.dtype:

@@ -185,6 +185,18 @@ class Walk:
         params = {"eqn": eqn, "out_avals": out_avals, "reason": reason}
         self.add(eqn.replace(primitive=UNSPLIT, params=params))
 
+    def decompose(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any]) -> None:
+        """Adds what a function of JAX says that an equation computes, legalized.
+
+        An equation that the function refuses is added as it is, with the reason.
+        """
+        try:
+            jaxpr = self.splitting.traced(eqn, fun, [x.aval for x in eqn.invars])
+        except (TypeError, ValueError, NotImplementedError) as error:
+            self.add_unsplit(eqn, f"{type(error).__name__}: {error}")
+        else:
+            self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
+
     def replace(self, eqn: jex_core.JaxprEqn, atoms: Sequence[Any]) -> None:
         """Lets atoms stand for the results of an equation, in their shapes."""
         rest = iter(atoms)

@@ -11,9 +11,9 @@ from jax import lax
 import lowering
 from lowering import narrow_formats
 from lowering.arrays import narrow_numbers
-from lowering.formats import rounding
 from lowering.ops import dtypes
 from lowering.targets import ONNX, TF, TFJS, TFLITE, lowering_for
+from lowering.tensors import rounding
 
 FLOATS = [dtype.type for dtype in narrow_formats.FLOAT]
 

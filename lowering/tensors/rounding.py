@@ -1,6 +1,7 @@
 """Rounding to narrow floating-point formats, and wrapping around to narrow integers.
 
-All functions take tensors that hold narrow numbers in wider dtypes; see `formats.narrow`.
+All functions take tensors of narrow numbers in storage dtypes; see
+`passes.legalize.narrow_numbers`.
 """
 
 import ml_dtypes
@@ -18,13 +19,11 @@ _WORDS = {tf.float32: tf.int32, tf.float64: tf.int64}
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Values of a narrow dtype as they are held, rounded or wrapped around.
+    """Numbers of a narrow dtype in their storage dtype, rounded or wrapped around.
 
-    Floats of 16 bits keep the precision of float32; see `stored`. `x` is float32 or float64 for a
-    floating-point dtype, else integers of eight bits, or int32 for a consumer.
+    `x` is float32 or float64 for a floating-point dtype, else integers of eight bits, or int32 for
+    a consumer.
     """
-    if dtype in avals.HALF_FLOATS:
-        return x
     if dtype in narrow_formats.FLOAT:
         return _round(x, dtype)
     if x.dtype == tf.int32:
@@ -36,10 +35,8 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 
 def _wrap(x, dtype):
-    """Integers in int32, wrapped around to the range of a dtype; words have the bits of int32."""
+    """Integers in int32, wrapped around to the range of a dtype."""
     size = 1 << width(dtype)
-    if size > 1 << 31:
-        return x
     period = constant(size, np.int32)
     if not np.issubdtype(dtype, np.signedinteger) and dtype not in narrow_formats.SIGNED:
         return emit("FloorMod", x, period)
