@@ -193,3 +193,56 @@ def test_a_product_of_a_matrix_of_heads():
         return (x.reshape(2, 24) @ jnp.tile(WEIGHTS, (3, 1))).reshape(2, 3, 4)
 
     assert exported(fun, X) == {"Reshape": 2, "MatMul": 1}
+
+
+def padded_twice(x):
+    once = jnp.pad(x, ((0, 0), (0, 0), (1, 1)), "wrap")
+    return once, jnp.pad(once, ((0, 0), (1, 1), (0, 0)), "wrap")
+
+
+PADS = {
+    **{
+        f"{mode} by {widths}": (lambda x, m=mode, w=widths: jnp.pad(x, w, m), {"Pad": 1})
+        for mode in ("edge", "wrap", "reflect")
+        for widths in (1, (1, 0), ((0, 0), (2, 1), (0, 3)))
+    },
+    "wrap by more than there is": (
+        lambda x: jnp.pad(x, ((0, 0), (7, 2), (9, 0)), "wrap"), {"Pad": 1}
+    ),
+    "one end again": (lambda x: jnp.concatenate([x, x[:, :, -1:]], 2), {"Pad": 1}),
+    "symmetric by one": (lambda x: jnp.pad(x, 1, "symmetric"), {"Pad": 1}),
+    "of short integers": (lambda x: jnp.pad(x.astype("int16"), 1, "wrap"), {"Pad": 0}),
+    "of one axis twice": (
+        lambda x: jnp.pad(jnp.pad(x, (1, 0), "wrap"), (1, 0), "wrap"), {"Pad": 2}
+    ),
+    "of edges twice": (lambda x: jnp.pad(jnp.pad(x, (1, 0), "edge"), (1, 0), "edge"), {"Pad": 1}),
+    "in two modes": (lambda x: jnp.pad(jnp.pad(x, 1, "wrap"), 1, "edge"), {"Pad": 2}),
+    "of which all is needed": (padded_twice, {"Pad": 2}),
+    "of other elements": (lambda x: jnp.concatenate([x[:, ::2], x], 1), {"Pad": 0}),
+    "of another axis": (lambda x: jnp.concatenate([x[:, :, 7:].repeat(8, 2), x], 1), {"Pad": 0}),
+    "of another array": (lambda x: jnp.concatenate([jnp.sin(x)[:, :1], x], 1), {"Pad": 0}),
+    "of a copy": (lambda x: jnp.concatenate([x, x], 1), {"Pad": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PADS)
+def test_pads(case):
+    fun, expected = PADS[case]
+    kinds = exported(fun, X)
+    assert kinds["Pad"] == expected["Pad"]
+    assert not expected["Pad"] or kinds.total() == expected["Pad"]
+
+
+def test_pads_of_older_opsets():
+    for mode, count in {"edge": 1, "wrap": 0}.items():
+        assert (
+            exported(lambda x, m=mode: jnp.pad(x, ((0, 0), (2, 2), (0, 0)), m), X, opset=17)["Pad"]
+            == count
+        )
+
+
+def test_pads_of_batches_of_any_size():
+    def fun(x):
+        return jnp.pad(x, ((0, 0), (2, 2), (1, 1)), "edge")
+
+    assert exported(fun, X, polymorphic_shapes=["b, _, _"]) == {"Pad": 1}

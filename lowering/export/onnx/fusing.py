@@ -5,7 +5,13 @@ from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
-from lowering.export.onnx import fused_attention, fused_dense, fused_layers, narrowing
+from lowering.export.onnx import (
+    fused_attention,
+    fused_dense,
+    fused_layers,
+    fused_pads,
+    narrowing,
+)
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import find, kinds, pattern
 
@@ -68,6 +74,8 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
             _replace(b, each, narrowing.narrowed)
         _replace(b, each, fused_dense.fused)
         _replace(b, each, _by_patterns(LAYERS, b.opset))
+        # One axis is padded after the other.
+        _replace(b, each, fused_pads.fused, forward=True)
         if b.kept:
             _replace(b, each, narrowing.narrowed)
         # The first layer makes what the others use, too.
