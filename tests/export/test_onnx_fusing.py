@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from lowering.export import onnx
+from lowering.export import onnx, to_onnx
 from lowering.export.entry import entry
 from lowering.export.verification import verify
 from lowering.targets import ONNX
@@ -246,3 +246,43 @@ def test_pads_of_batches_of_any_size():
         return jnp.pad(x, ((0, 0), (2, 2), (1, 1)), "edge")
 
     assert exported(fun, X, polymorphic_shapes=["b, _, _"]) == {"Pad": 1}
+
+
+INDICES = {
+    "a vector": (lambda x, i: x[i], {"Clip": 1, "Gather": 1}),
+    "along another axis": (lambda x, i: x[:, i], {"Clip": 1, "Gather": 1}),
+    "of two arrays": (lambda x, i: (x[i], jnp.sin(x)[i]), {"Clip": 1, "Gather": 2, "Sin": 1}),
+    "with what is beyond": (lambda x, i: jnp.take(x, i, 0, fill_value=1), None),
+    "that are needed": (lambda x, i: (x[i], jnp.where(i < 0, i + 2, i)), None),
+}
+
+
+@pytest.mark.parametrize("case", INDICES)
+def test_indices_from_the_end(case):
+    fun, expected = INDICES[case]
+    for index in (np.int32([-1, 0, 1, -2, 5, -7]), np.int32(-1)):
+        kinds = exported(fun, X, index)
+        assert kinds == expected or expected is None
+
+
+def test_indices_from_another_end():
+    """A size that is not that of the axis is a number like others."""
+    assert exported(lambda x, i: x[jnp.where(i < 0, i + 1, i)], X, np.int32(-1))["Where"] == 1
+
+
+@pytest.mark.parametrize("rows", [8, 2000])
+def test_weights_that_are_joined(rows):
+    """Each number is stored once, whether or not the parts are used by themselves."""
+    first, second, x = numbers(rows, 70), numbers(rows, 90), numbers(2, rows)
+
+    def fun(params, x):
+        return x @ jnp.concatenate(params, 1)
+
+    def with_parts(params, x):
+        return x @ jnp.concatenate(params, 1), x @ params[0]
+
+    for function, count in ((fun, 1), (with_parts, 3)):
+        model = package.load_from_string(to_onnx(function, (x,), params=[first, second]))
+        assert len(model.graph.node) == count
+        sizes = [np.prod(x.dims) for x in model.graph.initializer]
+        assert sum(sizes) == first.size + second.size

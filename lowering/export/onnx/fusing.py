@@ -8,6 +8,7 @@ import onnx_ir as ir
 from lowering.export.onnx import (
     fused_attention,
     fused_dense,
+    fused_indices,
     fused_layers,
     fused_pads,
     narrowing,
@@ -74,6 +75,7 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
             _replace(b, each, narrowing.narrowed)
         _replace(b, each, fused_dense.fused)
         _replace(b, each, _by_patterns(LAYERS, b.opset))
+        _replace(b, each, fused_indices.fused)
         # One axis is padded after the other.
         _replace(b, each, fused_pads.fused, forward=True)
         if b.kept:
