@@ -2,6 +2,7 @@
 
 import collections
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -286,3 +287,58 @@ def test_weights_that_are_joined(rows):
         assert len(model.graph.node) == count
         sizes = [np.prod(x.dims) for x in model.graph.initializer]
         assert sum(sizes) == first.size + second.size
+
+
+IMAGES = numbers(2, 3, 5, 8)
+
+
+def group_norm(x, groups=4):
+    grouped = x.reshape(*x.shape[:3], groups, -1)
+    mean, variance = (f(grouped, (1, 2, 4), keepdims=True) for f in (jnp.mean, jnp.var))
+    return ((grouped - mean) * lax.rsqrt(variance + 1e-5)).reshape(x.shape) * SCALE + BIAS
+
+
+def flax_group_norm(x, **options):
+    norm = nn.GroupNorm(4, **options)
+    params = norm.init(jax.random.key(0), x)
+    return norm.apply(jax.tree.map(lambda p: p + SCALE, params), x)
+
+
+@pytest.mark.parametrize("images", [IMAGES, IMAGES[:1], 3 + IMAGES])
+@pytest.mark.parametrize("fun", [group_norm, flax_group_norm])
+def test_group_norms(fun, images):
+    kinds = exported(fun, images)
+    expected = {"Transpose": 2, "Reshape": 2, "InstanceNormalization": 1, "Mul": 1, "Add": 1}
+    assert kinds == expected
+
+
+def test_group_norms_without_parameters():
+    def fun(x):
+        return flax_group_norm(x, use_bias=False, use_scale=False)
+
+    assert exported(fun, IMAGES).keys() >= {"ReduceMean"}
+    assert exported(lambda x: flax_group_norm(x, use_bias=False), IMAGES)["Mul"] == 1
+
+
+def test_group_norms_of_batches_of_any_size():
+    for fun in (group_norm, flax_group_norm):
+        exported(fun, IMAGES, polymorphic_shapes=["b, _, _, _"])
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (2, 4), (1, 2, 3)])
+def test_norms_of_other_axes_than_those_of_groups(axes):
+    def fun(x):
+        grouped = x.reshape(*x.shape[:3], 4, -1)
+        mean, variance = (f(grouped, axes, keepdims=True) for f in (jnp.mean, jnp.var))
+        return ((grouped - mean) * lax.rsqrt(variance + 1e-5)).reshape(x.shape)
+
+    assert exported(fun, IMAGES)["InstanceNormalization"] == 0
+
+
+def test_elus_keep_digits_of_small_numbers():
+    x = -np.logspace(-30, 2, 200).astype(np.float32)
+    program = entry(jax.nn.selu, (x,), ONNX)
+    model = models.model(program.concrete, NEWEST)
+    (found,) = onnx.run(onnx.serialized(model), program).values()
+    np.testing.assert_allclose(found, jax.nn.selu(x), 2e-6)
+    assert len(model.graph) < 10

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from lowering.export.onnx import (
     fused_attention,
     fused_dense,
+    fused_groups,
     fused_indices,
     fused_layers,
     fused_pads,
@@ -44,6 +45,8 @@ LAYERS = (
     Fusion(pattern(fused_layers.plain_layer_norm), fused_layers.norm, 18),
     Fusion(pattern(fused_layers.scaled_rms_norm), fused_layers.norm, 23),
     Fusion(pattern(fused_layers.plain_rms_norm), fused_layers.norm, 23),
+    Fusion(pattern(fused_groups.repeated), fused_groups.fused, 18),
+    Fusion(pattern(fused_groups.reshaped), fused_groups.fused, 18),
     Fusion(pattern(fused_layers.softmax), fused_layers.along_last_axis("Softmax"), 17),
     Fusion(pattern(fused_layers.log_softmax), fused_layers.along_last_axis("LogSoftmax"), 17),
     Fusion(pattern(fused_layers.gelu), fused_layers.activation("Gelu"), 20),
