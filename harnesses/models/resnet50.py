@@ -43,7 +43,7 @@ class ResNet(nn.Module):
     def __call__(self, images: jax.Array) -> jax.Array:
         x = nn.Conv(self.features, (7, 7), (2, 2), padding=((3, 3), (3, 3)), use_bias=False)(images)
         x = nn.relu(nn.BatchNorm(use_running_average=True)(x))
-        x = nn.max_pool(x, (3, 3), strides=(2, 2), padding="SAME")
+        x = nn.max_pool(x, window_shape=(3, 3), strides=(2, 2), padding="SAME")
         for stage, blocks in enumerate(self.stage_sizes):
             for block in range(blocks):
                 stride = 2 if stage > 0 and block == 0 else 1

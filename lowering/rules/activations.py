@@ -27,11 +27,20 @@ def scaled_elu(ctx, x, alpha):
     return emit("SelectV2", is_positive, x, emit("Mul", alpha, emit("Elu", x)))
 
 
-@decomposition("scaled_elu", target=ONNX)
 @decomposition("scaled_elu", target=TFJS)
 def scaled_elu_by_difference(x, alpha):
-    """The Elu of these runtimes is exp(x) - 1, which keeps no digits of small numbers."""
+    """The Elu of this runtime is exp(x) - 1, which keeps no digits of small numbers."""
     return jnp.where(x > 0, x, alpha * lax.expm1(x))
+
+
+@decomposition("scaled_elu", target=ONNX)
+def scaled_elu_by_tanh(x, alpha):
+    """By expm1(x) = 2 t / (1 - t) of t = tanh(x / 2), where nothing cancels out for negative x.
+
+    The Elu of onnxruntime keeps no digits of small numbers, and its tanh does.
+    """
+    t = jnp.tanh(0.5 * x)
+    return jnp.where(x > 0, x, (2 * alpha) * t / (1 - t))
 
 
 @rule("log_softmax", target=PORTABLE)

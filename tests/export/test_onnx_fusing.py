@@ -2,13 +2,14 @@
 
 import collections
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from lowering.export import onnx
+from lowering.export import onnx, to_onnx
 from lowering.export.entry import entry
 from lowering.export.verification import verify
 from lowering.targets import ONNX
@@ -193,3 +194,151 @@ def test_a_product_of_a_matrix_of_heads():
         return (x.reshape(2, 24) @ jnp.tile(WEIGHTS, (3, 1))).reshape(2, 3, 4)
 
     assert exported(fun, X) == {"Reshape": 2, "MatMul": 1}
+
+
+def padded_twice(x):
+    once = jnp.pad(x, ((0, 0), (0, 0), (1, 1)), "wrap")
+    return once, jnp.pad(once, ((0, 0), (1, 1), (0, 0)), "wrap")
+
+
+PADS = {
+    **{
+        f"{mode} by {widths}": (lambda x, m=mode, w=widths: jnp.pad(x, w, m), {"Pad": 1})
+        for mode in ("edge", "wrap", "reflect")
+        for widths in (1, (1, 0), ((0, 0), (2, 1), (0, 3)))
+    },
+    "wrap by more than there is": (
+        lambda x: jnp.pad(x, ((0, 0), (7, 2), (9, 0)), "wrap"), {"Pad": 1}
+    ),
+    "one end again": (lambda x: jnp.concatenate([x, x[:, :, -1:]], 2), {"Pad": 1}),
+    "symmetric by one": (lambda x: jnp.pad(x, 1, "symmetric"), {"Pad": 1}),
+    "of short integers": (lambda x: jnp.pad(x.astype("int16"), 1, "wrap"), {"Pad": 0}),
+    "of one axis twice": (
+        lambda x: jnp.pad(jnp.pad(x, (1, 0), "wrap"), (1, 0), "wrap"), {"Pad": 2}
+    ),
+    "of edges twice": (lambda x: jnp.pad(jnp.pad(x, (1, 0), "edge"), (1, 0), "edge"), {"Pad": 1}),
+    "in two modes": (lambda x: jnp.pad(jnp.pad(x, 1, "wrap"), 1, "edge"), {"Pad": 2}),
+    "of which all is needed": (padded_twice, {"Pad": 2}),
+    "of other elements": (lambda x: jnp.concatenate([x[:, ::2], x], 1), {"Pad": 0}),
+    "of another axis": (lambda x: jnp.concatenate([x[:, :, 7:].repeat(8, 2), x], 1), {"Pad": 0}),
+    "of another array": (lambda x: jnp.concatenate([jnp.sin(x)[:, :1], x], 1), {"Pad": 0}),
+    "of a copy": (lambda x: jnp.concatenate([x, x], 1), {"Pad": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PADS)
+def test_pads(case):
+    fun, expected = PADS[case]
+    kinds = exported(fun, X)
+    assert kinds["Pad"] == expected["Pad"]
+    assert not expected["Pad"] or kinds.total() == expected["Pad"]
+
+
+def test_pads_of_older_opsets():
+    for mode, count in {"edge": 1, "wrap": 0}.items():
+        assert (
+            exported(lambda x, m=mode: jnp.pad(x, ((0, 0), (2, 2), (0, 0)), m), X, opset=17)["Pad"]
+            == count
+        )
+
+
+def test_pads_of_batches_of_any_size():
+    def fun(x):
+        return jnp.pad(x, ((0, 0), (2, 2), (1, 1)), "edge")
+
+    assert exported(fun, X, polymorphic_shapes=["b, _, _"]) == {"Pad": 1}
+
+
+INDICES = {
+    "a vector": (lambda x, i: x[i], {"Clip": 1, "Gather": 1}),
+    "along another axis": (lambda x, i: x[:, i], {"Clip": 1, "Gather": 1}),
+    "of two arrays": (lambda x, i: (x[i], jnp.sin(x)[i]), {"Clip": 1, "Gather": 2, "Sin": 1}),
+    "with what is beyond": (lambda x, i: jnp.take(x, i, 0, fill_value=1), None),
+    "that are needed": (lambda x, i: (x[i], jnp.where(i < 0, i + 2, i)), None),
+}
+
+
+@pytest.mark.parametrize("case", INDICES)
+def test_indices_from_the_end(case):
+    fun, expected = INDICES[case]
+    for index in (np.int32([-1, 0, 1, -2, 5, -7]), np.int32(-1)):
+        kinds = exported(fun, X, index)
+        assert kinds == expected or expected is None
+
+
+def test_indices_from_another_end():
+    """A size that is not that of the axis is a number like others."""
+    assert exported(lambda x, i: x[jnp.where(i < 0, i + 1, i)], X, np.int32(-1))["Where"] == 1
+
+
+@pytest.mark.parametrize("rows", [8, 2000])
+def test_weights_that_are_joined(rows):
+    """Each number is stored once, whether or not the parts are used by themselves."""
+    first, second, x = numbers(rows, 70), numbers(rows, 90), numbers(2, rows)
+
+    def fun(params, x):
+        return x @ jnp.concatenate(params, 1)
+
+    def with_parts(params, x):
+        return x @ jnp.concatenate(params, 1), x @ params[0]
+
+    for function, count in ((fun, 1), (with_parts, 3)):
+        model = package.load_from_string(to_onnx(function, (x,), params=[first, second]))
+        assert len(model.graph.node) == count
+        sizes = [np.prod(x.dims) for x in model.graph.initializer]
+        assert sum(sizes) == first.size + second.size
+
+
+IMAGES = numbers(2, 3, 5, 8)
+
+
+def group_norm(x, groups=4):
+    grouped = x.reshape(*x.shape[:3], groups, -1)
+    mean, variance = (f(grouped, (1, 2, 4), keepdims=True) for f in (jnp.mean, jnp.var))
+    return ((grouped - mean) * lax.rsqrt(variance + 1e-5)).reshape(x.shape) * SCALE + BIAS
+
+
+def flax_group_norm(x, **options):
+    norm = nn.GroupNorm(4, **options)
+    params = norm.init(jax.random.key(0), x)
+    return norm.apply(jax.tree.map(lambda p: p + SCALE, params), x)
+
+
+@pytest.mark.parametrize("images", [IMAGES, IMAGES[:1], 3 + IMAGES])
+@pytest.mark.parametrize("fun", [group_norm, flax_group_norm])
+def test_group_norms(fun, images):
+    kinds = exported(fun, images)
+    expected = {"Transpose": 2, "Reshape": 2, "InstanceNormalization": 1, "Mul": 1, "Add": 1}
+    assert kinds == expected
+
+
+def test_group_norms_without_parameters():
+    def fun(x):
+        return flax_group_norm(x, use_bias=False, use_scale=False)
+
+    assert exported(fun, IMAGES).keys() >= {"ReduceMean"}
+    assert exported(lambda x: flax_group_norm(x, use_bias=False), IMAGES)["Mul"] == 1
+
+
+def test_group_norms_of_batches_of_any_size():
+    for fun in (group_norm, flax_group_norm):
+        exported(fun, IMAGES, polymorphic_shapes=["b, _, _, _"])
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (2, 4), (1, 2, 3)])
+def test_norms_of_other_axes_than_those_of_groups(axes):
+    def fun(x):
+        grouped = x.reshape(*x.shape[:3], 4, -1)
+        mean, variance = (f(grouped, axes, keepdims=True) for f in (jnp.mean, jnp.var))
+        return ((grouped - mean) * lax.rsqrt(variance + 1e-5)).reshape(x.shape)
+
+    assert exported(fun, IMAGES)["InstanceNormalization"] == 0
+
+
+def test_elus_keep_digits_of_small_numbers():
+    x = -np.logspace(-30, 2, 200).astype(np.float32)
+    program = entry(jax.nn.selu, (x,), ONNX)
+    model = models.model(program.concrete, NEWEST)
+    (found,) = onnx.run(onnx.serialized(model), program).values()
+    np.testing.assert_allclose(found, jax.nn.selu(x), 2e-6)
+    assert len(model.graph) < 10

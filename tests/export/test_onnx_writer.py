@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
+from lowering import call_tf
 from lowering.errors import UnsupportedError
 from lowering.export import onnx
 from lowering.export.entry import entry
@@ -49,6 +50,9 @@ def case(i):
 
 
 OPS = {
+    "one hot": (lambda x: tf.one_hot(x, 4, 2, -1, axis=0), INTEGERS),
+    "one hot of flags": (lambda x: tf.one_hot(x, 3, True, False, dtype=tf.bool), INDICES),
+    "roll": (lambda x: tf.roll(x, [1, -2, 3], [0, -1, 1]), INTEGERS),
     "abs": (tf.abs, INTEGERS),
     "argmax": (lambda x: tf.argmax(x, 1, tf.int32), INTEGERS),
     "all": (lambda x: tf.reduce_all(x > 0, 1, keepdims=True), INTEGERS),
@@ -243,6 +247,31 @@ def kinds(model):
 def model_of(fun, *args, **options):
     program = entry(fun, args, ONNX, **options)
     return made(program.concrete, dims=program.sizes())[0]
+
+
+# Functions of TensorFlow whose maps compute the axes of ops, or their sizes, by other ops.
+MAPPED = {
+    "layer norm": lambda x: (x - tf.reduce_mean(x, -1)) / tf.math.reduce_std(x, -1),
+    "joined": lambda x: tf.concat([x, x], 0),
+    "convolved": lambda x: tf.nn.conv1d(x[None, :, None], KERNEL[0, :, :1], 1, "SAME")[0],
+    "gathered": lambda x: tf.gather(x, [3, 0]),
+    "scattered": lambda x: tf.tensor_scatter_nd_update(x, [[1]], [2.0]),
+    "of segments": lambda x: tf.math.unsorted_segment_sum(x, [0, 1, 1, 0], 3),
+    "stacked": lambda x: tf.stack(tf.split(x, 2), 1),
+    "cut": lambda x: tf.cumsum(x, reverse=True)[1::2],
+    "greatest": lambda x: tf.math.top_k(x, 2).values,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_maps_of_functions_of_tensorflow(name):
+    mapped = call_tf(MAPPED[name])
+    for x in (ROWS[0], ROWS, numbers(2, 3, 4)):
+        program = entry(mapped, (x,), ONNX)
+        written = onnx.serialized(models.model(program.concrete, NEWEST))
+        package.checker.check_model(package.load_from_string(written), full_check=True)
+        verify("the model", program, onnx.run(written, program), None)
+        mapped = jax.vmap(mapped)
 
 
 def test_names_and_symbolic_sizes():

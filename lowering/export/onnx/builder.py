@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from lowering.export.onnx import dtypes, layout
-from lowering.export.onnx.constants import Constants, Names
+from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names
 from lowering.export.onnx.values import (
     array_of,
     dtype_of,
@@ -17,12 +17,6 @@ from lowering.export.onnx.values import (
     permutation,
     static,
 )
-
-# Constants of more bytes are changed when they are written.
-_SMALL_BYTES = 1 << 20
-
-# Of so many elements, constants are made one when the model is written.
-_FEW = 64
 
 # Under which key a large constant has the one that it is made of, and how.
 FOLDED = "folded"
@@ -269,10 +263,11 @@ class Builder:
 
     def concat(self, parts: Sequence[ir.Value], axis: int = 0) -> ir.Value:
         """Values one after the other along an axis."""
-        arrays = [array_of(x) for x in parts]
-        if all(a is not None and a.size <= _FEW for a in arrays):
-            return self.constant(np.concatenate([a for a in arrays if a is not None], axis))
-        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)
+        if len(parts) == 1:
+            return parts[0]
+        if all(map(is_known, parts)):
+            return self.constants.joined(parts, axis, self._within("Concat"))
+        return self.op("Concat", *parts, axis=axis)
 
     def slice(
         self, x: ir.Value, starts: Any, ends: Any, axes: Sequence[int], steps: Any = None
@@ -295,7 +290,7 @@ class Builder:
         """A constant that a function makes of another one; `how` tells what the function does."""
         tensor = x.const_value
         assert tensor is not None
-        if tensor.nbytes <= _SMALL_BYTES:
+        if tensor.nbytes <= SMALL_BYTES:
             return self.constants.value(function(tensor.numpy()), f"{x.name}__folded")
         key = id(x), dtype, tuple(shape), how
         if key not in self.shared:

@@ -1,10 +1,20 @@
 """Names and constants of a model, of which there is each once."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+
+# Constants of more bytes are changed when they are written.
+SMALL_BYTES = 1 << 20
+
+# Constants of so many elements are stored again where they are part of another one.
+_FEW = 64
+
+# Under which key a constant has those that it is made of, one after the other along an axis.
+JOINED = "joined"
 
 
 class Names:
@@ -29,6 +39,7 @@ class Constants:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._by_content: dict[Any, ir.Value] = {}
+        self._joined: dict[Any, ir.Value] = {}
 
     def value(self, array: np.ndarray, name: str) -> ir.Value:
         """A value for an array, which must not change."""
@@ -38,6 +49,32 @@ class Constants:
         if key not in self._by_content:
             self._by_content[key] = self.tensor(ir.Tensor(array), name)
         return self._by_content[key]
+
+    def joined(self, parts: Sequence[ir.Value], axis: int, name: str) -> ir.Value:
+        """Constants one after the other along an axis, as one.
+
+        If some of them are stored for other uses, a node will join them: see `initializers`.
+        """
+        key = axis, *map(id, parts)
+        if key in self._joined:
+            return self._joined[key]
+        tensors = [x.const_value for x in parts if x.const_value is not None]
+
+        def join() -> np.ndarray:
+            return np.concatenate([tensor.numpy() for tensor in tensors], axis)
+
+        if all(tensor.size <= _FEW for tensor in tensors):
+            return self.value(join(), name)
+        if sum(tensor.nbytes for tensor in tensors) <= SMALL_BYTES:
+            made = self.tensor(ir.Tensor(join()), name)
+        else:
+            sizes = list(tensors[0].shape.numpy())
+            sizes[axis] = sum(tensor.shape.numpy()[axis] for tensor in tensors)
+            dtype, shape = tensors[0].dtype, ir.Shape(sizes)
+            made = self.tensor(ir.LazyTensor(lambda: ir.Tensor(join()), dtype, shape), name)
+        self._joined[key] = made
+        made.meta[JOINED] = tuple(parts), axis
+        return made
 
     def tensor(self, tensor: Any, name: str) -> ir.Value:
         """A value for a tensor of `onnx_ir`."""

@@ -2,8 +2,8 @@
 
 Each is one that onnxruntime runs faster than the group: activations and norms in the rows
 "transformer" and "vision_transformer" of `tools.bench_onnx`. Mish is not among them, which takes
-three times as long as the three ops that it stands for, and GroupNormalization is not, which
-onnxruntime expands to more ops than the group has.
+as long as the three ops that it stands for, and GroupNormalization is not, which onnxruntime
+expands to more ops than `fused_groups` has.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ def _mean(x: Any, axes: Any) -> Any:
     return op.ReduceMean(x, axes, keepdims=1)
 
 
-def _normalized(x: Any, variance: Any, epsilon: Any, *scale: Any) -> Any:
+def normalized(x: Any, variance: Any, epsilon: Any, *scale: Any) -> Any:
     """A value divided by its deviation, and perhaps scaled."""
     deviation = op.Sqrt(op.Add(variance, epsilon))
     inverse = either(op.Reciprocal(deviation), op.Div(1.0, deviation))
@@ -32,7 +32,7 @@ def _normalized(x: Any, variance: Any, epsilon: Any, *scale: Any) -> Any:
     return either(product(x, inverse, *scale), divided)
 
 
-def _centered(x: Any, axes: Any, epsilon: Any, *scale: Any) -> Any:
+def centered(x: Any, axes: Any, epsilon: Any, *scale: Any) -> Any:
     """As a layer norm; the variance is written in two ways."""
     mean = _mean(x, axes)
     centered = op.Sub(x, mean)
@@ -43,32 +43,32 @@ def _centered(x: Any, axes: Any, epsilon: Any, *scale: Any) -> Any:
         op.Relu(of_squares),
         op.Max(of_squares, 0.0),
     )
-    return _normalized(centered, variance, epsilon, *scale)
+    return normalized(centered, variance, epsilon, *scale)
 
 
 def scaled_layer_norm(x: Any, axes: Any, epsilon: Any, scale: Any, bias: Any) -> Any:
     """With factors and offsets."""
-    return op.Add(_centered(x, axes, epsilon, scale), bias)
+    return op.Add(centered(x, axes, epsilon, scale), bias)
 
 
 def layer_norm_without_bias(x: Any, axes: Any, epsilon: Any, scale: Any) -> Any:
     """With factors alone."""
-    return _centered(x, axes, epsilon, scale)
+    return centered(x, axes, epsilon, scale)
 
 
 def plain_layer_norm(x: Any, axes: Any, epsilon: Any) -> Any:
     """With neither."""
-    return _centered(x, axes, epsilon)
+    return centered(x, axes, epsilon)
 
 
 def scaled_rms_norm(x: Any, axes: Any, epsilon: Any, scale: Any) -> Any:
     """With factors."""
-    return _normalized(x, _mean(op.Mul(x, x), axes), epsilon, scale)
+    return normalized(x, _mean(op.Mul(x, x), axes), epsilon, scale)
 
 
 def plain_rms_norm(x: Any, axes: Any, epsilon: Any) -> Any:
     """Without factors."""
-    return _normalized(x, _mean(op.Mul(x, x), axes), epsilon)
+    return normalized(x, _mean(op.Mul(x, x), axes), epsilon)
 
 
 def norm(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:

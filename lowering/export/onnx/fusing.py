@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
-from lowering.export.onnx import fused_attention, fused_dense, fused_layers, narrowing
+from lowering.export.onnx import (
+    fused_attention,
+    fused_dense,
+    fused_groups,
+    fused_indices,
+    fused_layers,
+    fused_pads,
+    narrowing,
+)
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import find, kinds, pattern
 
@@ -37,6 +45,8 @@ LAYERS = (
     Fusion(pattern(fused_layers.plain_layer_norm), fused_layers.norm, 18),
     Fusion(pattern(fused_layers.scaled_rms_norm), fused_layers.norm, 23),
     Fusion(pattern(fused_layers.plain_rms_norm), fused_layers.norm, 23),
+    Fusion(pattern(fused_groups.repeated), fused_groups.fused, 18),
+    Fusion(pattern(fused_groups.reshaped), fused_groups.fused, 18),
     Fusion(pattern(fused_layers.softmax), fused_layers.along_last_axis("Softmax"), 17),
     Fusion(pattern(fused_layers.log_softmax), fused_layers.along_last_axis("LogSoftmax"), 17),
     Fusion(pattern(fused_layers.gelu), fused_layers.activation("Gelu"), 20),
@@ -68,6 +78,9 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
             _replace(b, each, narrowing.narrowed)
         _replace(b, each, fused_dense.fused)
         _replace(b, each, _by_patterns(LAYERS, b.opset))
+        _replace(b, each, fused_indices.fused)
+        # One axis is padded after the other.
+        _replace(b, each, fused_pads.fused, forward=True)
         if b.kept:
             _replace(b, each, narrowing.narrowed)
         # The first layer makes what the others use, too.

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx import dtypes
+from lowering.export.onnx import dtypes, folding
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import OPS, op
 
@@ -50,6 +50,9 @@ def needed(graph: Any, tensors: Iterable[Any], known: Iterable[str] = ()) -> lis
 
 def _results(b: Builder, tf_op: Any, operands: Sequence[Value]) -> Sequence[Value]:
     """The values of the results of an op."""
+    known = folding.computed(tf_op, operands)
+    if known is not None:
+        return [b.constants.value(array, tf_op.name) for array in known]
     rule = OPS.get(tf_op.type)
     if rule is None:
         raise UnsupportedError(f"{tf_op.name!r} is {tf_op.type}, which ONNX lacks")

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
+from lowering.export.onnx.elementwise import select
 from lowering.export.onnx.reduction import constant
 from lowering.export.onnx.table import op
 from lowering.export.onnx.values import array_of, dtype_of
@@ -54,6 +55,18 @@ def _index(b: Builder, indices: ir.Value) -> ir.Value:
 def gather_nd(b: Builder, node: Any, x: ir.Value, indices: ir.Value) -> ir.Value:
     """Elements, or slices, at indices."""
     return b.op("GatherND", x, b.int64(indices))
+
+
+@op("OneHot")
+def one_hot(
+    b: Builder, node: Any, indices: ir.Value, depth: ir.Value, on: ir.Value, off: ir.Value
+) -> ir.Value:
+    """Where an index is the place; the op of ONNX would take negative ones from the end."""
+    count = int(constant(node, depth, "depths").reshape(()))
+    axis = node.get_attr("axis") % node.outputs[0].shape.rank
+    places = np.arange(count).reshape(-1, *[1] * (node.inputs[0].shape.rank - axis))
+    index = b.unsqueeze(b.int64(indices), axis)
+    return select(b, node, b.op("Equal", index, b.constant(places, dtypes.INT64)), on, off)
 
 
 @op(*_REDUCTIONS)

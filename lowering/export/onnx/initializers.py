@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import FOLDED
+from lowering.export.onnx.constants import JOINED
 from lowering.export.onnx.values import dtype_of, is_known
 from lowering.export.weights import in_fewer_bits
 
@@ -23,6 +24,7 @@ def add(main: ir.Graph, of_program: Iterable[np.dtype]) -> None:
     for x in _used(main):
         main.initializers[str(x.name)] = x
     _share(main)
+    _share_joined(main)
     if of_program:
         for x in list(main.initializers.values()):
             assert x.const_value is not None
@@ -58,6 +60,17 @@ def _share(main: ir.Graph) -> None:
             _make(main, x, "Transpose", source, perm=list(how[1:]))
 
 
+def _share_joined(main: ir.Graph) -> None:
+    """Stores constants once that are read by themselves, too, and not only one after the other."""
+    for x in list(main.initializers.values()):
+        parts, axis = x.meta.get(JOINED, ((), 0))
+        if any(main.initializers.get(str(part.name)) is part for part in parts):
+            del main.initializers[str(x.name)]
+            for part in parts:
+                main.initializers[str(part.name)] = part
+            _make(main, x, "Concat", *parts, axis=axis)
+
+
 def _widen(main: ir.Graph, x: ir.Value, stored: np.ndarray) -> None:
     """Puts an array of fewer bits, and the op that widens it, in the place of an initializer."""
     del main.initializers[str(x.name)]
@@ -71,10 +84,10 @@ def _widen(main: ir.Graph, x: ir.Value, stored: np.ndarray) -> None:
     _make(main, x, "Cast", narrow, to=int(dtype_of(x)))
 
 
-def _make(main: ir.Graph, x: ir.Value, kind: str, source: ir.Value, **attributes: Any) -> None:
+def _make(main: ir.Graph, x: ir.Value, kind: str, *sources: ir.Value, **attributes: Any) -> None:
     """Lets a node make what has been an initializer, before all others."""
     given: Sequence[ir.Attr] = ir.convenience.convert_attributes(attributes)
-    node = ir.Node("", kind, [source], given, name=f"{x.name}__{kind}")
+    node = ir.Node("", kind, sources, given, name=f"{x.name}__{kind}")
     (result,) = node.outputs
     result.type, result.shape, name = x.type, x.shape, x.name
     ir.convenience.replace_all_uses_with(x, result)

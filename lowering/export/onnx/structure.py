@@ -234,6 +234,24 @@ def reverse(b: Builder, node: Any, x: ir.Value, axes: ir.Value) -> ir.Value:
     return b.slice(x, [-1] * count, [_FIRST] * count, numbers, [-1] * count)
 
 
+@op("Roll")
+def roll(b: Builder, node: Any, x: ir.Value, shifts: ir.Value, axes: ir.Value) -> ir.Value:
+    """The end of each axis in front of its beginning."""
+    numbers = (
+        constant(node, v, what).reshape(-1) for v, what in ((shifts, "shifts"), (axes, "axes"))
+    )
+    shape = node.inputs[0].shape
+    for shift, axis in zip(*numbers, strict=True):
+        number, size = int(axis) % shape.rank, shape[int(axis)]
+        if size is None:
+            raise UnsupportedError(f"{node.name!r} is Roll of an unknown size, which ONNX lacks")
+        start = int(-shift) % size if size else 0
+        if start:
+            parts = (([start], [_LAST]), ([0], [start]))
+            x = b.concat([b.slice(x, *bounds, [number]) for bounds in parts], number)
+    return x
+
+
 @op("Tile")
 def tile(b: Builder, node: Any, x: ir.Value, multiples: ir.Value) -> ir.Value:
     """Copies along axes."""
