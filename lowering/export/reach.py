@@ -152,9 +152,11 @@ class _Program:
             marks, state = carry
             operands = [*body_consts, *state]
             marks, successors = self.run(params["body_jaxpr"], marks.at[mark].set(True), operands)
-            # Under `vmap` each element is a loop of its own, and keeps its state once it has ended.
-            select = functools.partial(_select, goes_on(state))
-            return marks, list(map(select, successors, state))
+            if params["cond_jaxpr"].out_avals[0].shape:
+                # Mapped by `vmap`: each element is a loop, and keeps its state once it has ended.
+                select = functools.partial(_select, goes_on(state))
+                successors = list(map(select, successors, state))
+            return marks, successors
 
         init = marks, operands[of_test + of_body :]
         return jax.lax.while_loop(lambda carry: goes_on(carry[1]).any(), body, init)
@@ -177,7 +179,7 @@ class _Program:
 
 def _select(which: Any, x: Any, y: Any) -> Any:
     """`x` or `y`, for each element of their leading axes, which are those of `which`."""
-    return jnp.where(which.reshape(which.shape + (1,) * (x.ndim - which.ndim)), x, y)
+    return jnp.where(which.reshape(which.shape + (1,) * (jnp.ndim(x) - which.ndim)), x, y)
 
 
 def _run_by(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:

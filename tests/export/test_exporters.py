@@ -284,6 +284,11 @@ def test_bad_arguments(tmp_path):
         export.to_tflite(classify, (IMAGES,), params={"w": tf.ragged.constant([[1.0], []])})
     with pytest.raises(ValueError, match="a parenthesis is not closed"):
         export.to_onnx(jnp.sin, (IMAGES,), polymorphic_shapes=["(b, ..."])
+    for name in (5, ""):
+        with pytest.raises(
+            TypeError, match=f"name of a signature is a string of letters, not {name!r}"
+        ):
+            export.to_tflite({name: jnp.sin, "b": jnp.cos}, {name: (X,), "b": (X,)})
     for shapes in ("b, ...", ["b, ..."] * 2):
         with pytest.raises(TypeError, match="polymorphic_shapes has to be a sequence of 1 spec"):
             export.to_onnx(jnp.sin, (IMAGES,), polymorphic_shapes=shapes)
