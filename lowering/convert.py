@@ -125,7 +125,7 @@ def _conversion(
             )
         plugins.load()
         given = arguments.flatten(
-            args, kwargs, polymorphic_shapes, polymorphic_constraints, check_shapes
+            args, kwargs, polymorphic_shapes, polymorphic_constraints, check_shapes, fun_jax
         )
         if shapes is not None:
             given = given.with_shapes(shapes)

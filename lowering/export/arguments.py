@@ -5,11 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from lowering import callables
 from lowering.avals import is_key
 from lowering.export import signatures
 from lowering.frontend import refused
+
+# The kinds of NumPy's dtypes that JAX lacks: objects, texts, bytes, times and time spans.
+_NO_NUMBERS = "OUSMm"
 
 
 def check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
@@ -26,7 +30,7 @@ def check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -
         ) from error
 
 
-def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
+def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str = "") -> None:
     """Raises a TypeError for a leaf that is no array of numbers.
 
     Args:
@@ -34,6 +38,7 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
       leaf: the leaf.
       fun: the function that the leaf is an argument of.
       name: the name of the leaf among the arguments of the function.
+      where: the keys of the leaf in the argument of the exporter, as Python writes them.
     """
     if refused.is_refused(leaf) or not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         taken = "arrays"
@@ -46,7 +51,10 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
             parameter, _, keys = name.partition("/")
             fixed = f"{callables.expression(fun)}, {parameter}={'...' if keys else repr(leaf)}"
             instead = f"; to fix its value, export functools.partial({fixed})"
-        raise TypeError(f"{what} takes {taken}, not {leaf!r}{instead}")
+        place = f" at {what}{where}" if where else ""
+        raise TypeError(f"{what} takes {taken}, not {leaf!r}{place}{instead}")
+    if isinstance(leaf.dtype, np.dtype) and leaf.dtype.kind in _NO_NUMBERS:
+        raise TypeError(f"{what}{where} has the dtype {leaf.dtype}, which is none of JAX")
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended) and not is_key(leaf.dtype):
         raise TypeError(f"{what} has {leaf.dtype}, which no runtime but JAX knows")
 

@@ -108,6 +108,8 @@ def entries(
         return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
     if not fun:
         raise TypeError("expected a function, or several by name; found {}")
+    for name in fun:
+        signatures.check_name(name)
     if not isinstance(args, Mapping) or set(args) != set(fun):
         raise TypeError(
             f"args has to be a mapping with the arguments of each function: {sorted(fun)}"

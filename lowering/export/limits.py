@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from lowering.errors import UnsupportedError
+from lowering.frontend import refused
 
 # The most bytes of weights, which leave a part of 2 GB for the graph.
 LARGEST = 2_000_000_000
@@ -45,8 +46,9 @@ def check_params(model: str, params: Any, part: float = 1) -> None:
     Raises:
       UnsupportedError: if they have too many bytes.
     """
-    leaves = (x for x in jax.tree_util.tree_leaves(params) if hasattr(x, "dtype"))
-    _check(model, 4 * part * sum(math.prod(x.shape) for x in leaves))
+    leaves = jax.tree_util.tree_leaves(params)
+    arrays = [x for x in leaves if hasattr(x, "dtype") and not refused.is_refused(x)]
+    _check(model, 4 * part * sum(math.prod(x.shape) for x in arrays))
 
 
 def _check(model: str, size: float) -> None:

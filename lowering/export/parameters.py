@@ -43,12 +43,15 @@ def parameters(params: Any, target: Target) -> Parameters:
     """
     if params is None:
         return Parameters(None, (), (), ())
-    leaves, tree = jax.tree_util.tree_flatten(params)
-    for leaf in leaves:
+    with_paths, tree = jax.tree_util.tree_flatten_with_path(params)
+    for path, leaf in with_paths:
+        where = jax.tree_util.keystr(path)
         if not np.isscalar(leaf) or isinstance(leaf, str | bytes):
-            arguments.check_leaf("params", leaf)
+            arguments.check_leaf("params", leaf, where=where)
         if isinstance(leaf, jax.ShapeDtypeStruct):
-            raise TypeError(f"params takes arrays, not {leaf!r}, which has no values")
+            place = f" at params{where}" if where else ""
+            raise TypeError(f"params takes arrays, not {leaf!r}{place}, which has no values")
+    leaves = [leaf for _, leaf in with_paths]
     given = [_as_jax_has_it(leaf) for leaf in leaves]
     arrays = list(map(np.asarray, given))
     dtypes = [

@@ -145,14 +145,21 @@ class _Program:
         of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
         test_consts, body_consts = operands[:of_test], operands[of_test : of_test + of_body]
 
-        def test(carry):
-            return jex_core.jaxpr_as_fun(params["cond_jaxpr"])(*test_consts, *carry[1])[0]
+        def goes_on(state):
+            return jex_core.jaxpr_as_fun(params["cond_jaxpr"])(*test_consts, *state)[0]
 
         def body(carry):
             marks, state = carry
-            return self.run(params["body_jaxpr"], marks.at[mark].set(True), [*body_consts, *state])
+            operands = [*body_consts, *state]
+            marks, successors = self.run(params["body_jaxpr"], marks.at[mark].set(True), operands)
+            if params["cond_jaxpr"].out_avals[0].shape:
+                # Mapped by `vmap`: each element is a loop, and keeps its state once it has ended.
+                select = functools.partial(_select, goes_on(state))
+                successors = list(map(select, successors, state))
+            return marks, successors
 
-        return jax.lax.while_loop(test, body, (marks, operands[of_test + of_body :]))
+        init = marks, operands[of_test + of_body :]
+        return jax.lax.while_loop(lambda carry: goes_on(carry[1]).any(), body, init)
 
     def _scan(self, eqn, marks, operands):
         params = eqn.params
@@ -168,6 +175,11 @@ class _Program:
             body, init, xs, length=params["length"], reverse=params["reverse"]
         )
         return marks, [*carry, *ys]
+
+
+def _select(which: Any, x: Any, y: Any) -> Any:
+    """`x` or `y`, for each element of their leading axes, which are those of `which`."""
+    return jnp.where(which.reshape(which.shape + (1,) * (jnp.ndim(x) - which.ndim)), x, y)
 
 
 def _run_by(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:

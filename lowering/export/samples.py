@@ -40,6 +40,7 @@ def symbolic_shapes(
     try:
         made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
     except tokenize.TokenError as error:
+        polymorphic.check_parentheses(polymorphic_shapes)
         raise ValueError(
             f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "
             f"{error}"

@@ -11,6 +11,7 @@ from lowering.export import limits, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
+from lowering.export.verification import check_tolerance
 from lowering.export.verification import verify as compare
 from lowering.targets import Target, resolve
 
@@ -61,6 +62,7 @@ def to_saved_model(
       UnsupportedError: for a primitive that the target cannot express.
       VerificationError: if the model does not compute what JAX computes.
     """
+    check_tolerance(tolerance)
     with reports.making(os.fspath(path), overwrite) as making:
         _log.info("lowering")
         made = entries(

@@ -27,8 +27,7 @@ def signatures(functions: Any) -> dict[str, Any]:
     if not by_name:
         raise TypeError("expected a concrete function of TensorFlow, or several by name; found {}")
     for name, function in by_name.items():
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a signature is a string, not {name!r}")
+        check_name(name)
         if not isinstance(function, tf.types.experimental.ConcreteFunction):
             raise TypeError(
                 "expected a concrete function of TensorFlow, as "
@@ -36,6 +35,12 @@ def signatures(functions: Any) -> dict[str, Any]:
                 f"found {type(function).__name__}"
             )
     return by_name
+
+
+def check_name(name: Any) -> None:
+    """Raises a TypeError for what is no name of a signature."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"the name of a signature is a string of letters, not {name!r}")
 
 
 def single(functions: Any, model: str) -> Any:

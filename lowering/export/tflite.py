@@ -28,6 +28,7 @@ from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.reports import Making, Model
 from lowering.export.tflite_converter import WEIGHTS_KEPT, Sample, converted
+from lowering.export.verification import check_tolerance
 from lowering.export.verification import verify as compare
 from lowering.export.weight_quantization import Weights
 from lowering.ops import kernels
@@ -102,6 +103,7 @@ def to_tflite(
       VerificationError: if the model does not compute what JAX computes.
     """
     check_options(quantize, representative_data, io_dtype)
+    check_tolerance(tolerance)
     check_metadata(metadata)
     limits.check_params("a TF Lite model", params, WEIGHTS_KEPT.get(quantize, 1))
     if verify:

@@ -89,6 +89,13 @@ def _lacked(message: str) -> list[str]:
     return sorted({f"{op} of {_DTYPES.get(mlir, mlir)}" if mlir else op for op, mlir in found})
 
 
+def check_tolerance(tolerance: Any) -> None:
+    """Raises a ValueError for what is no tolerance, before anything is exported."""
+    is_number = isinstance(tolerance, int | float | np.number) and not isinstance(tolerance, bool)
+    if tolerance is not None and not (is_number and tolerance >= 0):
+        raise ValueError(f"tolerance is a number of at least 0, not {tolerance!r}")
+
+
 def verify(
     name: str,
     entry: Entry,

@@ -10,12 +10,14 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals
+from lowering import avals, callables
 from lowering.errors import TransformationError
 from lowering.frontend import checks, containers, polymorphic, refused
 from lowering.ops import dtypes
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 # The keys from the root of a pytree to a leaf.
 Path = Sequence[Any]
@@ -68,6 +70,7 @@ def flatten(
     polymorphic_shapes: Any,
     constraints: Sequence[str],
     check_shapes: bool = True,
+    fun: Callable[..., Any] | None = None,
 ) -> Arguments:
     """The arguments as JAX takes them.
 
@@ -77,6 +80,7 @@ def flatten(
       polymorphic_shapes: as for `convert`.
       constraints: constraints on dimension variables.
       check_shapes: as for `convert`.
+      fun: the function that they are for; messages have the names of its parameters.
 
     Raises:
       TypeError: for a leaf that is no array, or has a dtype that JAX or TensorFlow lacks.
@@ -91,7 +95,9 @@ def flatten(
         return [path for path, _ in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]]
 
     def name(position: int) -> str:
-        return _name(paths()[position])
+        path = paths()[position]
+        parameter = "" if fun is None else _parameter(fun, path)
+        return _name(path) + (f", which is {parameter}," if parameter else "")
 
     taken = [_Argument(leaf, functools.partial(name, i)) for i, leaf in enumerate(leaves)]
     static = [_static_shape(leaf) for leaf in leaves]
@@ -155,9 +161,10 @@ class _Argument:
             if refused.is_refused(leaf):
                 raise TypeError
             if isinstance(leaf, tf.Tensor | tf.Variable):
-                source = leaf.dtype.base_dtype.as_numpy_dtype
-                if source in (object, np.str_, np.bytes_) or leaf.dtype == tf.string:
+                given = leaf.dtype.base_dtype
+                if given == tf.string or given.is_quantized or not given.is_numpy_compatible:
                     raise TypeError
+                source = given.as_numpy_dtype
                 self.weak_type = False
             elif isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
                 source = jax.dtypes.result_type(leaf)
@@ -169,7 +176,7 @@ class _Argument:
                 raise TypeError
             self.dtype = source if avals.is_key(source) else jax.dtypes.canonicalize_dtype(source)
             self.tf_dtype = dtypes.to_tf_argument(self.dtype)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             detail = f": {error}" if str(error) else ""
             raise TypeError(
                 f"argument {name()} has type {refused.kind(leaf)}, which is no JAX array"
@@ -196,6 +203,16 @@ def _static_shape(leaf: Any) -> polymorphic.StaticShape:
     if isinstance(leaf, tf.Tensor | tf.Variable):
         return None if leaf.shape.rank is None else tuple(leaf.shape.as_list())
     return np.shape(leaf)
+
+
+def _parameter(fun: Callable[..., Any], path: Path) -> str:
+    """The parameter of a function that a leaf is given for; "" if that is not known."""
+    group, first, *_ = path
+    found = callables.signature(fun)
+    if group.idx == 1 or found is None:
+        return ""
+    taken = [p for p in found.parameters.values() if p.kind in _POSITIONAL]
+    return f"{taken[first.idx].name} of {callables.name(fun)}" if first.idx < len(taken) else ""
 
 
 def _name(path: Path) -> str:

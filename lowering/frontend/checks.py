@@ -19,7 +19,7 @@ from lowering.errors import ShapeError
 from lowering.formats import boundary
 from lowering.frontend import solving
 from lowering.frontend.statements import COMPARISONS, Check, sentence
-from lowering.ops import constant, integers
+from lowering.ops import constant, integers, names
 from lowering.ops.dims import Size
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
@@ -299,7 +299,8 @@ def checked(sizes: Sizes | None, check: bool) -> Iterator[tuple[dict[str, tf.Ten
         yield sizes.variables, False
         return
     with tf.control_dependencies(assertions):
-        yield {name: tf.identity(x, name=name) for name, x in sizes.variables.items()}, True
+        given = sizes.variables
+        yield {v: tf.identity(x, name=names.for_op(v) or None) for v, x in given.items()}, True
 
 
 def _sum(x: Size, weight: int, y: Size) -> Size:

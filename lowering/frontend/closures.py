@@ -15,7 +15,7 @@ import dis
 import functools
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
@@ -70,6 +70,8 @@ class _Views:
         self._reaching: set[int] = set()
         self._views: dict[int, Any] = {}
         self._to_complete: list[Callable[[], None]] = []
+        # Whether objects of a type contain others.
+        self._contains = dict.fromkeys(_ATOMS, False)
 
     def of(self, value: Any) -> Any:
         """The view of an object: the object itself if it reaches no wrapper."""
@@ -90,7 +92,7 @@ class _Views:
             found = pending.pop()
             if type(found) in WRAPPERS:
                 reaching.append(id(found))
-            parts = {id(part): part for part in _parts(found) if type(part) not in _ATOMS}
+            parts = self._containers(_parts(found) or ())
             for key, part in parts.items():
                 containing.setdefault(key, []).append(id(found))
                 if key not in self._seen:
@@ -103,6 +105,19 @@ class _Views:
             if key not in self._reaching:
                 self._reaching.add(key)
                 reaching += containing.get(key, ())
+
+    def _containers(self, parts: Collection[Any]) -> dict[int, Any]:
+        """Those of some objects that may contain wrappers, by identity.
+
+        There may be very many. So their types are asked first, and what is only numbers is no
+        container.
+        """
+        contains = self._contains
+        for kind in set(map(type, parts)) - contains.keys():
+            contains[kind] = _parts(next(x for x in parts if type(x) is kind)) is not None
+        if not any(map(contains.get, set(map(type, parts)))):
+            return {}
+        return {id(x): x for x in parts if contains[type(x)] and not _has_only_atoms(x)}
 
     def _view(self, value: Any) -> Any:
         """The view of an object that has been looked at; it may still have to be completed."""
@@ -184,8 +199,8 @@ class _Views:
         return view
 
 
-def _parts(value: Any) -> Iterable[Any]:
-    """The objects that an object gives access to."""
+def _parts(value: Any) -> Collection[Any] | None:
+    """The objects that an object gives access to; None if it is of a type that contains nothing."""
     if type(value) in WRAPPERS:
         value = content(value)
     if type(value) in _SEQUENCES:
@@ -203,12 +218,21 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, functools.partial):
         return [value.func, *value.args, *value.keywords.values()]
     if isinstance(value, types.ModuleType | type):
-        return []
+        return None
     try:
         level = jax.tree_util.default_registry.flatten_one_level(value)
     except Exception:  # The code of a user may raise anything.
         return []
-    return [] if level is None else level[0]
+    return None if level is None else list(level[0])
+
+
+def _has_only_atoms(value: Any) -> bool:
+    """Whether an object is a list, tuple or dictionary of numbers and the like."""
+    if type(value) in _DICTIONARIES:
+        value = value.values()
+    elif type(value) not in _SEQUENCES:
+        return False
+    return _ATOMS.issuperset(map(type, value))
 
 
 def _cells(fun: types.FunctionType) -> list[types.CellType]:

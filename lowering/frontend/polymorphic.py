@@ -1,6 +1,7 @@
 """`polymorphic_shapes`: which dimensions of the arguments are symbolic."""
 
 import functools
+import itertools
 import re
 import tokenize
 from collections.abc import Sequence
@@ -90,7 +91,16 @@ def symbolic_shapes(
 def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[str | None]:
     """The specification of each leaf of `args`."""
     is_single = polymorphic_shapes is None or isinstance(polymorphic_shapes, str)
+    if not is_single and not isinstance(polymorphic_shapes, list | tuple):
+        raise ValueError(
+            "polymorphic_shapes is a specification, or a sequence of them for the positional "
+            f"arguments, not {polymorphic_shapes!r}"
+        )
     prefix = polymorphic_shapes if is_single else tuple(polymorphic_shapes)
+    if not is_single and len(prefix) != len(args):
+        raise ValueError(
+            f"polymorphic_shapes has {len(prefix)} items for {len(args)} positional arguments"
+        )
     specs: list[str | None] = []
 
     def extend(spec, subtree):
@@ -99,8 +109,9 @@ def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[st
     try:
         jax.tree.map(extend, prefix, args, is_leaf=lambda x: x is None)
     except (TypeError, ValueError) as error:
+        reason = str(error).replace("tree_map tree", "polymorphic_shapes")
         raise ValueError(
-            f"polymorphic_shapes must be a pytree prefix of the positional arguments: {error}"
+            f"polymorphic_shapes must be a pytree prefix of the positional arguments: {reason}"
         ) from error
     return specs
 
@@ -155,20 +166,38 @@ def _without_placeholders(spec: Any, shape: StaticShape) -> tuple[int | str, ...
     return tuple(dims)
 
 
+def check_parentheses(specifications: Any) -> None:
+    """Raises a ValueError for the first text in a pytree whose parentheses do not match."""
+    for spec in jax.tree.leaves(specifications):
+        try:
+            _split(str(spec))
+        except ValueError as error:
+            raise ValueError(f"polymorphic_shapes {spec!r}: {error}") from error
+
+
 def _split(spec: str) -> list[str]:
     """The dimensions of a specification, which commas separate; some are in calls, as in max."""
-    spec = spec.strip()
-    while spec.startswith("(") and spec.endswith(")"):
-        spec = spec[1:-1].strip()
     texts, depth = [""], 0
-    for char in spec:
+    for char in spec.strip():
         depth += (char == "(") - (char == ")")
+        if depth < 0:
+            raise ValueError("a parenthesis is closed that has not been opened")
         if char == "," and not depth:
             texts.append("")
         else:
             texts[-1] += char
+    if depth:
+        raise ValueError("a parenthesis is not closed")
     texts = [text.strip() for text in texts]
+    if len(texts) == 1 and _is_in_parentheses(texts[0]):
+        return _split(texts[0][1:-1])
     return texts if texts[-1] else texts[:-1]  # A comma may come last, and a scalar has none.
+
+
+def _is_in_parentheses(text: str) -> bool:
+    """Whether the parenthesis at the beginning is closed at the end; all of them are closed."""
+    inside = itertools.accumulate((char == "(") - (char == ")") for char in text[:-1])
+    return text.startswith("(") and all(inside)
 
 
 def scope_of(constraints: Sequence[str]) -> Any:

@@ -277,6 +277,18 @@ def test_bad_arguments(tmp_path):
         export.to_onnx(lambda x: x, (IMAGES,), params=X)
     with pytest.raises(TypeError, match="params takes arrays, not ShapeDtypeStruct"):
         export.to_onnx(classify, (IMAGES,), params=IMAGES)
+    for exporter in (export.to_onnx, export.to_tflite, export.to_tfjs, export.to_saved_model):
+        with pytest.raises(ValueError, match="tolerance is a number of at least 0, not 'small'"):
+            exporter(jnp.sin, (IMAGES,), tmp_path / "model", tolerance="small")
+    with pytest.raises(TypeError, match=r"params takes arrays, not .* at params\['w'\]"):
+        export.to_tflite(classify, (IMAGES,), params={"w": tf.ragged.constant([[1.0], []])})
+    with pytest.raises(ValueError, match="a parenthesis is not closed"):
+        export.to_onnx(jnp.sin, (IMAGES,), polymorphic_shapes=["(b, ..."])
+    for name in (5, ""):
+        with pytest.raises(
+            TypeError, match=f"name of a signature is a string of letters, not {name!r}"
+        ):
+            export.to_tflite({name: jnp.sin, "b": jnp.cos}, {name: (X,), "b": (X,)})
     for shapes in ("b, ...", ["b, ..."] * 2):
         with pytest.raises(TypeError, match="polymorphic_shapes has to be a sequence of 1 spec"):
             export.to_onnx(jnp.sin, (IMAGES,), polymorphic_shapes=shapes)

@@ -147,6 +147,19 @@ def test_branches_that_no_sample_reaches_are_said(caplog):
     assert "the body of while at " in caplog.text and caplog.text.count("branch ") == 2
 
 
+def test_loops_that_end_apart_are_followed(caplog):
+    """Under `vmap` the test of a loop is an array."""
+
+    def halved(x):
+        x = jax.lax.while_loop(lambda x: x > 1, lambda x: x / 2, x)
+        return jax.lax.cond(x > 0, jnp.sin, jnp.cos, x)
+
+    assert len(reached(jax.vmap(halved), np.float32([9, 3, -1]))) == 1
+    assert not caplog.text
+    reached(jax.vmap(halved), np.float32([-9, 0]))
+    assert "the body of while at " in caplog.text
+
+
 def test_a_wrong_branch_is_found(monkeypatch):
     """The first samples do not reach it."""
 

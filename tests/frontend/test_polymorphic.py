@@ -67,7 +67,11 @@ def test_shape_unknown_to_tensorflow():
     [
         ("(b, c)", "polymorphic_shapes '\\(b, c\\)' for args\\[0\\]"),
         ("(5,)", "polymorphic_shapes '\\(5,\\)' for args\\[0\\]"),
-        (("b", "b"), "pytree prefix"),
+        (("b", "b"), "has 2 items for 1 positional arguments"),
+        ({"x": "b"}, "a specification, or a sequence of them for the positional arguments, not {"),
+        ([{"x": "b"}], "(?s)pytree prefix.*polymorphic_shapes\\[0\\]"),
+        ("(b", "a parenthesis is not closed"),
+        ("(b))", "closed that has not been opened"),
     ],
 )
 def test_polymorphic_shapes_that_do_not_fit(spec, message):
@@ -80,6 +84,14 @@ def test_sizes_that_contradict_each_other(spec, sizes):
     fun_tf = convert(lambda x, y: (x, y), polymorphic_shapes=spec)
     with pytest.raises(ValueError, match=r"has size 3, not \d"):
         fun_tf(*(np.ones(size, np.float32) for size in sizes))
+
+
+@pytest.mark.parametrize("variable", ["_b", "é", "größe", "名"])
+def test_variables_that_are_no_names_of_ops(variable):
+    spec = tf.TensorSpec([None, 3], tf.float32)
+    fun = convert(lambda x: x.reshape(-1) + x.shape[0], polymorphic_shapes=f"({variable}, _)")
+    fun_tf = tf.function(fun, autograph=False, input_signature=[spec])
+    np.testing.assert_array_equal(fun_tf(np.ones((2, 3), np.float32)), np.full(6, 3))
 
 
 def test_a_multiple_of_a_dimension():

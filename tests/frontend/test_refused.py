@@ -40,6 +40,23 @@ def test_what_is_no_array(value, kind, instead):
     assert kind in message and instead in message and "float32" not in message
 
 
+def test_messages_name_the_parameter():
+    def predict(params, x):
+        return x @ params["w"]
+
+    handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[3])
+    for value in ("relu", RAGGED, tf.constant("relu"), tf.cast(tf.zeros(3), tf.qint8), handle):
+        with pytest.raises(TypeError, match=r"argument args\[1\], which is x of predict, has type"):
+            convert(predict)({"w": np.ones(3)}, value)
+        with pytest.raises(TypeError, match=r"argument kwargs\['x'\] has type"):
+            convert(predict)({"w": np.ones(3)}, x=value)
+    for weights in (RAGGED, "relu"):
+        with pytest.raises(TypeError, match=r"params takes arrays, not .* at params\['w'\]"):
+            entry.entry(predict, (np.ones(3),), TF, params={"w": weights})
+    with pytest.raises(TypeError, match=r"params\['w'\] has the dtype object"):
+        entry.entry(predict, (np.ones(3),), TF, params={"w": np.array([None])})
+
+
 @pytest.mark.parametrize("value", [RAGGED, MASKED])
 def test_what_loses_a_part_is_not_exported(value):
     with pytest.raises(TypeError, match=r"(?s)args takes arrays.*; give its"):

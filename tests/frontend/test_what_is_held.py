@@ -122,8 +122,9 @@ def test_containers_that_contain_themselves():
 def test_large_containers():
     number = 300_000
     large = list(range(number)), dict.fromkeys(range(number), (1, 2.0)), {"a": [()] * number}
+    many = [object() for _ in range(number)], [[i] for i in range(number)]
     start = time.process_time()
-    assert_same(convert(lambda x: x + large[0][2] + large[1][5][1])(X), X + 4)
+    assert_same(convert(lambda x: x + large[0][2] + large[1][5][1] + many[1][1][0])(X), X + 5)
     assert time.process_time() - start < 2
 
 

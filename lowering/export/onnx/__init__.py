@@ -32,7 +32,7 @@ from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.reports import Model
-from lowering.export.verification import refusals
+from lowering.export.verification import check_tolerance, refusals
 from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
 from lowering.targets import ONNX, Target
@@ -113,6 +113,7 @@ def to_onnx(
     quantized.check_options(quantize, representative_data)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
+    check_tolerance(tolerance)
     check_metadata(metadata)
     if verify or quantize is not None:
         import_package("onnxruntime", "onnx")

@@ -16,7 +16,7 @@ from lowering.export.origins import located
 from lowering.export.reports import Report
 from lowering.export.tfjs import graph_model, node
 from lowering.export.tfjs.graph_model import SHARD_BYTES
-from lowering.export.verification import Error, refusals
+from lowering.export.verification import Error, check_tolerance, refusals
 from lowering.export.verification import verify as compare
 from lowering.targets import TFJS
 
@@ -80,6 +80,7 @@ def to_tfjs(
       VerificationError: if the model does not compute what JAX computes.
     """
     graph_model.check_options(quantize, shard_bytes)
+    check_tolerance(tolerance)
     with reports.making(os.fspath(directory), overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None
