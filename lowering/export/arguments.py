@@ -54,7 +54,7 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "") -> None:
 def named(
     what: str, given: Sequence[str] | None, default: Sequence[str], taken: Sequence[str] = ()
 ) -> list[str]:
-    """The names of inputs or outputs, each of them once; by default none of those `taken`.
+    """The names of inputs or outputs, all different; default names avoid those `taken`.
 
     Raises:
       ValueError: if there are too many or too few, or some are no names, or are the same.
