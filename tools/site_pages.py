@@ -1,7 +1,9 @@
 """What MkDocs does to the pages of `g3doc/` for the site; `mkdocs.yml` names this module as a hook.
 
 CHANGELOG.md and CONTRIBUTING.md stand beside `g3doc/` and are pages of the site, too. A link that
-leaves `g3doc/` leads to the hosted sources, or is plain text where `repo_url` is not set.
+leaves `g3doc/` leads to the hosted sources, or is plain text where `repo_url` is not set. The page
+404.html has links from the root of the site, as a server answers with it at any address; where
+`site_url` is not set, its links are those of a file.
 """
 
 import os
@@ -34,6 +36,14 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     parts = _FENCE.split(markdown)
     parts[::2] = [_LINK.sub(lambda m: _link(m, folder, name, config), text) for text in parts[::2]]
     return "".join(parts)
+
+
+def on_post_template(output_content: str, template_name: str, config: Any, **_: Any) -> str:
+    """A page that is made of a template alone, with links that lead somewhere from a file."""
+    if template_name != "404.html" or config.site_url:
+        return output_content
+    relative = re.sub(r'(href=|src=|"search": )"/(?!/)', r'\1"', output_content)
+    return relative.replace('"base": "/"', '"base": "."').replace('href="."', 'href="index.html"')
 
 
 def _link(match: re.Match[str], folder: str, page: str, config: Any) -> str:
