@@ -26,7 +26,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error, and where it came.
+    """An error, and the cells that it occurred in.
 
     Attributes:
       anchor: the name that cells link to.

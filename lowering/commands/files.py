@@ -42,15 +42,18 @@ def run_run(args: argparse.Namespace) -> int:
         _check_exists(_path(text)[1])
     import numpy as np
 
-    from lowering.export.loading import load
+    from lowering.export.inspection import format_of
 
+    given, by_name = _arrays(args.inputs)
     try:
+        format_of(args.file)  # Before any runtime is imported, which takes seconds.
+        from lowering.export.loading import load
+
         model = load(args.file, args.signature)
     except ValueError as error:
         raise CommandError(str(error)) from error
     except Exception as error:
         raise _fault(args.file, "loaded", error) from error
-    given, by_name = _arrays(args.inputs)
     try:
         arrays = model.check(*given, **by_name)
     except (TypeError, ValueError) as error:
