@@ -17,6 +17,17 @@ from mkdocs.structure.files import File, Files
 ROOT = pathlib.Path(__file__).parents[1]
 # Files beside `g3doc/`, by the page that they are.
 _BESIDE = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+# How much a search prefers a page to others, by the beginning of its name: who looks for an error
+# or a format wants neither recorded results nor the pages for contributors.
+_BOOSTS = {
+    "troubleshooting": 4,
+    "guides/": 2,
+    "notebooks/": 0.5,
+    **dict.fromkeys(("architecture", "changelog", "contributing", "results", "scaling"), 0.2),
+    **dict.fromkeys(
+        ("consumers", "convert_models", "jax_primitives", "no_xla", "primitives_"), 0.4
+    ),
+}
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^( *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 
@@ -31,6 +42,9 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """The text of a page, with links to pages of the site or to hosted sources."""
     name = page.file.src_uri
+    found = [boost for start, boost in _BOOSTS.items() if name.startswith(start)]
+    if found:
+        page.meta["search"] = {"boost": found[0]}
     # Links are relative to where the file is in the checkout.
     folder = posixpath.dirname(_BESIDE.get(name, f"g3doc/{name}"))
     parts = _FENCE.split(markdown)

@@ -95,7 +95,7 @@ def check(args: argparse.Namespace) -> None:
         if argument.function is not None and argument.function not in names:
             hint = did_you_mean(argument.function, names)
             raise CommandError(
-                f"no function is called {argument.function!r}{hint}; there is {', '.join(names)}"
+                f"no function is called {argument.function!r}; there is {', '.join(names)}{hint}"
             )
     if args.arg and args.args is not None:
         raise CommandError("--arg and --args both give the arguments; use one of them")
