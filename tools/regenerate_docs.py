@@ -226,7 +226,9 @@ def readme() -> str:
     begin, end = _MARKS
     before, rest = README.read_text().split(begin)
     _, after = rest.split(end)
-    return f"{before}{begin}\n\n{summary(results.read(MODELS), IN_SHORT)}\n\n{end}{after}"
+    return (
+        f"{before}{begin}\n\n{summary(results.read(MODELS), IN_SHORT, across=True)}\n\n{end}{after}"
+    )
 
 
 def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
