@@ -60,7 +60,7 @@ def multiples(*counts: int) -> Axes:
 def symbolic(
     rule: Sequence[str | None] | Axes,
 ) -> Callable[[Callable[[], Iterable[Harness]]], Callable[[], Iterator[Harness]]]:
-    """Gives a rule to all harnesses of a generator function that do not say anything themselves."""
+    """Gives a rule to all harnesses of a generator function that have none of their own."""
 
     def decorate(generator):
         @functools.wraps(generator)

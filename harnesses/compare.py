@@ -50,8 +50,9 @@ def structure(expected: Arrays, actual: Arrays) -> Comparison:
 def worst_ulps(expected: Arrays, actual: Arrays) -> float | None:
     """The worst error of a floating-point number, in units of the last place of the expected one.
 
-    That of a complex number is in units of the larger one of its parts. A NaN or an infinity that
-    only one of the results has counts as infinite. None if there are no floating-point numbers.
+    The error of a complex number is in units of the larger one of its parts. A NaN or an infinity
+    that only one of the results has counts as infinite. None if there are no floating-point
+    numbers.
 
     Args:
       expected: the expected results.
@@ -180,9 +181,9 @@ def signed(comparer: Comparer) -> Comparer:
 
 
 def close_in_terms(terms: Callable[[Arrays], np.ndarray], ulps: float = 8) -> Comparer:
-    """Close, in units of the result or of the terms that it is the sum of, if those are larger.
+    """Close, in units of the last place of the result, or of its terms if they are larger.
 
-    Where the terms of a sum cancel, what is left are the errors of the terms.
+    Where the terms of a sum cancel, their rounding errors are all that is left.
 
     Args:
       terms: a function of the arguments that returns the size of the largest term of each element.

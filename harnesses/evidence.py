@@ -1,6 +1,6 @@
 """Recorded results: the counts of cells of complete sweeps, which the documents are made of.
 
-It is small enough to commit. There is evidence of each version of JAX, and the documents cover all.
+It is small enough to commit. Each version of JAX has its own, and the documents cover all of them.
 """
 
 import collections
@@ -22,7 +22,7 @@ from lowering.targets import TARGETS
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """The evidence of one version of JAX.
+    """The recorded results of one version of JAX.
 
     Attributes:
       versions: the versions that the sweep ran with.
@@ -89,7 +89,7 @@ class Evidence:
 
 
 def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str]) -> Evidence:
-    """The evidence of a sweep of everything.
+    """The recorded results of a complete sweep.
 
     Args:
       versions: the versions that the sweep ran with.
@@ -135,7 +135,7 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
 
 
 def without(evidence: Evidence, primitives: Collection[str]) -> Evidence:
-    """Evidence without that of some primitives; the worst errors stay those of all."""
+    """Recorded results without some primitives; the worst errors stay those of all."""
 
     def rest(by_primitive: Mapping[str, Any]) -> dict[str, Any]:
         return {p: value for p, value in by_primitive.items() if p not in primitives}
@@ -150,7 +150,7 @@ def without(evidence: Evidence, primitives: Collection[str]) -> Evidence:
 
 
 def joined(evidence: Evidence, other: Evidence, fingerprints: Mapping[str, str]) -> Evidence:
-    """The evidence of two sweeps by the same versions, of different dtypes or primitives.
+    """The recorded results of two sweeps by the same versions, of other dtypes or primitives.
 
     Args:
       evidence: that of one sweep.
@@ -205,7 +205,7 @@ def _in_columns(columns: Sequence[str], counts: Mapping[str, int]) -> list[int]:
 
 
 def fingerprints(harnesses: Iterable[Harness], targets: Collection[str]) -> dict[str, str]:
-    """By primitive, the fingerprint of its harnesses, and of what limits their dtypes.
+    """By primitive, a hash of its harnesses and of the limitations of their dtypes.
 
     Args:
       harnesses: the harnesses.
@@ -215,26 +215,26 @@ def fingerprints(harnesses: Iterable[Harness], targets: Collection[str]) -> dict
 
 
 def is_natural(limitation: Limitation) -> bool:
-    """Whether a limitation is only one of natural targets, among which are the consumers."""
+    """Whether a limitation is one of natural targets alone, those of runtimes among them."""
     natural = {name for name, target in TARGETS.items() if target.is_natural}
     return limitation.targets is not None and set(limitation.targets) <= natural
 
 
 def read(path: pathlib.Path) -> dict[str, Evidence]:
-    """The evidence in a file, by version of JAX, the oldest first; nothing if there is no file."""
+    """The recorded results in a file, by version of JAX, the oldest first; none without a file."""
     data = json.loads(path.read_text()) if path.exists() else {}
     evidence = [Evidence(**{**e, "versions": Versions(**e["versions"])}) for e in data.values()]
     return {e.versions.jax: e for e in sorted(evidence, key=_age)}
 
 
 def write(path: pathlib.Path, evidence: Mapping[str, Evidence]) -> None:
-    """Writes evidence to a file, with a line for each primitive and dtype."""
+    """Writes recorded results to a file, with a line for each primitive and dtype."""
     data = {version: dataclasses.asdict(e) for version, e in evidence.items()}
     path.write_text(_dump(data) + "\n")
 
 
 def _age(evidence: Evidence) -> list[int]:
-    """A key that sorts evidence by version of JAX."""
+    """A key that sorts recorded results by version of JAX."""
     return [int(part) if part.isdigit() else -1 for part in evidence.versions.jax.split(".")]
 
 

@@ -141,7 +141,7 @@ def boxes(points: Collection[tuple[Any, ...]]) -> list[tuple[frozenset[Any], ...
 
 
 def pattern(outcome: str, message: str) -> str:
-    """A regular expression for an error that leaves open what may differ from cell to cell."""
+    """A regular expression for an error, with ".*" for what differs from cell to cell."""
     line = f"{outcome}: {message}".partition("\n")[0]
     parts = _VARYING.split(line[:_LENGTH])[:: _VARYING.groups + 1]
     escaped = [_SPECIAL.sub(r"\\\1", part) for part in parts]
@@ -254,12 +254,12 @@ def predicate(place: Place) -> str | None:
 
 
 def _is_swept(cell: Cell) -> bool:
-    """Whether there are sweeps that run a cell: consumers are held to their own runtimes alone."""
+    """Whether sweeps run a cell: for targets of runtimes, they run the cells of a runtime alone."""
     return cell.target in (CONSUMERS if cell.mode == RUNTIME else SWEPT)
 
 
 def _common(names: Sequence[str]) -> str:
-    """What all names begin with."""
+    """The longest common beginning of some names."""
     first, last = min(names), max(names)
     return first[: next((i for i, c in enumerate(first) if last[i : i + 1] != c), len(first))]
 

@@ -60,7 +60,7 @@ Runner = Callable[[Trial], Result | None]
 
 
 def in_this_process(harness: Harness, cell: Cell) -> Runner:
-    """What runs programs that do not crash."""
+    """A function that runs programs in this process, for programs that do not crash."""
 
     def run(trial: Trial) -> Result | None:
         try:
@@ -139,7 +139,7 @@ class _Search:
         self.trial, self.result = trial, found
 
     def reduce(self) -> None:
-        """Makes it as small as it gets."""
+        """Makes the program and its arguments as small as possible."""
         if len(self.trial.runs) > 1 or self.trial.shapes is not None:
             self._leave_symbolic_shapes_out()
         if self.trial.whatever_shapes is not None:

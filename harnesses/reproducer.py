@@ -91,7 +91,7 @@ _TAKEN = {"jax", "jnp", "np", "tf", "lowering", "program", "run", "runs", "args"
 
 
 class NotWritableError(ValueError):
-    """Something in a program has no expression in Python that a script could have."""
+    """A value in a program has no expression in Python."""
 
 
 def script(cell: Cell, trial: Trial, about: str) -> str:
@@ -396,7 +396,7 @@ def _is_at(name: str, module: Any) -> bool:
 
 
 def run(text: str) -> Outcome:
-    """What a script does in this process: equal or different results, or a TF error for any error.
+    """Runs a script in this process; returns the outcome, which is a TF error for any error.
 
     What it prints is dropped, and settings of JAX are put back.
     """

@@ -203,7 +203,7 @@ def _in_time(
     turn: str,
     times: Times,
 ) -> dict[str, list[Cell]]:
-    """Some of the cells of the `limited` harnesses; see `Selection.seconds`."""
+    """A part of the cells of the `limited` harnesses, as `Selection.seconds` says."""
     spent: dict[tuple[str, str], float] = {}
     dropped = set()
     cells = [c for name in selected if name in limited for c in selected[name]]
@@ -225,10 +225,12 @@ def _in_time(
 def _variants(harnesses: Sequence[Harness], turn: str, share: str) -> set[tuple[str, str]]:
     """The variants of harnesses that are run, as pairs of harness and variant.
 
-    All of them are the variants that transform harnesses, and for each primitive and dtype a
-    harness under each of the settings of JAX. A part of them has, for each primitive and for each
-    dtype, a harness in each variant that transforms it, and for each primitive a harness under one
-    of the settings; each of these on one target. Which they are differs from turn to turn.
+    The share "all" has each harness in each variant that transforms it, and for each primitive and
+    dtype one harness under each setting of JAX.
+
+    The share "some" has, for each primitive and for each dtype, one harness in each variant that
+    transforms it, and for each primitive one harness under one setting, each on one target. They
+    differ from turn to turn.
     """
     if share == "none":
         return set()

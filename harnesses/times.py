@@ -75,8 +75,8 @@ def read_means(path: pathlib.Path) -> Mapping[str, Mapping[str, float]]:
 def write_means(path: pathlib.Path, rows: Iterable[Row]) -> None:
     """Writes a table of means, with a line for each primitive.
 
-    Primitives and modes that no row has keep their means. So does the whole, if the rows are of few
-    primitives.
+    Primitives and modes that no row has keep their means. The means of all primitives together are
+    replaced only if the rows have at least half of the primitives.
     """
     rows = list(rows)
     means = {primitive: dict(by_mode) for primitive, by_mode in read_means(path).items()}

@@ -56,6 +56,7 @@ def __getattr__(name: str) -> Any:
     """A public name, once the rules are registered."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    versions.check_installed()
     importlib.import_module("lowering.convert")
     module = _MODULES[name]
     if module is None:
@@ -72,6 +73,7 @@ class _Package(types.ModuleType):
 
     @property
     def convert(self) -> Any:
+        versions.check_installed()
         return importlib.import_module("lowering.convert").convert
 
     @convert.setter

@@ -39,6 +39,7 @@ import traceback
 from collections.abc import Sequence
 
 import lowering
+from lowering import versions
 from lowering.commands import interrupts, output
 from lowering.commands.exporting import run_check, run_export
 from lowering.commands.files import run_inspect, run_run, run_visualize
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.path.insert(0, os.getcwd())
     with contextlib.nullcontext() if args.traceback else output.without_logs():
         try:
+            versions.check_installed()
             with interrupts.remembered() as check, output.progress(args.quiet, check):
                 code = args.run(args)
                 check()

@@ -8,6 +8,7 @@ the recorded results are of.
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import importlib.metadata
 import re
@@ -74,18 +75,15 @@ def check(packages: Sequence[Supported] = (JAX, TENSORFLOW)) -> None:
     """Checks which versions are installed; warns once of those that are newer than any tested.
 
     Raises:
-      ImportError: if a package is not installed, or too old.
+      ImportError: if a package is too old. `check_installed` raises one for a missing package.
     """
     untested = []
     for package in packages:
         version, error = _installed(package)
-        found = f"{package.title} {version} is" if version else "none is"
-        if version is None or package.is_too_old(version):
-            raise ImportError(
-                f"lowering needs {package.title} {package.oldest} or later, and {found} installed. "
-                f"Run {package.command}",
-                name=package.module,
-            ) from None
+        if version is None:
+            continue
+        if package.is_too_old(version):
+            raise _unsupported(package, f"{package.title} {version}") from None
         if error is not None:
             raise error
         if package.is_untested(version):
@@ -96,6 +94,26 @@ def check(packages: Sequence[Supported] = (JAX, TENSORFLOW)) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+@functools.cache
+def check_installed() -> None:
+    """Checks that JAX and TensorFlow are there, when something of this package is used.
+
+    Raises:
+      ImportError: if one of them is not installed.
+    """
+    for package in (JAX, TENSORFLOW):
+        if _installed(package)[0] is None:
+            raise _unsupported(package, "none")
+
+
+def _unsupported(package: Supported, found: str) -> ImportError:
+    return ImportError(
+        f"lowering needs {package.title} {package.oldest} or later, and {found} is installed. "
+        f"Run {package.command}",
+        name=package.module,
+    )
 
 
 def _installed(package: Supported) -> tuple[str | None, Exception | None]:

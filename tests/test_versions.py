@@ -144,3 +144,18 @@ def _import(code, installed, directory, *options):
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "inspect --help"])
+def test_the_command_line_has_its_help_without_jax_and_tensorflow(word, tmp_path):
+    code = f"from lowering.__main__ import main\nmain({word.split()})"
+    result = _import(code, {}, tmp_path, "-S")
+    assert "lowering" in result.stdout and not result.stderr
+
+
+def test_a_command_without_jax_says_what_is_missing(tmp_path):
+    code = "from lowering.__main__ import main\nprint(main(['inspect', 'model.tflite']))"
+    result = _import(code, {JAX: (JAX.oldest, "")}, tmp_path, "-S")
+    needed = "lowering needs TensorFlow 2.21 or later, and none is installed."
+    assert result.stderr == f"error: {needed} Run {TENSORFLOW.command}\n"
+    assert result.stdout == "1\n"

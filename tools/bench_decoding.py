@@ -87,7 +87,7 @@ def report(repeats: int, litert_torch: pathlib.Path | None = None) -> Iterator[R
 
 
 def _of_function(argument: Any, name: str) -> Any:
-    """What an argument of an export of several functions is for one of them."""
+    """The value for one function of an argument that an export has for several."""
     is_by_name = isinstance(argument, Mapping) and name in argument
     return argument[name] if is_by_name else argument
 
@@ -197,7 +197,7 @@ def _in_browser(folder: pathlib.Path, one: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _in_litertlm(path: pathlib.Path, signatures: Mapping[str, Any]) -> Iterator[Row]:
-    """What LiteRT-LM's own benchmark says of a file."""
+    """The figures of LiteRT-LM's own benchmark for a file."""
     try:
         litert_lm = import_package("litert_lm", "litertlm")
         tokenizers = import_package("tokenizers", "litertlm")
@@ -223,5 +223,5 @@ def _in_litertlm(path: pathlib.Path, signatures: Mapping[str, Any]) -> Iterator[
 
 
 def _once(value: float, unit: str) -> Measured:
-    """What has no turns."""
+    """A figure that was measured once, without turns."""
     return Measured(value, value, value, unit)

@@ -110,7 +110,7 @@ def _first_failure(
 
 
 def in_other_processes(cell: Cell, timeout: float) -> Runner:
-    """What runs programs that may crash or hang: as scripts, each in a process of its own."""
+    """A function that runs programs which may crash or hang, each in a process of its own."""
 
     def run(trial: Trial) -> Result:
         text = reproducer.script(cell, trial, "")
@@ -139,7 +139,7 @@ def _shows(text: str, result: Result) -> bool:
 
 
 def _about(reduced: Reduced) -> str:
-    """What a script says at its beginning."""
+    """The comment at the beginning of a script."""
     cell, result = reduced.cell, reduced.result
     variant = "" if cell.variant == PLAIN else f" ({cell.variant})"
     message = result.message.partition("\n")[0][:400]

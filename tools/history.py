@@ -11,7 +11,7 @@ from harnesses.evidence import Evidence
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """The evidence of a sweep in numbers.
+    """The results of a sweep in numbers.
 
     Attributes:
       when: when the sweep ended, in UTC, as "2026-11-22T12:23".
@@ -31,7 +31,7 @@ class Record:
 
 
 def record(evidence: Evidence, kind: str, when: str) -> Record:
-    """The numbers of some evidence."""
+    """The numbers of some recorded results."""
     return Record(
         when=when[:16],
         kind=kind,

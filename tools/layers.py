@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def judged(
     name: str, target: str, ours: counting.Counts, by_hand: counting.Counts | None
 ) -> str | None:
-    """What is wrong with the numbers of nodes of a layer, by type of op; None if nothing is."""
+    """A complaint about the numbers of nodes of a layer, by type of op; None if all is well."""
     allowed = reasons.allowed(name, target)
     if by_hand is None:
         return None if allowed is None else f"{name} on {target} has nothing beside it"

@@ -55,7 +55,7 @@ class Combination(NamedTuple):
 
     @property
     def requirements(self) -> list[str]:
-        """What pip is to install."""
+        """The requirements that pip installs."""
         return [f"jax=={self.jax}", f"jaxlib=={self.jax}", f"{_TENSORFLOW}=={self.tensorflow}"]
 
 
@@ -171,7 +171,7 @@ def _pip(python: str) -> list[str]:
 
 
 def _last(text: str) -> str:
-    """What a command has said last."""
+    """The last lines that a command has printed."""
     return "\n".join(text.strip().splitlines()[-3:])
 
 

@@ -52,7 +52,7 @@ def _igamma_grad_a(a: Any, x: Any) -> Any:
 
 
 def _random_gamma_grad(a: Any, x: Any) -> Any:
-    """How a sample moves with `a`, if its quantile stays."""
+    """The derivative of a sample by `a`, at a fixed quantile."""
     density = mpmath.exp((a - 1) * mpmath.log(x) - x - mpmath.loggamma(a))
     return -_igamma_grad_a(a, x) / density
 

@@ -195,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _selected(sweep: Sweep) -> str:
-    """What a sweep selects, in short."""
+    """The selection of a sweep in a few words."""
     selection = json.loads(sweep.selection)
     parts = [f"{key} {' '.join(x)}" for key, x in selection.items() if isinstance(x, list)]
     return ", ".join(part for part in parts if not part.endswith(" *"))

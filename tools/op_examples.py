@@ -371,7 +371,7 @@ def _repeated(dtype: Any) -> list[np.ndarray]:
 
 
 def _are_parameters(op: str, count: int) -> list[bool]:
-    """Which of so many operands are sizes or axes, which programs know when they are converted."""
+    """Which of some operands are sizes or axes, which are known when a program is converted."""
     result: list[bool] = []
     args = list(op_def_registry.get(op).input_arg)
     for arg in args:

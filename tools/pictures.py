@@ -230,7 +230,7 @@ def accuracy(errors: Mapping[str, Mapping[str, Mapping[str, float]]], dtype: str
 
 
 def over_time(records: Sequence[Record]) -> str:
-    """How many cells were run and how many limitations they needed, sweep by sweep."""
+    """How many cells were run, and how many limitations they needed, by sweep."""
     series: dict[str, list[Record]] = {}
     for record in records:
         series.setdefault(f"{_KINDS[record.kind]}, JAX {record.jax}", []).append(record)
@@ -287,6 +287,6 @@ def _x(moment: datetime, moments: Sequence[datetime]) -> float:
 
 
 def _round_up(value: float) -> float:
-    """The next number with one digit other than zero, and even, for half of it to be round."""
+    """The next larger number with one digit other than zero; an even one, so that half is round."""
     power = 10 ** math.floor(math.log10(max(value, 1)))
     return max(2 * math.ceil(value / power / 2) * power, 2)

@@ -43,11 +43,11 @@ class _Forms:
         return example(self.op, *operands, **params)
 
     def every_other(self, first: int) -> list[int]:
-        """Sizes of which every other one is one."""
+        """The sizes of the array, with 1 in place of every other one."""
         return [size if axis % 2 == first else 1 for axis, size in enumerate(self.sizes)]
 
     def all(self) -> Iterator[Example]:
-        """All forms."""
+        """Yields an example of each form."""
         if self.op in ranks.UNARY:
             to = tf.int32 if self.dtype == np.float32 else tf.float32
             attrs = {"DstT": to, "result": to} if self.op == "Cast" else {}

@@ -203,7 +203,7 @@ def render(
 
 
 def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) -> dict[str, str]:
-    """The pictures of what there is evidence of, by file name; see `render`."""
+    """The pictures of the recorded results, by file name; the arguments are those of `render`."""
     targets = [target for target in SWEPT if any(target in e.targets for e in swept.values())]
     columns = [pictures.Column(target, list(swept.values()), target) for target in targets]
     columns += [
@@ -226,7 +226,9 @@ def readme() -> str:
     begin, end = _MARKS
     before, rest = README.read_text().split(begin)
     _, after = rest.split(end)
-    return f"{before}{begin}\n\n{summary(results.read(MODELS), IN_SHORT)}\n\n{end}{after}"
+    return (
+        f"{before}{begin}\n\n{summary(results.read(MODELS), IN_SHORT, across=True)}\n\n{end}{after}"
+    )
 
 
 def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
@@ -266,7 +268,7 @@ def by_primitive(swept: Iterable[Evidence]) -> dict[str, dict[str, str]]:
 
 
 def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str, Evidence]:
-    """`swept` with the evidence of the sweep in a database by the installed version of JAX.
+    """`swept` with the results of the sweep in a database, by the installed version of JAX.
 
     Raises:
       ValueError: if there is no complete sweep of all harnesses, or if it is not green.
@@ -296,7 +298,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
 
 
 def _changed(before: Evidence, dtypes: Collection[str] | None = None) -> list[str]:
-    """The primitives that have other harnesses or limitations than evidence is of.
+    """The primitives whose harnesses or limitations have changed since they were recorded.
 
     Args:
       before: the evidence.
@@ -313,7 +315,7 @@ def _of_changed(
     selection: Selection,
     dtypes: Collection[str] | None = None,
 ) -> Evidence:
-    """Evidence in which that of some primitives is of a sweep of these alone.
+    """Recorded results, with some primitives replaced from a sweep of these alone.
 
     Raises:
       ValueError: if there is no such sweep by these versions, or if it is not green.
@@ -334,10 +336,10 @@ def _of_changed(
 def import_sweep_of_consumers(
     path: pathlib.Path, swept: Mapping[str, Evidence]
 ) -> dict[str, Evidence]:
-    """As `import_sweep`, of a sweep of the runtimes of consumers.
+    """As `import_sweep`, for a sweep of LiteRT, ONNX Runtime and TF.js.
 
-    It is of all dtypes, of the core dtypes, or of the others. Evidence of dtypes that it leaves out
-    stays, if their harnesses and limitations have not changed since.
+    The sweep has all dtypes, the core dtypes, or the others. Results of dtypes that it leaves out
+    stay, if their harnesses and limitations have not changed since.
     """
     with contextlib.closing(Database(path, writable=False)) as database:
         found = [
@@ -365,7 +367,7 @@ def import_sweep_of_consumers(
 
 
 def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
-    """Whether evidence is still valid beside that of a new sweep."""
+    """Whether recorded results are still valid beside those of a new sweep."""
     return (
         before.versions == new.versions
         and not before.dtypes & new.dtypes
@@ -374,7 +376,7 @@ def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
 
 
 def _is_current(swept: Evidence, dtypes: Collection[str] | None = None) -> bool:
-    """Whether evidence is of the harnesses, of some dtypes or all, and limitations as they are."""
+    """Whether recorded results are up to date with the harnesses and limitations of some dtypes."""
     return swept.fingerprints == evidence.fingerprints(_harnesses(dtypes), swept.targets)
 
 

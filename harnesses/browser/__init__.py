@@ -134,7 +134,7 @@ class Browser:
         return Run(outputs, [time / 1000 for time in answer["times"]])
 
     def evaluate(self, backend: str, body: str) -> Any:
-        """What a function of `tf` gives, by a backend of TF.js; `body` is its body."""
+        """The result of a JavaScript function of `tf` with a body, on a backend of TF.js."""
         fun = f"async (tf) => {{{body}}}"
         return self._page.evaluate(f"() => window.evaluate({json.dumps(backend)}, {fun})")
 

@@ -95,7 +95,7 @@ class _Worker:
 
 @dataclasses.dataclass
 class _Given:
-    """What a worker has been given.
+    """The tasks that a worker has been given.
 
     Attributes:
       actor: the worker.

@@ -26,7 +26,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error, and where it came.
+    """An error, and the cells that it occurred in.
 
     Attributes:
       anchor: the name that cells link to.
@@ -64,7 +64,9 @@ IN_SHORT = (
 
 
 def summary(
-    evaluated: Mapping[str, Evaluated], converters: Collection[str] = tuple(CONVERTERS)
+    evaluated: Mapping[str, Evaluated],
+    converters: Collection[str] = tuple(CONVERTERS),
+    across: bool = False,
 ) -> str:
     """A table in Markdown: how many of the shapes that JAX can trace each converter takes.
 
@@ -73,11 +75,9 @@ def summary(
     Args:
       evaluated: the results by version of JAX.
       converters: the names of the converters that have a line.
+      across: whether converters have a column each instead, in a table of few lines.
     """
-    lines = [
-        f"| converter | {' | '.join(f'{size} models' for size in SIZES)} |",
-        f"|---|{'---|' * len(SIZES)}",
-    ]
+    lines = [["converter", *(f"{size} models" for size in SIZES)]]
     newest = {key: row for version in evaluated.values() for key, row in version.rows.items()}
     rows = newest.values()
     for key in converters:
@@ -89,8 +89,11 @@ def summary(
             cells.append(f"{cell}, {lacking} NO (runtime)" if lacking else cell)
         if any(cell != "–" for cell in cells):
             name = f"{converter.name}, to compare" if converter.compared else converter.name
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append([name, *cells])
+    if across:
+        lines = [list(column) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join(f"| {' | '.join(line)} |".replace(" --- ", "---") for line in lines)
 
 
 def tables(evaluated: Mapping[str, Evaluated]) -> Tables:

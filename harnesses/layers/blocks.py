@@ -1,4 +1,4 @@
-"""What newer networks are made of, and modules of `flax.nnx`."""
+"""Blocks of newer networks, and modules of `flax.nnx`."""
 
 from collections.abc import Iterator
 

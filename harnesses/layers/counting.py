@@ -71,7 +71,7 @@ def _concrete(fun: Any, layer: Layer) -> Any:
 
 
 def _of_graph(concrete: Any) -> Counts:
-    """Of the ops that compute the results; checks of sizes are none of them."""
+    """Counts the ops that compute the results, without those that check sizes."""
     found: dict[str, str] = {}
     pending = [x.op for x in concrete.outputs]
     while pending:

@@ -14,7 +14,7 @@ _IMAGES = normal(2, 8, 8, 4)
 
 
 def layers() -> Iterator[Layer]:
-    """Layers of nnx, and what networks are made of."""
+    """Layers of nnx, and blocks of networks."""
     fun, linear = nnx_applied(lambda rngs: nnx.Linear(8, 6, rngs=rngs))
     yield Layer(
         "nnx.Linear",

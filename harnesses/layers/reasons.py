@@ -211,7 +211,7 @@ def reasons(name: str, target: str) -> list[str]:
 
 
 def problems() -> list[str]:
-    """What does not fit between the reasons and the recorded numbers of nodes."""
+    """Contradictions between the reasons and the recorded numbers of nodes, as sentences."""
     counted = [(name, target) for target, of in _counted().items() for name in of]
     found = [
         f"{name} on {target} has {len(why)} reasons"

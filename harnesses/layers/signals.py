@@ -12,7 +12,7 @@ _X = normal(2, 16)
 
 
 def layers() -> Iterator[Layer]:
-    """What spectrograms are made of."""
+    """Windows, Fourier transforms and other steps of a spectrogram."""
     yield Layer(
         "power spectrum",
         lambda x: jnp.abs(jnp.fft.rfft(x)) ** 2,

@@ -1,4 +1,4 @@
-"""What decoder-only language models are made of, as functions of arrays.
+"""The parts of decoder-only language models, as functions of arrays.
 
 The cache of a layer has room for a number of tokens, its capacity. Keys and values are
 [1, key heads, capacity, features of a head], so that attention is a batched product without

@@ -107,7 +107,7 @@ class LanguageModel(nn.Module):
 
 
 def network(sizes: Decoder) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A function that returns parameters, and one of these and of what the model takes."""
+    """A function that makes parameters, and the model as a function of parameters and inputs."""
     model = LanguageModel(sizes)
 
     def variables(key: Any, *inputs: Any) -> Any:
@@ -118,6 +118,6 @@ def network(sizes: Decoder) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def decoder(sizes: Decoder, seed: int) -> tuple[Callable[..., Any], Any]:
-    """A function of parameters and of what the model takes, and random parameters."""
+    """The model as a function of parameters and inputs, and random parameters."""
     variables, step = network(sizes)
     return step, scaled(random_parameters(variables, seed=seed), sizes)

@@ -133,7 +133,7 @@ class LanguageModel(nnx.Module):
 
 
 def network(sizes: Decoder) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A function that returns parameters, and one of these and of what the model takes."""
+    """A function that makes parameters, and the model as a function of parameters and inputs."""
 
     def variables(_: Any, *inputs: Any) -> Any:
         return nnx.to_pure_dict(nnx.split(LanguageModel(sizes, nnx.Rngs(0)))[1])
@@ -147,6 +147,6 @@ def network(sizes: Decoder) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def decoder(sizes: Decoder, seed: int) -> tuple[Callable[..., Any], Any]:
-    """A function of parameters and of what the model takes, and random parameters."""
+    """The model as a function of parameters and inputs, and random parameters."""
     variables, step = network(sizes)
     return step, scaled(random_parameters(variables, seed=seed), sizes)

@@ -42,19 +42,22 @@ def run_run(args: argparse.Namespace) -> int:
         _check_exists(_path(text)[1])
     import numpy as np
 
-    from lowering.export.loading import load
+    from lowering.export.inspection import format_of
 
+    given, by_name = _arrays(args.inputs)
     try:
+        format_of(args.file)  # Before any runtime is imported, which takes seconds.
+        from lowering.export.loading import load
+
         model = load(args.file, args.signature)
     except ValueError as error:
         raise CommandError(str(error)) from error
     except Exception as error:
         raise _fault(args.file, "loaded", error) from error
-    given, by_name = _arrays(args.inputs)
     try:
         arrays = model.check(*given, **by_name)
     except (TypeError, ValueError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(f"{error}{_of_several(args.signature, model)}") from error
     try:
         results = model.run(arrays)
     except Exception as error:
@@ -69,6 +72,14 @@ def run_run(args: argparse.Namespace) -> int:
         print(f"{array.name}: {x.dtype}[{', '.join(map(str, x.shape))}]")
         print(x)
     return 0
+
+
+def _of_several(chosen: str | None, model: Any) -> str:
+    """The end of a message on the inputs of a function that the command has not chosen."""
+    if chosen is not None or len(model.signatures) == 1:
+        return ""
+    names = ", ".join(model.signatures)
+    return f"; this is the function {model.name!r}, and --signature chooses one of {names}"
 
 
 def _fault(file: pathlib.Path, doing: str, error: Exception) -> Exception:

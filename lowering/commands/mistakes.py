@@ -10,6 +10,8 @@ _OPTIONS = {
     r"tolerance=\.\.\.": "--tolerance",
     r"overwrite=True": "--force",
     r'quantize="(\w+)"': r"--quantize \1",
+    r"^output_names\b": "--output-names",
+    r"^opset\b": "--opset",
 }
 
 

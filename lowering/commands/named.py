@@ -95,7 +95,7 @@ def check(args: argparse.Namespace) -> None:
         if argument.function is not None and argument.function not in names:
             hint = did_you_mean(argument.function, names)
             raise CommandError(
-                f"no function is called {argument.function!r}{hint}; there is {', '.join(names)}"
+                f"no function is called {argument.function!r}; there is {', '.join(names)}{hint}"
             )
     if args.arg and args.args is not None:
         raise CommandError("--arg and --args both give the arguments; use one of them")
@@ -104,7 +104,7 @@ def check(args: argparse.Namespace) -> None:
 def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     """The function, its arguments, and the options of exporters that follow from them.
 
-    Of several functions, each is a dictionary by their names.
+    For several functions, each of the first two is a dictionary by their names.
     """
     check(args)
     found = functions(args.functions)
@@ -155,7 +155,7 @@ def _of_specifications(specified: Sequence[Argument]) -> tuple[tuple[Any, ...], 
 
 
 def _of_value(text: str, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The same for arguments that a module has; their shapes may be symbolic as those of JAX."""
+    """The same for arguments from a module, whose shapes may have symbolic dimensions of JAX."""
     import jax
 
     if not isinstance(value, tuple | list):

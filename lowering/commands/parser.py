@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import re
+import sys
 from typing import Any, NoReturn
 
 from lowering.commands import language_models
@@ -30,10 +31,12 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As in argparse, but an unknown option is an error before any other."""
+        args = sys.argv[1:] if args is None else args
         options = [x for action in self._actions for x in action.option_strings]
         has_commands = any(isinstance(action.choices, dict) for action in self._actions)
-        for word in () if has_commands or args is None else args:
-            if word == "--":
+        for word in args:
+            # Options after a command are the command's.
+            if word == "--" or (has_commands and not word.startswith("-")):
                 break
             name = word.partition("=")[0]
             if name.startswith("--") and not any(x.startswith(name) for x in options):

@@ -38,9 +38,10 @@ def in_order(model: bytes, functions: Mapping[str, Any]) -> bytes:
 
 
 def _sort(signature: Any, field: int, order: Sequence[str], of_graph: Any) -> bool:
-    """Sorts the inputs or outputs of a signature and of its graph; says whether it had to.
+    """Sorts the inputs or outputs of a signature and of its graph; returns whether it could.
 
-    A vector of tables has the distance to each of them, which follows from where they are.
+    A flatbuffer's vector of tables stores the distance from each element to its table, so a table
+    that moves needs another distance.
     """
     length, item = {
         _INPUTS: (signature.InputsLength(), signature.Inputs),

@@ -24,7 +24,9 @@ def check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -
     try:
         signature.bind(*args)
     except TypeError as error:
-        found = f"{len(args)} arguments" + (", the first of them params" if has_params else "")
+        found = f"{len(args)} argument" + ("s" if len(args) != 1 else "")
+        if has_params:
+            found += ", params among them" if len(args) == 1 else ", the first of them params"
         raise TypeError(
             f"expected the arguments of {callables.name(fun)}{signature}; found {found}"
         ) from error
@@ -62,7 +64,7 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str
 def named(
     what: str, given: Sequence[str] | None, default: Sequence[str], taken: Sequence[str] = ()
 ) -> list[str]:
-    """The names of inputs or outputs, each of them once; by default none of those `taken`.
+    """The names of inputs or outputs, all different; default names avoid those `taken`.
 
     Raises:
       ValueError: if there are too many or too few, or some are no names, or are the same.
@@ -74,7 +76,8 @@ def named(
         raise ValueError(f"{what} is a sequence of names, not the string {given!r}")
     if len(given) != len(default):
         raise ValueError(
-            f"{what} has {len(given)} names for {len(default)} arrays: {', '.join(default)}"
+            f"{what} has {len(given)} name{'s' if len(given) != 1 else ''} for {len(default)} "
+            f"array{'s' if len(default) != 1 else ''}: {', '.join(default)}"
         )
     for name in given:
         if not isinstance(name, str) or not signatures.NAME.fullmatch(name):

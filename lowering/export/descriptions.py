@@ -1,7 +1,7 @@
 """Descriptions of exported files: inputs, outputs, signatures, ops, sizes and metadata."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 # The formats by the names of the command line, as people call them.
 FORMATS = {
@@ -59,7 +59,7 @@ class Description:
     metadata: Mapping[str, str]
 
     def __str__(self) -> str:
-        return "\n".join(f"{title:<9} {text}" for title, text in self.rows())
+        return in_columns(self.rows())
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Titles and texts, a line each."""
@@ -74,6 +74,13 @@ class Description:
         yield "ops", counted(self.ops)
         for title, text in self.metadata.items():
             yield title, text
+
+
+def in_columns(rows: Iterable[tuple[str, str]]) -> str:
+    """Lines of titles and texts, one below the other."""
+    rows = list(rows)
+    width = max(9, *(len(title) for title, _ in rows))
+    return "\n".join(f"{title:<{width}} {text}" for title, text in rows)
 
 
 def in_bytes(count: int) -> str:

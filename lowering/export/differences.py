@@ -83,7 +83,7 @@ def _distances(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def _only(who: str, other: str, wrong: np.ndarray, values: np.ndarray) -> str:
-    """Who alone has NaN, in how many elements, and what the other one has in the first of them."""
+    """Where JAX or the model alone has NaN: in how many elements, and the other's first value."""
     if not np.any(wrong):
         return ""
     at = tuple(np.argwhere(wrong)[0])

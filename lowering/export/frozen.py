@@ -63,7 +63,7 @@ class _Unread(float):
 
 
 class _Converter(convert_to_constants._FunctionConverterDataInEager):
-    """What variables become, by the names of their placeholders; large ones are not read."""
+    """Reads the variables that become constants, but for the large ones."""
 
     def _eval(self, tensor: Any) -> Any:
         is_large = isinstance(tensor, tf.Variable) and _is_large(tensor)
@@ -182,7 +182,7 @@ def give_results_nodes(function: Any) -> None:
 
 
 def number_outputs(function: Any) -> None:
-    """Lets references to the results of an op have their numbers among all results of the op.
+    """Numbers each reference to a result of an op among all results of that op.
 
     See `tfjs.quirks.numbers_of_results`.
     """

@@ -65,5 +65,7 @@ def inspect(path: str | os.PathLike[str]) -> Description:
     except (ImportError, OSError):
         raise
     except Exception as error:  # Whatever the readers raise of damaged files.
-        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        reason = str(error)
+        if not isinstance(error, ValueError):
+            reason = f"it seems to be damaged ({type(error).__name__}: {error})"
         raise ValueError(f"{path} cannot be read as {FORMATS[made]}: {reason}") from error

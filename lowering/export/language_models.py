@@ -171,7 +171,10 @@ class _Model:
         return [logits, *jax.tree_util.tree_leaves(updated)]
 
     def arguments(self, length: int) -> tuple[Any, ...]:
-        """Those of a call in the middle of the cache, without parameters; tokens are random."""
+        """The arguments of a call in the middle of the cache, without parameters.
+
+        Tokens are random.
+        """
         positions = np.arange(length, dtype=np.int32) + (self._capacity - length) // 2
         tokens = self._rng.integers(self._vocabulary, size=(1, length), dtype=np.int32)
         of_mask = []
@@ -187,7 +190,7 @@ def causal_mask(positions: np.ndarray, capacity: int, dtype: Any) -> np.ndarray:
 
 
 def _vocabulary(step: Callable[..., Any], args: tuple[Any, ...], cache: Sequence[Any]) -> int:
-    """How many tokens there are, by the logits of a decode step.
+    """The size of the vocabulary, from the logits of a decode step.
 
     Raises:
       TypeError: if it returns no logits of one token, or a cache of other shapes and dtypes.

@@ -1,7 +1,7 @@
 """How large models may be, and what to do with larger ones.
 
-One message of protobuf and one flatbuffer have less than 2 GB. Formats that are one of these hold
-no more, whatever the machine has.
+A protobuf message and a flatbuffer have less than 2 GB. A format that is one of these holds no
+more, however much memory the machine has.
 """
 
 import math
@@ -19,7 +19,7 @@ LARGEST = 2_000_000_000
 
 
 def check_weights(model: str, functions: Iterable[Any], part: float = 1) -> None:
-    """Refuses functions whose weights a model does not hold, before anything is converted.
+    """Refuses functions whose weights are too large for a model, before they are converted.
 
     Args:
       model: what is written, as in "a TF Lite model".
@@ -36,7 +36,7 @@ def check_weights(model: str, functions: Iterable[Any], part: float = 1) -> None
 
 
 def check_params(model: str, params: Any, part: float = 1) -> None:
-    """Refuses parameters that a model does not hold, before anything is lowered.
+    """Refuses parameters that are too large for a model, before anything is lowered.
 
     Args:
       model: what is written, as in "a TF Lite model".
@@ -61,7 +61,7 @@ def _check(model: str, size: float) -> None:
 
 
 def check_constants(model: str, functions: Iterable[Any]) -> None:
-    """Refuses a function whose constants a model does not hold, though it may have more variables.
+    """Refuses a function whose constants are too large for a model; variables may be larger.
 
     Args:
       model: what is written, as in "a SavedModel".

@@ -27,7 +27,7 @@ def check_runs(model: bytes) -> None:
 def run(model: bytes, name: str, entry: Entry) -> dict[str, np.ndarray]:
     """The results of a signature of a model in LiteRT's interpreter, for its entry's samples.
 
-    What its inputs and outputs are quantized to is made of the samples, and made floats again.
+    Samples are quantized for inputs that are quantized, and quantized outputs become floats.
     """
     named = zip(entry.specs, entry.samples, strict=True)
     with refusals("LiteRT", "run the model"):

@@ -132,7 +132,7 @@ def to_litertlm(
 
 
 def _check_templates(templates: Any) -> None:
-    """Raises a ValueError for templates of somebody else, or that are no pairs of strings."""
+    """Raises a ValueError for templates of unknown speakers, or that are no pairs of strings."""
     if templates is None or isinstance(templates, str):
         return
     for role, affixes in templates.items():

@@ -36,13 +36,14 @@ class LoadedModel:
     where its format has no complex numbers.
 
     Attributes:
+      name: the name of the function in the model.
       inputs: name, dtype and shape of each input.
       outputs: those of each output.
       signatures: all functions of the model by name, each of which can be called.
     """
 
     def __init__(self, name: str, signature: Signature, run: Run) -> None:
-        self._name = name
+        self.name = name
         self._run = run
         self.inputs: Sequence[Array] = signature.inputs
         self.outputs: Sequence[Array] = signature.outputs
@@ -81,7 +82,7 @@ class LoadedModel:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, x)) for x in (self.inputs, self.outputs))
-        return f"{self._name}({inputs}) -> {outputs}"
+        return f"{self.name}({inputs}) -> {outputs}"
 
 
 def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedModel:

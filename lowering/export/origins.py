@@ -63,5 +63,5 @@ def _rows(entry: Entry) -> list[listing.Line]:
 
 
 def _plain(name: str) -> str:
-    """The name of an op without what runtimes write in other ways: BATCH_MATMUL, BatchMatMulV2."""
+    """The name of an op in one spelling, the same for BATCH_MATMUL and BatchMatMulV2."""
     return _VERSION.sub("", name.replace("_", "").lower())

@@ -11,9 +11,9 @@ _ADVICE = "exporters replace a model with overwrite=True"
 
 @contextlib.contextmanager
 def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[pathlib.Path]:
-    """A context with a path to write a file or directory to, which becomes `path` at its end.
+    """A context with a temporary path, whose file or directory is moved to `path` at its end.
 
-    What is written beside it, under its name with something behind it, comes to be beside `path`.
+    Files that are written beside it, such as weights of ONNX, are moved to the directory of `path`.
     If the context ends with an error, nothing is left behind: neither what was written, nor
     directories above it that did not exist.
 
@@ -53,7 +53,7 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
 
 
 def _replace(path: pathlib.Path, new: pathlib.Path) -> None:
-    """Moves a file or directory to a path; what was there goes with the directory it comes from."""
+    """Moves a file or directory to a path; what was there is moved out, to be removed."""
     if os.path.lexists(path):
         path.rename(new.with_name(f"old-{new.name[:32]}"))
     new.rename(path)

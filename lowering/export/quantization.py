@@ -75,7 +75,7 @@ class Quantization:
 
 
 def of_weights(weights: Weights) -> Quantization:
-    """What is quantized with some weights."""
+    """The quantization of a model whose weights are quantized in a given way."""
     steps = _of_channels(2 ** (weights.least - 1) - 1)
     return Quantization(steps, operands=_symmetric(127) if weights.integers else None)
 
@@ -153,8 +153,8 @@ def _is_real(x: Any) -> bool:
 def _parts(shapes: Sequence[tuple[int, ...]], seed: int) -> list[np.ndarray]:
     """A random number from -1 to 1 for each element of arrays.
 
-    All elements of an array have the same number in half of the cases, as equal elements are off by
-    the same, and their errors add up.
+    In half of the cases, all elements of an array get the same number: equal elements have equal
+    errors, which add up.
     """
     rng = np.random.default_rng(seed)
     return [

@@ -28,8 +28,8 @@ _TRIES = 12
 def sampled(name: str, entry: Entry) -> Iterator[Entry]:
     """The entry, and the entry with further samples that reach branches which its own do not.
 
-    Further ones are for samples that are random, and for programs that have no `while`, which
-    might not end. What remains is said in the log.
+    Further ones are for samples that are random, and for programs that have no `while`, which might
+    not end. The log names the branches that no sample reaches.
 
     Args:
       name: what was exported.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lowering.export import readers
-from lowering.export.descriptions import Array, Description
+from lowering.export.descriptions import Array, Description, in_columns
 from lowering.export.inspection import inspect
 from lowering.export.paths import new_path
 from lowering.export.verification import Error
@@ -80,7 +80,7 @@ class Report:
         yield "seconds", f"{self.seconds:.1f}"
 
     def __str__(self) -> str:
-        return "\n".join(f"{title:<9} {text}" for title, text in self.rows())
+        return in_columns(self.rows())
 
     def __repr__(self) -> str:
         return str(self)

@@ -32,7 +32,7 @@ _SOURCES = ("*.py", "*.mjs", "*.json")
 def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
     """The results of an entry for its samples, by each runtime that a target has.
 
-    TF.js has several; of these are left out those that lack an op.
+    TF.js has several; those that lack an op are left out.
 
     Args:
       consumer: the name of the target.

@@ -54,7 +54,7 @@ def separated(concrete: Any, groups: _Shared) -> Any:
 
 
 def _separate(results: dict[str, tf.Tensor], group: Sequence[str], is_input: bool) -> None:
-    """Makes results of one tensor results of several; each is a copy of the one before."""
+    """Gives each of several results that share a tensor a tensor of its own, a copy."""
     last = results[group[0]]
     if last.dtype not in _COPIED:
         return

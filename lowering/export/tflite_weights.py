@@ -94,7 +94,7 @@ def _widen(root: Any, graph: Any, tensor: Any, kind: int) -> None:
 
 
 def index_of_code(root: Any, code: int, version: int) -> int:
-    """The index of the code of an op, which the model gets, in a version, if it has none."""
+    """The index of the operator code of an op in a version; the model gets one if it has none."""
     for i, of_op in enumerate(root.operatorCodes):
         if of_op.builtinCode == code:
             return i

@@ -45,7 +45,7 @@ class Tokenizer:
 
 
 def load(tokenizer: Any) -> Tokenizer:
-    """A tokenizer.
+    """Reads a tokenizer.
 
     Args:
       tokenizer: the path of a file of SentencePiece or of a `tokenizer.json`, its content, or an

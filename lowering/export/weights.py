@@ -36,7 +36,7 @@ def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
 def in_fewer_bits(
     x: np.ndarray, of_program: Iterable[np.dtype], *, has_bfloat16: bool
 ) -> np.ndarray | None:
-    """A weight in a dtype of the program that holds it, or None if there is none, or no need.
+    """A weight in a narrower dtype of the program that holds its numbers; None if none does.
 
     Args:
       x: the weight in 32 bits, as the model computes with it.

@@ -44,7 +44,7 @@ class Arguments:
 
     @property
     def key(self) -> Any:
-        """What the trace of a function depends on: equal for arguments that share one."""
+        """The key of a trace; arguments with equal keys share one."""
         # Symbolic dimensions of different calls are never equal, but they are written alike.
         return self.tree, tuple(
             (
@@ -56,7 +56,7 @@ class Arguments:
         )
 
     def with_shapes(self, shapes: Sequence[tuple[Any, ...]]) -> "Arguments":
-        """The same arguments, of shapes with other symbolic dimensions that have the same names."""
+        """The same arguments with other shapes: symbolic dimensions of the same names."""
         structs = tuple(
             jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type)
             for shape, aval in zip(shapes, self.avals, strict=True)

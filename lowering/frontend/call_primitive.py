@@ -1,7 +1,8 @@
 """`call_tf`, the primitive: what JAX's transformations make of a call of a TensorFlow function.
 
-An equation is linear in its last `linear` operands. That of the function of the user has none; that
-of its derivative has the tangents, and is transposed to the function that takes cotangents.
+An equation is linear in its last `linear` operands. A call of the user's function is linear in
+none. A call of its derivative is linear in the tangents, and its transpose calls the function that
+takes cotangents.
 """
 
 from collections.abc import Sequence

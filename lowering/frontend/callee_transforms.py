@@ -1,7 +1,7 @@
-"""Derivatives of functions that a JAX program calls, and functions mapped over an axis.
+"""Derivatives of TensorFlow functions that a JAX program calls, and mapped functions.
 
-The derivative of a mapped function is the mapped derivative: what maps a function in TensorFlow
-forgets the custom gradients in it.
+The derivative of a mapped function is the mapped derivative, because `tf.vectorized_map` forgets
+custom gradients.
 """
 
 import contextlib
@@ -19,9 +19,10 @@ from lowering.ops import modes
 
 
 class ScopeError(TypeError, LookupError):
-    """A function has no derivative, as it refers to one that is elsewhere.
+    """A function has no derivative here, as its gradient belongs to another graph or process.
 
-    TensorFlow raises a `TypeError` if that is still there, and a `LookupError` if it is not.
+    TensorFlow raises a `TypeError` for tensors of another graph, and a `LookupError` for a custom
+    gradient that this process has not registered.
     """
 
 
@@ -51,7 +52,8 @@ class _Derivative:
 class Tangent(_Derivative):
     """The tangents of results, given all operands and the tangents of some.
 
-    `active` are the operands whose tangents are given, `results` those whose tangents are returned.
+    `active` are the operands whose tangents are given, `results` the results whose tangents are
+    returned.
     """
 
     @property
@@ -71,9 +73,9 @@ class Tangent(_Derivative):
     def _by_linearity(
         self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
     ) -> list[tf.Tensor]:
-        """Cotangents are pulled back by a linear function; its derivative is the other way round.
+        """Differentiates the pullback, which is linear: its transpose pushes tangents forward.
 
-        What cotangents are pulled back is of no matter then.
+        The values of the cotangents that are pulled back do not matter, so they are zeros.
         """
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             cotangents: list[tf.Tensor] = []
@@ -90,7 +92,7 @@ class Tangent(_Derivative):
     def _row_by_row(
         self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
     ) -> list[tf.Tensor]:
-        """Each element of a result has a gradient; with the tangents it gives its tangent."""
+        """Computes the Jacobian of each result, and its product with the tangents."""
         operands, sources = _with_sources(operands, self.active)
         with _explained(self.of), tf.GradientTape(persistent=True) as tape:
             tape.watch(sources)
@@ -108,7 +110,8 @@ class Tangent(_Derivative):
 class Cotangent(_Derivative):
     """The cotangents of some operands, given all operands and the cotangents of results.
 
-    `active` are the operands whose cotangents are returned, `results` those whose are given.
+    `active` are the operands whose cotangents are returned, `results` the results whose cotangents
+    are given.
     """
 
     @property
@@ -164,7 +167,7 @@ class Mapped:
         return [tf.reduce_sum(y, 0) if i in self.summed else y for i, y in enumerate(results)]
 
     def _goes_in_turn(self, operands: Sequence[tf.Tensor]) -> bool:
-        """Whether TensorFlow cannot map a function at once: what it does is to be done in turn."""
+        """Whether the side effects of a function have to happen element by element."""
         callee: Any = self
         specs = [tf.TensorSpec(x.shape, x.dtype) for x in operands]
         while callee is not self.root:
@@ -178,9 +181,10 @@ class Mapped:
 
 
 def _acts(function: Function, specs: Sequence[tf.TensorSpec]) -> bool:
-    """Whether a function does something that is to be done for one element after the other.
+    """Whether a function has side effects that have to happen element by element.
 
-    A graph of its own tells: in the one that is made now, what is tried would stay.
+    It is traced into a graph of its own, so that the graph that is being made gets no ops of the
+    trial.
     """
     try:
         with modes.eagerly():
@@ -244,8 +248,8 @@ def _with_sources(
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     """All operands, and those that a tape is to watch.
 
-    The latter are tensors of their own, since a tensor may be several operands, whose derivatives a
-    tape would add up.
+    The latter are copies, since one tensor may be several operands, and a tape would add up their
+    derivatives.
     """
     given = [tf.identity(x) if i in active else x for i, x in enumerate(operands)]
     return given, [given[i] for i in active]
@@ -269,13 +273,13 @@ def _explained(of: Callee) -> Iterator[None]:
 
 
 def is_out_of_scope(error: Exception) -> bool:
-    """Whether TensorFlow says that a function refers to what is elsewhere."""
+    """Whether TensorFlow says that a gradient belongs to another graph or process."""
     # The op that a custom gradient is registered for.
     return any(text in str(error) for text in ("out of scope", "op type: IdentityN"))
 
 
 def out_of_scope(callee: Callee) -> ScopeError:
-    """The error for a function that refers to what is elsewhere."""
+    """The error for a function whose gradient belongs to another graph or process."""
     return ScopeError(
         f"{_EXPLAINED} {callee.root.origin.name} that it could use here. A loaded model has first "
         "derivatives alone, and custom ones only if it was saved with "

@@ -25,7 +25,7 @@ _GRAPHS = 256
 
 
 class ResultError(ValueError):
-    """A function returns something else than it may."""
+    """A function returns something that is no array, or is not what was declared."""
 
 
 class Callee(Protocol):
@@ -149,7 +149,7 @@ _OBSERVED: contextvars.ContextVar[tuple[Function | None, list[Any]]] = contextva
 
 @contextlib.contextmanager
 def observed(function: Function) -> Iterator[list[Any]]:
-    """A context that gives the structures of what a function returns while it lasts."""
+    """A context that collects the structures of the results of a function's calls within it."""
     structures: list[Any] = []
     token = _OBSERVED.set((function, structures))
     try:
@@ -159,7 +159,7 @@ def observed(function: Function) -> Iterator[list[Any]]:
 
 
 def _result(name: str, position: int, leaf: Any) -> tf.Tensor:
-    """A leaf of what a function has returned, as a tensor of a dtype that JAX has."""
+    """A leaf of the results of a function, as a tensor of a dtype that JAX has."""
     try:
         tensor = tf.convert_to_tensor(leaf)
         dtype = jax.dtypes.canonicalize_dtype(_numpy_dtype(tensor.dtype))
@@ -173,10 +173,10 @@ def _result(name: str, position: int, leaf: Any) -> tf.Tensor:
 
 
 def _of_shape(y: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
-    """A tensor that is to have a shape, of which not all sizes need be known.
+    """A tensor with a declared shape, some sizes of which may be unknown.
 
-    A graph checks when it runs what is not known before, unless it is for a runtime that has no
-    op for that.
+    A graph checks sizes when it runs that are not known before, unless its runtime has no op for
+    such a check.
     """
     if y.shape.rank is not None and all(
         size is None or size == known for size, known in zip(shape, y.shape, strict=True)

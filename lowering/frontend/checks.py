@@ -27,7 +27,7 @@ Dim = Any  # An int or one of JAX's symbolic dimensions.
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """What is said of the shape of one argument.
+    """The shape of one argument, with its specification.
 
     Attributes:
       name: such as `args[0]['x']`.

@@ -15,7 +15,7 @@ _AT_ONCE = ("Assert", "Random", "TruncatedNormal", "ParameterizedTruncatedNormal
 
 
 def stateful_ops(graph: Any) -> Iterable[str]:
-    """The types of the ops in a graph that do or depend on something else than they return."""
+    """The types of the stateful ops in a graph and in the functions that it calls."""
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
     for op in {node.op for node in nodes} - _CALLING:
@@ -25,15 +25,15 @@ def stateful_ops(graph: Any) -> Iterable[str]:
 
 
 def writing(stateful: Iterable[str]) -> list[str]:
-    """Those of stateful ops that write to variables."""
+    """The stateful ops that write to variables."""
     return sorted(op for op in stateful if op.startswith(_WRITING))
 
 
 def acting(stateful: Iterable[str]) -> list[str]:
-    """Those of stateful ops that do something, or may do it."""
+    """The stateful ops that have side effects, or may have them."""
     return sorted(set(stateful) - _READING)
 
 
 def acting_in_turn(stateful: Iterable[str]) -> list[str]:
-    """Those of stateful ops that have to run for one element after the other."""
+    """The stateful ops that have to run element by element."""
     return [op for op in acting(stateful) if not op.startswith(_AT_ONCE)]

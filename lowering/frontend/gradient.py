@@ -198,10 +198,10 @@ def prevent(
 
 
 def failing(tensors: Sequence[tf.Tensor], reason: str) -> list[tf.Tensor]:
-    """Tensors like others, in a graph that fails with a reason when it runs.
+    """Tensors of the same shapes and dtypes, in a graph that fails with a reason when it runs.
 
-    XLA leaves out an assertion, but has no strings: it refuses to compile what is asserted. That
-    depends on an element of a tensor, so that it is not known before.
+    XLA leaves assertions out, but has no strings, so it refuses to compile their messages. The
+    message depends on an element of a tensor, so that it cannot be folded.
     """
     element = tf.cast(tf.reshape(tensors[0], [-1])[:1], tf.float32)
     text = tf.strings.as_string(element, name=names.for_op(reason))

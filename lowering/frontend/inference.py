@@ -1,8 +1,8 @@
 """The symbolic shapes of the results of a TensorFlow function, from its shapes for some sizes.
 
 TensorFlow knows of a dimension that it is unknown, but not how it depends on the dimensions of the
-operands. If the sizes that it finds for some values of the dimension variables are those of one
-polynomial of degree two, so that further values agree, that is the dimension.
+operands. So TensorFlow is asked for the sizes at some values of the dimension variables. If one
+polynomial of degree two gives these sizes, and those at further values, it is the dimension.
 """
 
 import itertools
@@ -71,7 +71,7 @@ def symbolic_shapes(
 def _polynomial(
     samples: Sequence[tuple[Sequence[int], int]], variables: Sequence[Any], known: int
 ) -> Any:
-    """The dimension that has given sizes; None if no polynomial with integer coefficients has.
+    """The polynomial with integer coefficients that gives some sizes; None if there is none.
 
     Args:
       samples: values of the variables, and the size for them.
@@ -104,7 +104,7 @@ def _known(aval: Any, variables: Mapping[str, int]) -> jax.ShapeDtypeStruct:
 
 
 def _fulfils_constraints(scope: Any, variables: Mapping[str, int]) -> bool:
-    """Whether values of the variables are as the constraints of their scope say."""
+    """Whether values of the variables meet the constraints of their scope."""
     for _, is_equality, difference in jax_compat.dim_constraints(scope):
         if jax_compat.dim_variables(difference) <= variables.keys():
             value = avals.known_size(difference, variables)

@@ -3,8 +3,8 @@
 A specification such as "(a + 2*b, a)" is a system of equations: each dimension is an expression
 over variables, and its size is known when the function is called. `solve` finds out, without any
 size, how the variables follow from the sizes. A solution is a list of steps, each of which divides
-a combination of sizes and of earlier variables. Each division has to be exact; what remains to be
-true of the sizes is left to `checks`.
+a combination of sizes and of earlier variables. Each division has to be exact; `checks` sees to all
+other conditions on the sizes.
 """
 
 import dataclasses

@@ -47,7 +47,7 @@ class Graph:
 
     @property
     def has_effects(self) -> bool:
-        """Whether it may do something beside returning its results."""
+        """Whether it may have side effects."""
         return bool(effects.acting(self.stateful))
 
 
@@ -81,7 +81,7 @@ def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -
 
 
 def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
-    """The graph of a function that XLA is to compile, or if it cannot be made, another one."""
+    """The graph of a function for XLA, or for TensorFlow's kernels if XLA cannot compile it."""
     try:
         return _graph(callee, operand_avals, compiled=True)
     except LoweringError:  # What is converted from JAX may have parts that XLA cannot compile.
@@ -118,9 +118,10 @@ def results(callee: Callee, operand_avals: Sequence[Any]) -> Sequence[Any]:
 
 
 def effect(callee: Callee, operand_avals: Sequence[Any], effect: str | None) -> str | None:
-    """What a call does beside returning its results, as far as it is known: None for nothing.
+    """The side effect of a call; None if it is known to have none.
 
-    What is known to do nothing can be left out, and is called far faster.
+    A call without a side effect may be left out if nothing needs its results, and JAX calls it far
+    faster.
 
     Args:
       callee: the function.
@@ -164,9 +165,9 @@ def compiled(
     callee: Callee,
     **_: Any,
 ) -> Compiled | Callable[..., Any] | None:
-    """What XLA makes of a function in a program of JAX, or a function of arrays to call back.
+    """A function as XLA has compiled it for a JAX program, or one of arrays to call back.
 
-    It is None if the function neither returns nor does anything.
+    None if the function has neither results nor side effects.
 
     Raises:
       ValueError: if the function writes to variables.
@@ -211,7 +212,7 @@ class _WritesVariablesError(Exception):
 def _compiled(
     platforms: Sequence[str], operand_avals: Sequence[Any], result_avals: Sequence[Any], callee: Any
 ) -> Compiled | None:
-    """What XLA makes of a function; None if it neither returns nor does anything.
+    """A function as XLA has compiled it; None if it has neither results nor side effects.
 
     Raises:
       _WritesVariablesError: if it writes to variables.

@@ -261,7 +261,7 @@ def test_bad_arguments(tmp_path):
         export.to_tflite(jnp.sin, IMAGES)
     with pytest.raises(TypeError, match=r"takes arrays and jax\.ShapeDtypeStruct"):
         export.to_tflite(jnp.sin, ("f32[3]",))
-    with pytest.raises(ValueError, match="output_names has 2 names for 1 arrays: result"):
+    with pytest.raises(ValueError, match="output_names has 2 names for 1 array: result"):
         export.to_onnx(jnp.sin, (IMAGES,), output_names=["a", "b"])
     with pytest.raises(ValueError, match="input_names has 'an image'; a name has letters"):
         export.to_onnx(jnp.sin, (IMAGES,), input_names=["an image"])

@@ -252,3 +252,10 @@ def test_summary():
     assert "| LiteRT (Chromium) | 0 of 1, 1 NO (runtime) | – |" in table
     assert "| ONNX | 1 of 2 | – |" in table
     assert "jax2onnx" not in table
+
+
+def test_summary_with_a_column_for_each_converter():
+    lines = summary({NEWER.jax: Evaluated(NEWER, keyed(ROWS))}, across=True).splitlines()
+    columns = lines[0].count(" | ") + 1
+    assert lines[0].startswith("| converter | ") and lines[1] == "|---" * columns + "|"
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| small models", "| realistic models"]

@@ -70,7 +70,7 @@ def _run_tests(tests: Sequence[str], folder: pathlib.Path) -> int:
 
 
 def read(folder: pathlib.Path) -> tuple[dict[str, frozenset[str]], dict[str, float]]:
-    """What tests have seen, and how long those took that take long, without their parameters."""
+    """The sources that each test function has reached, and the seconds of those that take long."""
     seen: dict[str, set[str]] = collections.defaultdict(set)
     seconds: dict[str, float] = collections.defaultdict(float)
     for path in folder.glob("tests-*.jsonl"):

@@ -54,14 +54,14 @@ class Selected:
 
     @classmethod
     def read(cls, path: pathlib.Path) -> "Selected":
-        """What `write` has written."""
+        """Reads a selection that `write` has written."""
         data = json.loads(path.read_text())
         for name in ("known", "reached", "left_out", "sampled"):
             data[name] = frozenset(data[name])
         return cls(**data)
 
     def of(self, tests: Iterable[str]) -> set[str]:
-        """Those of all tests that are run, by their names with parameters."""
+        """The tests that are run, out of all of them, by their names with parameters."""
         cases: dict[str, list[str]] = collections.defaultdict(list)
         for test in tests:
             cases[without_parameters(test)].append(test)
@@ -78,7 +78,7 @@ class Selected:
         return cases
 
     def first(self, test: str) -> float:
-        """What tests are ordered by: what may take long comes first."""
+        """A key that sorts tests: those that may take long come first."""
         name = without_parameters(test)
         return -self.seconds.get(name, 0.0 if name in self.known else math.inf)
 
@@ -92,7 +92,7 @@ def without_parameters(test: str) -> str:
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests that are selected, if CI runs them, those that take longest first."""
+    """If CI runs the tests, removes those that are not selected, and sorts the longest first."""
     path = os.environ.get(SELECTED)
     if not path:
         return

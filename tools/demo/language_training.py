@@ -45,7 +45,7 @@ def train(steps: int = STEPS, seed: int = 0) -> dict:
 
 
 def perplexity(params: dict) -> float:
-    """That of characters that were kept from training: 128 if nothing is known of them."""
+    """The perplexity of characters that training has not seen; 128 for a uniform guess."""
     _, tested = load()
     count = len(tested) // writing.CAPACITY
     texts = tested[: count * writing.CAPACITY].reshape(count, writing.CAPACITY)

@@ -35,7 +35,7 @@ def init(seed: int) -> dict:
 
 
 def logits(params: dict, tokens: jax.Array) -> jax.Array:
-    """Those of the token after each, float32 [length, 128]; tokens are int32 [length]."""
+    """The logits of the token after each, float32 [length, 128]; tokens are int32 [length]."""
     (length,) = tokens.shape
     positions = jnp.arange(length)
     mask = causal_mask(np.arange(length), length, "float32")

@@ -89,8 +89,10 @@ class Explorer {
     this.listen();
     $("more").open = window.innerWidth > 600;
     $("sweeps").textContent = `Run with ${data.sweeps.map(withDates).join("; ")}.`;
+    const found = new Set(this.data.kindOf);
     $("legend").append(...CLASSES.map((name, kind) =>
-      make("li", {}, make("span", { class: name }, kind > 1 ? "1/9" : kind ? "9" : "–"), MEANINGS[kind])));
+      make("li", { hidden: !found.has(kind) },
+        make("span", { class: name }, kind > 1 ? "1/9" : kind ? "9" : "–"), MEANINGS[kind])));
     this.readAddress();
   }
 

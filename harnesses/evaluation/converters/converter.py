@@ -44,7 +44,7 @@ class Converter:
 
 
 def by_name(run: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]) -> Run:
-    """A run by a function of named arrays: of the inputs x0, x1, ... to the outputs y0, y1, ..."""
+    """Runs a model by a function from inputs x0, x1, ... to outputs y0, y1, ..., all by name."""
 
     def run_in_order(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         results = run({f"x{i}": x for i, x in enumerate(inputs)})

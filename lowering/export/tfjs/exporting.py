@@ -43,9 +43,9 @@ def to_tfjs(
 
     Returns a report on it, which prints as a table.
 
-    TF.js has one signature a model. That of several functions has the inputs and outputs of all,
-    with the name of the function in front; the weights are stored once. `execute` computes what it
-    is asked for, and needs no more inputs than that takes:
+    A TF.js model has one signature. For several functions it has the inputs and outputs of all of
+    them, with the name of the function in front; weights are stored once. `execute` computes the
+    outputs that it is asked for, and needs only the inputs that these depend on:
 
         model.execute({'encode/x': x}, ['encode/result'])
 

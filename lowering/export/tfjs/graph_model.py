@@ -281,10 +281,9 @@ def _encoded(
 
 
 def _as_offsets(value: np.ndarray, original: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """Integers stored in 8 or 16 bits, if these hold what exceeds the least of them.
+    """Integers stored in 8 or 16 bits, as differences from the least of them, if these fit.
 
-    Returns what is stored, and the part of its entry that says how it is restored in the original
-    dtype.
+    Returns the stored array, and the part of its entry that says how to dequantize it.
     """
     low, high = int(value.min()), int(value.max())
     for dtype, steps in (("uint8", 255), ("uint16", 65535)):
@@ -296,7 +295,7 @@ def _as_offsets(value: np.ndarray, original: str) -> tuple[np.ndarray, dict[str,
 
 
 def _quantized(value: np.ndarray, dtype: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """A weight stored in fewer bits, and how it is restored: as `stored * scale + min`."""
+    """A weight stored in fewer bits; TF.js dequantizes it as `stored * scale + min`."""
     if dtype == "float16":
         return value.astype(np.float16), {"dtype": dtype, "original_dtype": "float32"}
     steps = QUANTIZATIONS[dtype]

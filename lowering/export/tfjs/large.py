@@ -55,7 +55,7 @@ def of_variables(variables: Mapping[str, tf.Variable]) -> dict[str, Large]:
 def folded(
     graph_def: Any, weights: Mapping[str, Large], results: Iterable[str]
 ) -> dict[str, Large]:
-    """Makes constants without a value of what a graph computes of weights alone.
+    """Replaces nodes that depend on weights alone by constants, whose values come later.
 
     Args:
       graph_def: the graph, which is changed.
@@ -99,9 +99,9 @@ def folded(
 def _sources(
     op: Any, node: Any, weights: Mapping[str, Large], known: Mapping[str, frozenset[str]]
 ) -> frozenset[str] | None:
-    """The weights that a node is computed of; None if it is of anything else, or larger than they.
+    """The weights that a node depends on; None if it depends on more, or exceeds their size.
 
-    Those of nodes before it are known.
+    `known` has those of the nodes before it.
     """
     if op.name in weights:
         return frozenset([op.name])
@@ -124,7 +124,7 @@ def _sources(
 def _computed(
     graph: Any, name: str, sources: Iterable[str], weights: Mapping[str, Large]
 ) -> np.ndarray:
-    """What a node computes of weights."""
+    """The value of a node that depends on weights alone."""
     given = {f"{source}:0": weights[source].array() for source in sources}
     with tf.compat.v1.Session(graph=graph) as session:
         return session.run(f"{name}:0", given)
