@@ -18,112 +18,17 @@ Passes and the interpreter ask for the traits of a primitive; they have no lists
 import collections
 import contextlib
 import dataclasses
-import enum
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import jax.extend.core as jex_core
 import numpy as np
 
 from lowering import jax_compat
+from lowering.facts import Facts, Rule, Trait
 from lowering.targets import CONSUMER, TF, Target, all_targets, resolve
 
 Fun = TypeVar("Fun", bound=Callable[..., Any])
-
-
-class Trait(enum.Flag):
-    """What modules that know no primitive by name have to know about a primitive."""
-
-    NONE = 0
-    # Treats all elements alike, by ops that broadcast. So an operand may come before it is
-    # broadcast, and the result may stay so.
-    ELEMENTWISE = enum.auto()
-    # Not elementwise, but the result may stay smaller than its shape all the same: the ops that use
-    # it broadcast it.
-    BROADCASTS = enum.auto()
-    # Each element of a result is an element of an operand of the same dtype, and needs no rounding.
-    SELECTS = enum.auto()
-    # Of integers in the range of their dtype it makes none that leave it.
-    IN_RANGE = enum.auto()
-    # Commutative and associative: a computation of reductions and scatters.
-    MONOID = enum.auto()
-    # Linear in its operands together, so that it treats the parts of complex numbers alike.
-    LINEAR = enum.auto()
-    # Does the same with floats of more digits, as all do that are elementwise, linear, contractions
-    # or select elements.
-    PROMOTED = enum.auto()
-    # Depends on the bits of floats, or rounds on purpose: another dtype gives other results.
-    OF_BITS = enum.auto()
-    # A sum of products, which runs faster for many operands at once.
-    CONTRACTION = enum.auto()
-    # Must not run at lowering time: it may run forever, or depends on when the program runs.
-    NOT_FOLDED = enum.auto()
-    # Cheap to compute where it is used, and large to keep: not moved out of a loop.
-    NOT_HOISTED = enum.auto()
-    # Says where or how its operand is kept; the result is the operand.
-    PLACEMENT = enum.auto()
-    # Chooses or repeats jaxprs that are its parameters.
-    CONTROL_FLOW = enum.auto()
-    # Has state or effects of its own on each device of a mesh.
-    PER_DEVICE = enum.auto()
-    # A decomposition in primitives that `jax.vmap` knows, of a primitive that it does not know.
-    NOT_MAPPED = enum.auto()
-    # Becomes a hundred ops or more where TensorFlow has no kernel, or functions are no calls.
-    LONG = enum.auto()
-    # Returns vectors whose signs or phases are free, so that each algorithm finds others.
-    NOT_UNIQUE = enum.auto()
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """How one primitive is lowered for one target.
-
-    Attributes:
-      fun: the function that was decorated.
-      is_decomposition: whether `fun` is written in JAX.
-      dtypes: the dtypes that the rule covers; None for all.
-      keep_constants: whether operands known at lowering time reach `fun` as `np.ndarray`.
-      held: whether `fun` takes values of all dtypes as the tensors that hold them.
-      of_consumers: whether the rule is for runtimes with fewer dtypes than TensorFlow.
-    """
-
-    fun: Callable[..., Any]
-    is_decomposition: bool = False
-    dtypes: frozenset[np.dtype] | None = None
-    keep_constants: bool = False
-    held: bool = False
-    of_consumers: bool = False
-
-    def takes(self, dtype: Any, is_tensorflow_dtype: bool = False) -> bool:
-        """Whether `fun` takes tensors that hold values of `dtype` in another dtype.
-
-        A rule for a dtype that TensorFlow has expects it as it is, unless it is `of_consumers`.
-        """
-        is_named = self.dtypes is not None and dtype in self.dtypes
-        return self.held or (is_named and (self.of_consumers or not is_tensorflow_dtype))
-
-
-@dataclasses.dataclass
-class Facts:
-    """What is known about a primitive beside its rules.
-
-    Attributes:
-      traits: its traits.
-      fold: a NumPy function that evaluates it on known operands, instead of its rule.
-      called: a function of its operands and parameters that returns the jaxpr that it calls, and
-        the operands of that; None if it is no call.
-      on_words: a function in JAX of the words of PRNG keys, which says what it does with keys.
-      on_promoted: by a dtype a function in JAX of numbers in its storage dtype, which says what it
-        does with numbers of the dtype.
-      refusal: why it is lowered for no target.
-    """
-
-    traits: Trait = Trait.NONE
-    fold: Callable[..., np.ndarray] | None = None
-    called: Callable[..., tuple[Any, Sequence[Any]]] | None = None
-    on_words: Callable[..., Any] | None = None
-    on_promoted: Mapping[np.dtype, Callable[..., Any]] = dataclasses.field(default_factory=dict)
-    refusal: str | None = None
 
 
 # The primitives that passes introduce, by name.
