@@ -68,7 +68,7 @@ def _run(op: str, *operands: Any, **attrs: Any) -> Any:
 
 def _call_in(compute, convert, op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Runs an op in the dtype `compute`; `convert` converts its operands, and its results back."""
-    dtype = making.first(operands).dtype
+    dtype = making.first_tensor(operands).dtype
 
     def to(o):
         is_list = isinstance(o, list | tuple)
@@ -137,7 +137,7 @@ def _without_kernel(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -
     which may know it in this form.
     """
     if targets.current().has_tensorflow_kernels:
-        dtype = making.first(operands).dtype
+        dtype = making.first_tensor(operands).dtype
         raise UnsupportedError(f"TensorFlow has no {op} for {dtype.name} nor for a wider dtype")
     underway, name = _UNDERWAY.get(), kernels.listed(op, attrs)
     if name not in _SUBSTITUTES or name in underway:
@@ -159,7 +159,7 @@ def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
         integers can be computed as signed ones of the same width.
       **attrs: its attributes.
     """
-    dtype = making.first(operands).dtype
+    dtype = making.first_tensor(operands).dtype
     attr = _type_attr(op)
     compute = dtype
     if modular and not kernels.supports(op, dtype, attr) and dtypes.carrier(dtype) is not None:
@@ -178,7 +178,7 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
 
     Arguments as for `emit`.
     """
-    dtype = making.first(operands).dtype
+    dtype = making.first_tensor(operands).dtype
     attr = _type_attr(op)
     if kernels.supports(op, dtype, attr, attrs):
         return _call(op, operands, attrs)

@@ -55,11 +55,11 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
         return results
     if maker is None:
         return make()
-    kernels.check(op, first(operands), attrs)
+    kernels.check(op, first_tensor(operands), attrs)
     return maker(operands)
 
 
-def first(operands: Sequence[Any]) -> tf.Tensor:
+def first_tensor(operands: Sequence[Any]) -> tf.Tensor:
     """The first tensor among the operands of an op, some of which may be lists of tensors."""
     return operands[0][0] if isinstance(operands[0], list | tuple) else operands[0]
 
