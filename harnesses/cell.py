@@ -23,7 +23,6 @@ from harnesses.variants import (
     RUNTIME,
     VARIANTS,
     Trial,
-    Variant,
     array_of,
     arrays_of,
     on_arrays,
@@ -44,8 +43,10 @@ ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name, PORTABLE.name)
 DEVICES = tuple(PLACES)
-# Consumers have no more than 32 bits, so they are given what JAX computes in these.
+# Most consumers have no more than 32 bits, so they are given what JAX computes in these.
 _MADE_FOR_CONSUMERS = "32 bits"
+# Those that have 64 bits are given harnesses of these dtypes as they are.
+_OF_64_BITS = frozenset({"float64", "int64", "uint64"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Runner:
         An error while its arguments are made is raised: it is the harness's own, not JAX's.
         """
         with reference():
-            return self._prepared(*_kind(cell), cell.variant)(cell)
+            return self._prepared(*_kind(cell), _variant(self._harness, cell))(cell)
 
     def _prepare(
         self, is_natural: bool, is_consumer: bool, variant: str
@@ -150,7 +151,7 @@ class Runner:
         kind = natural(self._harness, promotes=is_consumer) if is_natural else self._harness
         kind.make_args()
         try:
-            trial = _variant(variant, is_consumer).trial(kind)
+            trial = VARIANTS[variant].trial(kind)
         except Exception as error:  # Any error of JAX is an outcome.
             return functools.partial(_of_jax, kind, error)
         return _runner_of(kind, trial, self._runs)
@@ -165,11 +166,15 @@ def trial_of(harness: Harness, cell: Cell) -> Trial:
     """The program that a cell runs; raises whatever JAX raises if it cannot make it."""
     is_natural, is_consumer = _kind(cell)
     kind = natural(harness, promotes=is_consumer) if is_natural else harness
-    return _variant(cell.variant, is_consumer).trial(kind)
+    return VARIANTS[_variant(harness, cell)].trial(kind)
 
 
-def _variant(name: str, is_consumer: bool) -> Variant:
-    return VARIANTS[_MADE_FOR_CONSUMERS if is_consumer and name == PLAIN else name]
+def _variant(harness: Harness, cell: Cell) -> str:
+    """The name of the variant of a harness that a cell runs."""
+    is_native = harness.dtype_name in _OF_64_BITS and TARGETS[cell.target].has_64_bits
+    if cell.variant != PLAIN or cell.target not in CONSUMERS or is_native:
+        return cell.variant
+    return _MADE_FOR_CONSUMERS
 
 
 def run_trial(harness: Harness, trial: Trial, cells: Iterable[Cell]) -> Iterator[Result]:

@@ -240,6 +240,9 @@ def test_several_functions(tmp_path, capsys):
     given = ["--inputs", str(tmp_path / "x.npy"), "--signature", "first"]
     assert main(["run", output, *given]) == 0
     assert "result: float32[1, 4]" in capsys.readouterr().out
+    assert main(["run", output, *given[:2]]) == 2
+    said = "this is the function 'decode', and --signature chooses one of decode, first"
+    assert said in capsys.readouterr().err
     assert main(["run", output, *given, "--output", str(tmp_path / "y")]) == 0
     expected = functions.encode(np.ones((1, 3)))
     np.testing.assert_allclose(np.load(tmp_path / "y")["result"], expected, rtol=1e-6)
@@ -416,6 +419,14 @@ def test_usage(capsys):
         main(["export", PREDICT[0], "--to", "coreml", "--output", "m"])
     assert exit_.value.code == 2
     assert "invalid choice: 'coreml'" in capsys.readouterr().err
+
+
+def test_an_unknown_option_in_front_of_the_command(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["--versoin"])
+    assert exit_.value.code == 2
+    said = "there is no option --versoin; did you mean '--version'?"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -312,6 +312,25 @@ def test_group_norms(fun, images):
     assert kinds == expected
 
 
+class Convolutions(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        for _ in range(2):
+            x = nn.relu(nn.GroupNorm(4)(nn.Conv(8, (3, 3))(x)))
+        return x
+
+
+@pytest.mark.parametrize("images", [IMAGES, IMAGES[:1]])
+def test_group_norms_of_convolutions(images):
+    """Nothing is transposed between the layers for one image."""
+    network = Convolutions()
+    params = jax.tree.map(lambda p: p + 0.1, network.init(jax.random.key(0), images))
+    kinds = exported(lambda x: network.apply(params, x), images)
+    assert kinds["InstanceNormalization"] == 2
+    assert kinds["ReduceMean"] == 0
+    assert len(images) > 1 or kinds["Transpose"] == 2
+
+
 def test_group_norms_without_parameters():
     def fun(x):
         return flax_group_norm(x, use_bias=False, use_scale=False)

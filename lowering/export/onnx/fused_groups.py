@@ -4,6 +4,8 @@ It takes a third of the time of the nodes that it stands for, its transposes inc
 GroupNormalization is expanded by onnxruntime, and takes longer: see `fused_layers`.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,11 @@ import onnx_ir as ir
 
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.fused_layers import centered, normalized
-from lowering.export.onnx.patterns import Match, either, op
+from lowering.export.onnx.patterns import Match, either, op, product
 from lowering.export.onnx.values import array_of, dtype_of, static
+
+# How features become the last axis of an image, and the first one behind the batch.
+_TO_LAST, _TO_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
 def reshaped(x: Any, sizes: Any, axes: Any, epsilon: Any, back: Any) -> Any:
@@ -20,48 +25,111 @@ def reshaped(x: Any, sizes: Any, axes: Any, epsilon: Any, back: Any) -> Any:
     return op.Reshape(centered(op.Reshape(x, sizes), axes, epsilon), back)
 
 
+def _statistics(x: Any, sizes: Any, axes: Any) -> tuple[Any, Any]:
+    """The means and variances of the groups of an image."""
+    groups = op.Reshape(x, sizes)
+    mean, squares = (
+        op.ReduceMean(each, axes, keepdims=0) for each in (groups, op.Mul(groups, groups))
+    )
+    difference = op.Sub(squares, op.Mul(mean, mean))
+    return mean, either(difference, op.Relu(difference), op.Max(difference, 0.0))
+
+
 def repeated(
     x: Any, sizes: Any, axes: Any, epsilon: Any, scale: Any, lead: Any, full: Any, back: Any
 ) -> Any:
     """Means and variances of groups are repeated for their features, as in Flax."""
-    groups = op.Reshape(x, sizes)
-    mean = op.ReduceMean(groups, axes, keepdims=0)
-    of_squares = op.Sub(op.ReduceMean(op.Mul(groups, groups), axes, keepdims=0), op.Mul(mean, mean))
-    variance = either(of_squares, op.Relu(of_squares), op.Max(of_squares, 0.0))
     mean, variance = (
-        op.Reshape(op.Expand(op.Reshape(v, lead), full), back) for v in (mean, variance)
+        op.Reshape(op.Expand(op.Reshape(v, lead), full), back) for v in _statistics(x, sizes, axes)
     )
     return normalized(op.Sub(x, mean), variance, epsilon, scale)
 
 
+def repeated_first(
+    x: Any,
+    sizes: Any,
+    axes: Any,
+    epsilon: Any,
+    scale: Any,
+    lead: Any,
+    full: Any,
+    of_image: Any,
+    of_variance: Any,
+) -> Any:
+    """The same of what a convolution has made, whose features come first."""
+    statistics = _statistics(op.Transpose(x, perm=_TO_LAST), sizes, axes)
+    mean, variance = (op.Expand(op.Reshape(v, lead), full) for v in statistics)
+    deviation = op.Sqrt(op.Add(op.Reshape(variance, of_variance), epsilon))
+    factor = op.Transpose(product(op.Reciprocal(deviation), scale), perm=_TO_FIRST)
+    centered_image = op.Sub(x, op.Transpose(op.Reshape(mean, of_image), perm=_TO_FIRST))
+    return op.Mul(centered_image, factor)
+
+
 def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
-    """The norm of an image whose features are parts of groups."""
-    x, sizes = found["x"], array_of(found["sizes"])
-    axes, epsilon = array_of(found["axes"]), array_of(found["epsilon"])
-    if x.shape is None or dtype_of(x) != ir.DataType.FLOAT or len(x.shape) < 3:
-        return None
-    if sizes is None or axes is None or epsilon is None or epsilon.size != 1:
-        return None
-    batch, *lengths, features = (n if isinstance(n, int) else None for n in x.shape)
-    if None in lengths or features is None or not features:
-        return None
-    rank = sizes.size
-    groups = int(sizes[-2])
-    kept = sorted(set(range(rank)) - {int(axis) % rank for axis in axes})
-    is_one = batch == 1 and kept == [rank - 2]
-    of_batch = rank > 2 and kept == [0, rank - 2] and int(sizes[0]) == (batch or -1)
-    if not (is_one or of_batch) or groups < 1 or groups * int(sizes[-1]) != features:
-        return None
-    scale = found.values.get("scale")
-    shape = None if scale is None else static(scale)
-    if scale is not None and (shape is None or shape != (*[1] * (len(shape) - 1), features)):
+    """The norm of an image whose features are parts of groups, and come last."""
+    x = found["x"]
+    if x.shape is None or len(x.shape) < 3:
         return None
     last = len(x.shape) - 1
+    batch, *lengths, features = x.shape
+    scale = _of_features(b, found.values.get("scale"), features)
+    groups = _groups(found, batch, lengths, features)
+    if groups is None or ("scale" in found.values and scale is None):
+        return None
     first = b.transpose(x, [0, last, *range(1, last)])
-    rows = b.reshape(first, [batch or -1, groups, features // groups * int(np.prod(lengths))])
+    made = b.transpose(_normalized(b, first, groups, found), [0, *range(2, last + 1), 1])
+    return made if scale is None else b.op("Mul", made, scale)
+
+
+def fused_first(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
+    """The norm of an image whose features come first."""
+    x = found["x"]
+    if x.shape is None or len(x.shape) != len(_TO_FIRST):
+        return None
+    batch, features, *lengths = x.shape
+    scale = _of_features(b, found["scale"], features)
+    groups = _groups(found, batch, lengths, features)
+    if groups is None or scale is None:
+        return None
+    factor = b.reshape(scale, (-1, *[1] * len(lengths)))
+    return b.op("Mul", _normalized(b, x, groups, found), factor)
+
+
+def _of_features(b: Builder, x: ir.Value | None, features: Any) -> ir.Value | None:
+    """A vector with a number for each feature, if a value is that."""
+    shape = None if x is None else static(x)
+    if x is None or shape is None or shape != (*[1] * (len(shape) - 1), features):
+        return None
+    return b.reshape(x, (features,))
+
+
+def _groups(found: Match, batch: Any, lengths: Sequence[Any], features: Any) -> int | None:
+    """How many groups an image has, if the axes of a match are all others of the groups."""
+    sizes, axes, epsilon = (array_of(found[name]) for name in ("sizes", "axes", "epsilon"))
+    if sizes is None or axes is None or epsilon is None or epsilon.size != 1:
+        return None
+    if dtype_of(found["x"]) != ir.DataType.FLOAT or sizes.size < 2:
+        return None
+    if not all(isinstance(n, int) and n > 0 for n in (*lengths, features)):
+        return None
+    rank, count = sizes.size, int(sizes[-2])
+    kept = sorted(set(range(rank)) - {int(axis) % rank for axis in axes})
+    size = batch if isinstance(batch, int) else -1
+    of_batch = rank > 2 and kept == [0, rank - 2] and int(sizes[0]) == size
+    if not (of_batch or (size == 1 and kept == [rank - 2])):
+        return None
+    return count if count > 0 and count * int(sizes[-1]) == features else None
+
+
+def _normalized(b: Builder, x: ir.Value, groups: int, found: Match) -> ir.Value:
+    """An image with its features first, normalized."""
+    assert x.shape is not None
+    batch, *rest = (n if isinstance(n, int) else -1 for n in x.shape)
+    rows = b.reshape(x, [batch, groups, math.prod(rest) // groups])
     ones, zeros = (b.constant(np.full(groups, n), dtype_of(x)) for n in (1, 0))
+    epsilon = array_of(found["epsilon"])
+    assert epsilon is not None
     made = b.op("InstanceNormalization", rows, ones, zeros, epsilon=float(epsilon.item()))
-    made.shape = rows.shape
-    image = b.op("Reshape", made, b.ints(batch or -1, features, *lengths))
-    result = b.transpose(image, [0, *range(2, last + 1), 1])
-    return result if scale is None else b.op("Mul", result, scale)
+    result = b.op("Reshape", made, b.ints(batch, *rest))
+    result.shape = x.shape
+    return result

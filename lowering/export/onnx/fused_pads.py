@@ -60,7 +60,7 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
 def _part(x: ir.Value, whole: ir.Value, axis: int) -> _Part | None:
     """What a value is of a whole array; None if it is no part along an axis."""
     if x is whole:
-        return _Part(whole, np.arange(_size(whole, axis)), ())
+        return _Part(whole, np.arange(_size(whole, axis) or 0), ())
     node = x.producer()
     if node is None or node.op_type not in ("Slice", "Expand") or node.inputs[0] is None:
         return None
@@ -86,7 +86,9 @@ def _taken(node: ir.Node, indices: np.ndarray, axis: int) -> np.ndarray | None:
     known = [x for x in operands if x is not None]
     if len(known) < len(operands) or known[2].tolist() != [axis]:
         return None
-    start, end, step = (int(x.item()) for x in (*known[:2], *(known[3:] or [np.int64(1)])))
+    start, end, step = *(int(x.item()) for x in known[:2]), 1
+    if len(known) > 3:
+        step = int(known[3].item())
     # An end below all numbers means that the first element is taken, too.
     return indices[start : None if end < -indices.size else end : step]
 

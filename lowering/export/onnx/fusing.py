@@ -45,6 +45,7 @@ LAYERS = (
     Fusion(pattern(fused_layers.plain_layer_norm), fused_layers.norm, 18),
     Fusion(pattern(fused_layers.scaled_rms_norm), fused_layers.norm, 23),
     Fusion(pattern(fused_layers.plain_rms_norm), fused_layers.norm, 23),
+    Fusion(pattern(fused_groups.repeated_first), fused_groups.fused_first, 18),
     Fusion(pattern(fused_groups.repeated), fused_groups.fused, 18),
     Fusion(pattern(fused_groups.reshaped), fused_groups.fused, 18),
     Fusion(pattern(fused_layers.softmax), fused_layers.along_last_axis("Softmax"), 17),

@@ -247,8 +247,9 @@ def roll(b: Builder, node: Any, x: ir.Value, shifts: ir.Value, axes: ir.Value) -
             raise UnsupportedError(f"{node.name!r} is Roll of an unknown size, which ONNX lacks")
         start = int(-shift) % size if size else 0
         if start:
-            parts = (([start], [_LAST]), ([0], [start]))
-            x = b.concat([b.slice(x, *bounds, [number]) for bounds in parts], number)
+            bounds = ((start, _LAST), (0, start))
+            parts = [b.slice(x, [low], [high], [number]) for low, high in bounds]
+            x = b.concat(parts, number)
     return x
 
 
