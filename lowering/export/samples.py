@@ -37,10 +37,10 @@ def symbolic_shapes(
     structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
     args = jax.tree_util.tree_unflatten(tree, structs)
     scope = polymorphic.scope_of(constraints)
+    polymorphic.check_parentheses(polymorphic_shapes)
     try:
         made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
     except tokenize.TokenError as error:
-        polymorphic.check_parentheses(polymorphic_shapes)
         raise ValueError(
             f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "
             f"{error}"
