@@ -78,7 +78,9 @@ def upper_half(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def upper_half_of_words(x: jax.Array, y: jax.Array) -> jax.Array:
-    """As `upper_half`, of integers of up to 32 bits, without any that are wider."""
+    """As `upper_half`, without integers of more bits than these."""
+    if x.dtype.itemsize == 8:
+        return upper_half(x, y)
     if x.dtype != np.uint32:
         return (x.astype(np.int32) * y.astype(np.int32) >> np.iinfo(x.dtype).bits).astype(x.dtype)
     half, mask = np.uint32(16), np.uint32(0xFFFF)
@@ -86,6 +88,16 @@ def upper_half_of_words(x: jax.Array, y: jax.Array) -> jax.Array:
     middle = x_high * y_low + ((x_low * y_low) >> half)
     upper = x_low * y_high + (middle & mask)
     return x_high * y_high + (middle >> half) + (upper >> half)
+
+
+def in_signed_order(x: jax.Array) -> jax.Array:
+    """uint64 as the int64 that have their order; `from_signed_order` is the inverse."""
+    return lax.bitcast_convert_type(x, np.int64) + np.int64(np.iinfo(np.int64).min)
+
+
+def from_signed_order(x: jax.Array) -> jax.Array:
+    """The inverse of `in_signed_order`."""
+    return lax.bitcast_convert_type(x + np.int64(np.iinfo(np.int64).min), np.uint64)
 
 
 def upper_half_of_int32(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -5,12 +5,13 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.arrays import integers as order
 from lowering.arrays import narrow_numbers
 from lowering.formats import narrow, words
 from lowering.narrow_formats import E8M0
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
+from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS, XLA
 
 
 @rule("argmax", "argmin", traits=Trait.PROMOTED)
@@ -45,6 +46,13 @@ def argmax_words(ctx, x, **_):
     """The operand or the index is a word."""
     is_word = ctx.in_avals[0].dtype == dtypes.WORD
     return narrow.run_on_held(ctx, words.flipped(x) if is_word else x)[0]
+
+
+for _find in (lax.argmax, lax.argmin):
+
+    @decomposition(_find.__name__, target=ONNX, dtypes=(np.uint64,))
+    def argmax_wide(x, *, axes, index_dtype, find=_find):
+        return find(order.in_signed_order(x), axes[0], index_dtype)
 
 
 @decomposition("argmax", target=TFJS, dtypes=words.WORDS)

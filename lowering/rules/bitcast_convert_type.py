@@ -15,9 +15,12 @@ from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, dtypes, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.targets import CONSUMER, TFJS
+from lowering.targets import CONSUMER, ONNX, TFJS
 from lowering.tensors import halves as arithmetic
 from lowering.tensors import rounding
+
+
+_WIDE = (np.int64, np.uint64, np.float64)
 
 
 @rule("bitcast_convert_type", traits=Trait.ELEMENTWISE | Trait.OF_BITS)
@@ -38,6 +41,9 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     is_of_words = source != target and dtypes.WORD in (source, target)
     if is_of_words and ctx.target.splits(dtypes.WORD):
         return _of_halves(ctx, x)
+    if 8 in (source.itemsize, target.itemsize):
+        fun = _of_wide if source.itemsize == 8 else _to_wide
+        return ctx.lower(fun, x, avals=ctx.in_avals, dtype=target)
     if {source.itemsize, target.itemsize} != {4}:
         return ctx.lower(_through_words, x, avals=ctx.in_avals, dtype=target)
     if x.dtype == to:
@@ -65,6 +71,34 @@ def bitcast_convert_type_short_halves(x, *, new_dtype, **params):
         return bitcast_convert_type_short(x, new_dtype=new_dtype, **params)
     halves_ = lax.shift_right_logical(x, np.uint32(16)), x & np.uint32(0xFFFF)
     return _apart(*(half.astype(np.int32) for half in halves_), dtype=np.dtype(new_dtype))
+
+
+@rule("bitcast_convert_type", target=ONNX, dtypes=_WIDE)
+def bitcast_convert_type_wide(ctx, x, **_):
+    """ONNX reads bits in dtypes of one size alone."""
+    dtype = ctx.out_aval.dtype
+    if dtype.itemsize == 8:
+        return bitcast(x, dtypes.to_tf(dtype))
+    return ctx.lower(_of_wide, x, avals=ctx.in_avals, dtype=dtype)
+
+
+def _of_wide(x, *, dtype):
+    """Numbers of 64 bits as smaller numbers, by their lower and their upper 32 bits."""
+    bits = lax.bitcast_convert_type(x, np.uint64)
+    halves_ = bits & np.uint64(0xFFFFFFFF), lax.shift_right_logical(bits, np.uint64(32))
+    pair = jnp.stack([half.astype(np.uint32) for half in halves_], -1)
+    parts = lax.bitcast_convert_type(pair, dtype)
+    return lax.reshape(parts, (*x.shape, 8 // dtype.itemsize))
+
+
+def _to_wide(x, *, dtype):
+    """The inverse of `_of_wide`."""
+    shape, size = x.shape[:-1], 4 // x.dtype.itemsize
+    if size > 1:
+        x = lax.reshape(x, (*shape, 2, size))
+    pair = lax.bitcast_convert_type(x, np.uint32).astype(np.uint64)
+    bits = pair[..., 0] | lax.shift_left(pair[..., 1], np.uint64(32))
+    return lax.bitcast_convert_type(bits, dtype)
 
 
 def _of_halves(ctx, x):

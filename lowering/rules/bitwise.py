@@ -53,6 +53,13 @@ def population_count_words(x, *, bits=32):
     return x
 
 
+@decomposition("population_count", target=ONNX, dtypes=(np.int64, np.uint64))
+def population_count_wide(x):
+    """The bits of both halves."""
+    halves = lax.bitcast_convert_type(x, np.uint32)
+    return jnp.sum(lax.population_count(halves), -1, dtype=np.uint32).astype(x.dtype)
+
+
 @decomposition("population_count", target=TFJS, dtypes=(np.int32,))
 def population_count_halves(x):
     """The bits of both halves, as WebGL holds no integers of more than 24 bits."""

@@ -199,10 +199,23 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
 @decomposition("rng_bit_generator", target=CONSUMER)
 def rng_bit_generator_words(key, *, philox=philox4x32, shape, dtype, algorithm, **_):
     """The same of words alone: `key` is the key and the counter, each as its low and high half."""
-    if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY:
-        bits, used = _threefry_words(key, tuple(shape))
+    if key.dtype == np.uint64:
+        words, bits = rng_bit_generator_words(
+            lax.reshape(lax.bitcast_convert_type(key, np.uint32), (4,)),
+            **dict(philox=philox, shape=shape, dtype=dtype, algorithm=algorithm),
+        )
+        return lax.bitcast_convert_type(lax.reshape(words, (2, 2)), np.uint64), bits
+    is_wide = np.dtype(dtype).itemsize == 8
+    if algorithm != lax.RandomAlgorithm.RNG_THREE_FRY:
+        words, used = _philox_words(philox, key, (*shape, 2) if is_wide else tuple(shape))
+        bits = lax.bitcast_convert_type(words, np.uint64) if is_wide else words
+    elif is_wide:
+        counters = _advanced(key[2:], _counters(np.uint32(0), shape))
+        low, high = threefry2x32_p.bind(*jnp.broadcast_arrays(key[0], key[1], *counters))
+        bits = lax.bitcast_convert_type(jnp.stack([low, high], -1), np.uint64)
+        used = math.prod(shape)
     else:
-        bits, used = _philox_words(philox, key, tuple(shape))
+        bits, used = _threefry_words(key, tuple(shape))
     counter = _advanced(key[2:], jnp.full((), used, np.uint32))
     return jnp.stack([key[0], key[1], *counter]), lax.convert_element_type(bits, dtype)
 
@@ -309,7 +322,7 @@ def _symbolic_threefry_bits(state, shape):
 
 
 def _counters(first, shape):
-    return first + lax.reshape(lax.iota(np.uint64, math.prod(shape)), shape)
+    return first + lax.reshape(lax.iota(first.dtype, math.prod(shape)), shape)
 
 
 def _halves(x):
@@ -324,7 +337,7 @@ def _uniform_for_consumer(ctx, low, high, shape):
     first, last = cast(low, tf.float32), cast(high, tf.float32)
     number = emit("AddV2", first, emit("Mul", size, emit("Sub", last, first)))
     if low.dtype.is_floating:
-        return number
+        return cast(number, low.dtype)
     # float32 may round up to the upper limit, which may be more than int32 holds.
     most = np.nextafter(np.float32(2**31), np.float32(0))
     rounded = cast(emit("Minimum", emit("Floor", number), constant(most)), low.dtype)

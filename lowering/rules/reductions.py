@@ -3,11 +3,13 @@
 import functools
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 from jax import lax
 
 from lowering import avals
+from lowering.arrays import integers as order
 from lowering.arrays import narrow_numbers
 from lowering.arrays.computations import tree_reduce
 from lowering.formats import halves, words
@@ -15,7 +17,7 @@ from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
 from lowering.ops import cast, constant, dtypes, emit, integers, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.targets import CONSUMER, PORTABLE, TFJS
+from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS
 from lowering.tensors import halves as arithmetic
 
 
@@ -72,6 +74,32 @@ _OPS = {"reduce_sum": "Sum", "reduce_prod": "Prod", "reduce_max": "Max", "reduce
 def reduce_keeping_axes(ctx, x, *, reduction, axes):
     """Reduced axes have size one; see `passes.simplify.keepdims`."""
     return emit(_OPS[reduction], x, integers(axes), keep_dims=True)
+
+
+_WIDE = (np.int64, np.uint64)
+
+
+@decomposition("reduce_keeping_axes", target=ONNX, dtypes=_WIDE)
+def reduce_keeping_axes_wide(x, *, reduction, axes):
+    shape = tuple(1 if i in axes else dim for i, dim in enumerate(x.shape))
+    return lax.reshape(getattr(lax, reduction)(x, axes), shape)
+
+
+@decomposition("reduce_sum", target=ONNX, dtypes=_WIDE)
+def reduce_sum_wide(x, *, axes, **_):
+    """A product with ones; see `onnx.quirks.sums_of_large_integers`."""
+    ones = jnp.ones([x.shape[axis] for axis in axes], x.dtype)
+    return lax.dot_general(x, ones, ((axes, range(len(axes))), ((), ())))
+
+
+@decomposition("reduce_max", target=ONNX, dtypes=(np.uint64,))
+def reduce_max_wide(x, *, axes, **_):
+    return order.from_signed_order(lax.reduce_max(order.in_signed_order(x), axes))
+
+
+@decomposition("reduce_min", target=ONNX, dtypes=(np.uint64,))
+def reduce_min_wide(x, *, axes, **_):
+    return order.from_signed_order(lax.reduce_min(order.in_signed_order(x), axes))
 
 
 @rule("reduce_mean", target=PORTABLE)
@@ -150,6 +178,7 @@ def _reduction(op, identity):
 
 legalization("reduce_prod", dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
 decomposition("reduce_prod", target=TFJS, dtypes=words.WORDS)(_reduction(lax.mul, 1))
+decomposition("reduce_prod", target=ONNX, dtypes=_WIDE)(_reduction(lax.mul, 1))
 decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
 decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))
 decomposition("reduce_or")(_reduction(lax.bitwise_or, 0))

@@ -4,12 +4,12 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import narrow_numbers
+from lowering.arrays import integers, narrow_numbers
 from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, move
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
+from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS, XLA
 from lowering.tensors import movement, ordering
 
 # Besides floats, the dtypes whose values are exact in float32.
@@ -97,6 +97,12 @@ on_promoted("top_k", dtypes=NARROW)(narrow_numbers.on_order)
 @rule("top_k", "approx_top_k", target=CONSUMER, dtypes=words.WORDS)
 def top_k_words(ctx, x, **_):
     return words.run_on_order(ctx, x)
+
+
+@decomposition("top_k", target=ONNX, dtypes=(np.uint64,))
+def top_k_wide(x, *, k, axis=-1, **_):
+    values, positions = lax.top_k(integers.in_signed_order(x), k, axis=axis)
+    return integers.from_signed_order(values), positions
 
 
 @decomposition("top_k", target=TFJS, dtypes=words.WORDS)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import tensorflow as tf
 
 from lowering import targets
 from lowering.ops.constants import constant
@@ -17,6 +18,10 @@ _EXPM1 = tuple(1 / math.factorial(n) for n in range(8, 0, -1))
 
 @substitute("Expm1")
 def _expm1(x):
+    """For float64, of which series would be long, as tanh(x / 2) (exp(x) + 1)."""
+    if x.dtype == tf.float64:
+        tangent = emit("Tanh", emit("Mul", x, constant(0.5, x.dtype)))
+        return emit("Mul", tangent, emit("AddV2", emit("Exp", x), constant(1, x.dtype)))
     is_small = emit("Less", emit("Abs", x), constant(_SMALL_EXPONENT, x.dtype))
     series = emit("Mul", x, horner(_EXPM1, x))
     return emit("SelectV2", is_small, series, emit("Sub", exponential(x), constant(1, x.dtype)))
@@ -24,6 +29,8 @@ def _expm1(x):
 
 def exponential(x):
     """By a power of a number near e; see `tflite.quirks.digits_of_large_exponentials`."""
+    if x.dtype == tf.float64:
+        return emit("Exp", x)
     base = np.float32(np.e)
     # Beyond this, results are infinite or zero.
     rest = emit("Mul", within(x, 128), constant(1 - math.log(base), x.dtype))
@@ -36,9 +43,12 @@ def exponential(x):
 def _softplus(x):
     """As log(1 + exp(-|x|)), which neither overflows nor loses digits, above a rectifier.
 
-    The logarithm is the series of log((1 + s) / (1 - s)), where s is at most a third.
+    The logarithm is the series of log((1 + s) / (1 - s)), where s is at most a third; that of
+    float64 is Log1p.
     """
     power = emit("Exp", emit("Neg", emit("Abs", x)))
+    if x.dtype == tf.float64:
+        return emit("AddV2", emit("Relu", x), emit("Log1p", power))
     s = emit("RealDiv", power, emit("AddV2", power, constant(2, x.dtype)))
     rest = emit("Mul", s, horner(_LOG_OF_RATIO, emit("Mul", s, s)))
     return emit("AddV2", emit("Relu", x), rest)
@@ -52,7 +62,21 @@ _LOG_OF_RATIO = (0.28157778, 0.27965158, 0.40024595, 0.66666322, 2.00000001)
 @substitute("Log1p")
 def _log1p(x):
     """With all digits; see `tfjs.quirks.log1p_of_small_numbers`."""
+    if x.dtype == tf.float64:
+        return _log1p_of_double(x)
     return _with_digits_near_one(x, _finite_log(emit("AddV2", constant(1, x.dtype), x)))
+
+
+def _log1p_of_double(x):
+    """The logarithm of the rounded sum, and what the rounding is of it, to first order."""
+    one, zero = constant(1, x.dtype), constant(0, x.dtype)
+    total = emit("AddV2", one, x)
+    rounding = emit("Sub", x, emit("Sub", total, one))
+    tiny = constant(np.finfo(np.float64).tiny, x.dtype)
+    part = emit("RealDiv", rounding, emit("Maximum", total, tiny))
+    # Infinity has none.
+    part = emit("SelectV2", emit("Less", x, constant(1e20, x.dtype)), part, zero)
+    return emit("AddV2", emit("Log", total), part)
 
 
 def logarithm(x):

@@ -87,3 +87,14 @@ def padding_of_dilated_windows() -> bool:
         auto_pad="SAME_UPPER",
         dilations=[2, 2],
     )
+
+
+@_quirk(
+    "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/cpu/reduction"
+    "/reduction_ops.h",
+    "lowering.rules.reductions.reduce_sum_wide",
+)
+def sums_of_large_integers() -> bool:
+    """onnxruntime's sums of int64 lose the digits that a double does not hold."""
+    x = np.array([2**60, 1], np.int64)
+    return int(_run("ReduceSum", x, result=np.int64)[0]) != 2**60 + 1
