@@ -26,6 +26,15 @@ LIMITATIONS = {
             where=is_domain,
         ),
         Limitation(
+            "A power that underflows is a subnormal number where XLA has zero, and its inverse is "
+            "finite.",
+            looser=Looser.NEAR_ONE,
+            dtypes=("float64",),
+            modes=RUNTIME,
+            targets=ONNX,
+            where=is_domain,
+        ),
+        Limitation(
             "A power just below the least normal number, to which bfloat16 rounds it, is zero with "
             "the precision of float32, and its inverse is infinity.",
             looser=Looser.NEAR_ONE,

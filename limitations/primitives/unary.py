@@ -3,6 +3,7 @@
 import dataclasses
 
 from limitations.consumers import (
+    DOUBLE_ANGLES,
     LARGE_ANGLES,
     LARGE_ANGLES_OF_TFJS,
     LARGE_COMPLEX_ANGLES,
@@ -12,6 +13,7 @@ from limitations.consumers import (
     ONNX,
     ROOTS,
     RUNTIME,
+    doubles,
     has_domain,
     huge_numbers,
     is_domain,
@@ -38,8 +40,9 @@ LIMITATIONS = {
         )
     ],
     "log": [LOGARITHMS],
-    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES, LARGE_ANGLES_OF_TFJS)),
+    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES, LARGE_ANGLES_OF_TFJS, DOUBLE_ANGLES)),
     "tan": [
+        DOUBLE_ANGLES,
         huge_numbers(
             "loses the digits of large angles, and the more of tangents near their poles",
             looser=Looser.MODERATE_WITH_FEWER_DIGITS,
@@ -84,6 +87,7 @@ LIMITATIONS = {
         ),
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,
+        doubles("onnxruntime's logistic function of float64 gives zero for small numbers."),
         Limitation(
             "onnxruntime's logistic function is off by 6e-8, and so gives zero for small ones.",
             looser=Looser.MODERATE,

@@ -19,7 +19,6 @@ from lowering.targets import CONSUMER, ONNX, TFJS
 from lowering.tensors import halves as arithmetic
 from lowering.tensors import rounding
 
-
 _WIDE = (np.int64, np.uint64, np.float64)
 
 

@@ -18,7 +18,7 @@ from lowering.arrays.windows import Window, fold, windows
 from lowering.narrow_formats import SHORT
 from lowering.ops import bitcast, cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.targets import CONSUMER, PORTABLE, Mode
+from lowering.targets import CONSUMER, ONNX, PORTABLE, Mode
 from lowering.tensors import movement, ordering
 from lowering.tensors.pooling import pool
 
@@ -125,6 +125,12 @@ for _name, _combine, _init in (
 ):
     _dtypes = dtypes.INTEGER if "sum" in _name else (*dtypes.INTEGER, *dtypes.BOOL)
     decomposition(_name, target=CONSUMER, dtypes=_dtypes)(_by_shifts(_combine, _init))
+
+
+# onnxruntime has no AveragePool of float64.
+decomposition("reduce_window_sum", target=ONNX, dtypes=(np.float64,))(
+    _by_shifts(lax.add, lambda dtype: 0)
+)
 
 
 @rule("reduce_window_min", target=PORTABLE, dtypes=dtypes.FLOAT)
