@@ -76,6 +76,9 @@ def test_there_is_no_warning_without_64_bits(recwarn):
 
 
 BIG = 1 << 40
+HUGE = np.random.default_rng(2).integers(-(1 << 63), (1 << 63) - 1, (3, 4))
+UNSIGNED = HUGE.view(np.uint64)
+SMALL = X / np.array([1e-9, 1e-3, 1, 30])
 OF_64_BITS = {
     "elementwise": (lambda x: (jnp.sin(x), jnp.exp(x), jnp.sqrt(jnp.abs(x)), x**-2, x % 0.3), (X,)),
     "integers": (lambda k: (k // 7, k % -7, k.sum(), k * k, k.astype("float64") / 3), (K,)),
@@ -103,10 +106,49 @@ OF_64_BITS = {
         lambda x: (x @ x.T, jnp.linalg.solve(x @ x.T, x), jnp.linalg.cholesky(x @ x.T)),
         (X,),
     ),
+    "sums": (lambda k: (k.sum(), k.sum(0), k.prod(1), k.sum((0, 1), keepdims=True)), (HUGE,)),
+    "sums of unsigned": (lambda u: (u.sum(1), u.prod()), (UNSIGNED,)),
+    "order of unsigned": (
+        lambda u: (u.max(0), u.min(1, keepdims=True), u.argmax(1), u.argmin(), jax.lax.top_k(u, 2)),
+        (UNSIGNED,),
+    ),
+    "counts of bits": (
+        lambda k, u: [f(x) for f in (jax.lax.population_count, jax.lax.clz) for x in (k, u)],
+        (HUGE, UNSIGNED),
+    ),
+    "upper halves": (lambda k, u: (jax.lax.mulhi(k, k), jax.lax.mulhi(u, u)), (HUGE, UNSIGNED)),
+    "bits as others": (
+        lambda k: [jax.lax.bitcast_convert_type(k, d) for d in ("uint32", "int16", "uint8")],
+        (HUGE,),
+    ),
+    "others as bits": (
+        lambda w, h: [jax.lax.bitcast_convert_type(x, "int64") for x in (w, h)],
+        (HUGE.view(np.uint32).reshape(3, 4, 2), HUGE.view(np.uint16).reshape(3, 4, 4)),
+    ),
+    "functions": (
+        lambda x: (jnp.arctan(x), jnp.expm1(x), jnp.log1p(jnp.abs(x)), jnp.sinh(x), jnp.arcsinh(x)),
+        (SMALL,),
+    ),
+    "angles": (
+        lambda x: (jnp.arctan2(x, x[::-1]), jnp.arcsin(jnp.tanh(x)), jnp.arccos(jnp.tanh(x))),
+        (SMALL,),
+    ),
+    "softplus": (lambda x: (jax.nn.softplus(x), jnp.cosh(x), jnp.logaddexp(x, x[::-1])), (SMALL,)),
+    "windows": (
+        lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 2), (1, 2), "SAME"),
+        (X,),
+    ),
+    "random bits": (
+        lambda k: [
+            jax.lax.rng_bit_generator(k, (3, 2), np.uint64, algorithm)[1]
+            for algorithm in map(jax.lax.RandomAlgorithm, (1, 2))
+        ],
+        (UNSIGNED[0, :2],),
+    ),
     "sizes": (lambda k: jnp.broadcast_to(k[None] + jnp.arange(4), (2, 3, 4)), (K,)),
 }
 
-OF_ANY_SIZE = ("elementwise", "integers", "large", "bits", "loop")
+OF_ANY_SIZE = ("elementwise", "integers", "large", "bits", "sums", "order of unsigned", "loop")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +164,9 @@ def test_onnx_computes_with_64_bits(program, symbolic):
         expected = jax.tree.leaves(jax.jit(fun)(*args))
         for e, actual in zip(expected, session.run(None, inputs), strict=True):
             assert actual.dtype == e.dtype
-            np.testing.assert_allclose(actual, e, rtol=1e-12, atol=1e-13)
+            is_float = np.issubdtype(e.dtype, np.floating)
+            rtol, atol = (1e-12, 1e-13) if is_float else (0, 0)
+            np.testing.assert_allclose(actual, e, rtol=rtol, atol=atol)
 
 
 def test_what_onnx_lacks_in_64_bits_is_exported_in_32():
