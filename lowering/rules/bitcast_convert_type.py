@@ -41,8 +41,8 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     if is_of_words and ctx.target.splits(dtypes.WORD):
         return _of_halves(ctx, x)
     if 8 in (source.itemsize, target.itemsize):
-        fun = _of_wide if source.itemsize == 8 else _to_wide
-        return ctx.lower(fun, x, avals=ctx.in_avals, dtype=target)
+        regroup = _of_wide if source.itemsize == 8 else _to_wide
+        return ctx.lower(regroup, x, avals=ctx.in_avals, dtype=target)
     if {source.itemsize, target.itemsize} != {4}:
         return ctx.lower(_through_words, x, avals=ctx.in_avals, dtype=target)
     if x.dtype == to:

@@ -69,8 +69,36 @@ def _tan(x):
 
 @substitute("Atan")
 def _atan(x):
+    if not kernels.supports("Atan2", x.dtype):
+        return _atan_of_double(x)
     # Not all kernels of Atan2 broadcast.
     return emit("Atan2", x, emit("Fill", shape_of(x, tf.int32), constant(1, x.dtype)))
+
+
+# atan(x) / x - 1 over x^2, the highest power of x^2 first, up to 7/16: Sun Microsystems, fdlibm,
+# `s_atan.c`, 1993, for float64.
+_ATAN = (
+    *(0.0162858201153657823623, -0.036531572744216915527, 0.0497687799461593236017),
+    *(-0.0583357013379057348645, 0.0666107313738753120669, -0.0769187620504482999495),
+    *(0.0909088713343650656196, -0.111111104054623557880, 0.142857142725034663711),
+    *(-0.199999999998764832476, 0.333333333333329318027),
+)
+
+
+def _atan_of_double(x):
+    """By the inverse of large numbers, and by (x - 1) / (x + 1) for numbers near one."""
+    one, size = constant(1, x.dtype), emit("Abs", x)
+    least = emit("Minimum", size, emit("RealDiv", one, size))
+    is_near_one = emit("Greater", least, constant(math.tan(math.pi / 8), x.dtype))
+    turned = emit("RealDiv", emit("Sub", least, one), emit("AddV2", least, one))
+    t = emit("SelectV2", is_near_one, turned, least)
+    z = emit("Mul", t, t)
+    angle = emit("Sub", t, emit("Mul", t, emit("Mul", z, horner(_ATAN, z))))
+    beside = emit("AddV2", constant(math.pi / 4, x.dtype), angle)
+    angle = emit("SelectV2", is_near_one, beside, angle)
+    other = emit("Sub", constant(math.pi / 2, x.dtype), angle)
+    angle = emit("SelectV2", emit("Greater", size, one), other, angle)
+    return emit("Mul", emit("Sign", x), angle)
 
 
 @substitute("Asin")
@@ -87,33 +115,6 @@ def _leg(x):
     """The other leg of a right triangle with hypotenuse 1."""
     one = constant(1, x.dtype)
     return emit("Sqrt", emit("Mul", emit("Sub", one, x), emit("AddV2", one, x)))
-
-
-# atan(x) / x - 1 over x^2, the highest power of x^2 first, up to 7/16: Sun Microsystems, fdlibm,
-# `s_atan.c`, 1993, for float64.
-_ATAN = (
-    *(0.0162858201153657823623, -0.036531572744216915527, 0.0497687799461593236017),
-    *(-0.0583357013379057348645, 0.0666107313738753120669, -0.0769187620504482999495),
-    *(0.0909088713343650656196, -0.111111104054623557880, 0.142857142725034663711),
-    *(-0.199999999998764832476, 0.333333333333329318027),
-)
-
-
-@substitute("Atan")
-def _atan(x):
-    """By the inverse of large numbers, and by (x - 1) / (x + 1) for numbers near one."""
-    one, size = constant(1, x.dtype), emit("Abs", x)
-    least = emit("Minimum", size, emit("RealDiv", one, size))
-    is_near_one = emit("Greater", least, constant(math.tan(math.pi / 8), x.dtype))
-    turned = emit("RealDiv", emit("Sub", least, one), emit("AddV2", least, one))
-    t = emit("SelectV2", is_near_one, turned, least)
-    z = emit("Mul", t, t)
-    angle = emit("Sub", t, emit("Mul", t, emit("Mul", z, horner(_ATAN, z))))
-    beside = emit("AddV2", constant(math.pi / 4, x.dtype), angle)
-    angle = emit("SelectV2", is_near_one, beside, angle)
-    other = emit("Sub", constant(math.pi / 2, x.dtype), angle)
-    angle = emit("SelectV2", emit("Greater", size, one), other, angle)
-    return emit("Mul", emit("Sign", x), angle)
 
 
 @substitute("Atan2")
