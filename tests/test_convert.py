@@ -161,7 +161,7 @@ def test_wrong_arguments(run):
 
 @pytest.mark.parametrize("value", ["text", object(), {1, 2}])
 def test_no_array(value):
-    with pytest.raises(TypeError, match=r"args\[0\]\['a'\] has type .* no JAX array"):
+    with pytest.raises(TypeError, match=r"args\[0\]\['a'\], which is x.*, has type .* no JAX array"):
         convert(lambda x: x)({"a": value})
 
 
@@ -171,7 +171,7 @@ def test_no_array_as_a_keyword():
 
 
 def test_string_tensor():
-    with pytest.raises(TypeError, match=r"args\[0\] has type string"):
+    with pytest.raises(TypeError, match=r"args\[0\], which is x of .*, has type string"):
         convert(lambda x: x)(tf.constant("text"))
 
 
