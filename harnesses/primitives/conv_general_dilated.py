@@ -314,6 +314,19 @@ def ranks():
             padding="SAME",
             feature_group_count=2,
         )
+        if rank == 1:
+            for strides, rhs_dilation in (((2,), (1,)), ((3,), (2,))):
+                yield _harness(
+                    f"rank={rank}_depthwise_{strides}_{rhs_dilation}",
+                    lhs,
+                    (*kernel[:rank], 1, 8),
+                    dtype,
+                    dimension_numbers=last,
+                    strides=strides,
+                    rhs_dilation=rhs_dilation,
+                    padding=((1, 2),),
+                    feature_group_count=4,
+                )
         if rank in (1, 3):
             yield _harness(
                 f"rank={rank}_transposed",

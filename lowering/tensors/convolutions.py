@@ -52,8 +52,11 @@ def _with_features_last(kernel: Callable[..., tf.Tensor]) -> Convolution:
 
 
 def _planar(axes):
-    """Two windows, where a single axis got another before it."""
-    return axes if len(axes) == 2 else [Window(1), *axes]
+    """Two windows, where a single axis got another before it.
+
+    Both have one stride: TensorFlow's depthwise convolutions take no others.
+    """
+    return axes if len(axes) == 2 else [Window(1, stride=axes[0].stride), *axes]
 
 
 def _planar_op(ctx, op, x, weights, axes, sizes):
