@@ -99,11 +99,12 @@ REASONS: tuple[Reason, ...] = (
         "The statistics of each group are repeated for its channels, as Flax writes it; people "
         "reshape the array instead.",
         ("group norm of *",),
+        ("portable", "tflite", "tfjs"),
     ),
     Reason(
         "TensorFlow has no op that repeats the ends; each end is broadcast.",
         ("pad, edge",),
-        ("tflite", "onnx"),
+        ("tflite",),
     ),
     Reason("A reversal and then every second row.", ("x[[]::-2[]]",)),
     Reason(
@@ -126,11 +127,6 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason("Its op gives integers.", ("one-hot",), ("tfjs",)),
     Reason("Negative indices count from the end, as in JAX.", ("take_along_axis",)),
-    Reason(
-        "Negative indices count from the end, as in JAX.",
-        ("nn.Embed*", "x[[]i[]]", "x[[]i[]], any batch"),
-        ("onnx",),
-    ),
     Reason("An index is int32, as in JAX.", ("x[[]argmax[]]",), ("onnx",)),
     Reason(
         "A slice is written, which has the axis of the index.",

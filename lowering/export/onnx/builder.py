@@ -241,7 +241,10 @@ class Builder:
         perm = [int(axis) for axis in perm]
         source = made_by(x, "Transpose")
         if source is not None:
-            return self.transpose(source, [permutation(x)[axis] for axis in perm])
+            order = permutation(x)
+            if source.shape is None and x.shape is not None:
+                source.shape = ir.Shape([x.shape[order.index(i)] for i in range(len(order))])
+            return self.transpose(source, [order[axis] for axis in perm])
         if perm == sorted(perm):
             return x
         sizes = None if x.shape is None else [x.shape[axis] for axis in perm]
