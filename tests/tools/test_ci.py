@@ -1,10 +1,13 @@
 """What CI runs: what a change can reach, and a sample of the rest."""
 
+import dataclasses
 import json
+import math
 import os
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -106,6 +109,31 @@ def test_where_a_change_reaches_most_tests_many_cases_take_turns():
     assert Selected("a", (), name, {}, sampled=name).of(tests) >= drawn["a"]
 
 
+def test_no_test_begins_after_time_has_run_out_but_those_that_are_new():
+    known = {"tests/test_x.py::test", "tests/test_y.py::test"}
+    late = Selected("a", known, known, {}, changed={"tests/test_y.py"}, until=time.time() - 1)
+    assert late.is_late("tests/test_x.py::test[1]")
+    assert not late.is_late("tests/test_x.py::new[1]")
+    assert not Selected("a", known, known, {}).is_late("tests/test_x.py::test[1]")
+    assert min(known, key=late.first) == "tests/test_y.py::test"
+
+
+def test_sweeps_are_shorter_when_time_runs_out():
+    def seconds(minutes, **kwargs):
+        start = time.time() - 60 * minutes
+        return [
+            float(ci.Plan(frozenset([RULE]), KNOWN, seed="0a", start=start, **kwargs).sweep(x)[1])
+            for x in (False, True)
+        ]
+
+    usual = seconds(0, full=False)
+    assert seconds(50, full=False) == usual
+    late = seconds(68, full=False)
+    assert all(0 < less < more for less, more in zip(late, usual))
+    assert all(x > 0 for x in seconds(90, full=False))
+    assert seconds(90, full=True) == seconds(0, full=True)
+
+
 def test_what_may_take_long_comes_first():
     known = {"tests/test_x.py::test", "tests/test_x.py::slow"}
     selected = Selected("a", known, known, {"tests/test_x.py::slow": 9.0})
@@ -163,6 +191,7 @@ def test_processes_of_pytest_run_what_is_selected(tmp_path):
     (tmp_path / "conftest.py").write_text(
         "from tools.ci import selecting\n"
         "def pytest_collection_modifyitems(config, items): selecting.select(config, items)\n"
+        "def pytest_runtest_setup(item): selecting.skip_if_late(item)\n"
         "def pytest_terminal_summary(terminalreporter): selecting.summarize(terminalreporter)\n"
     )
     (tmp_path / "test_x.py").write_text(
@@ -178,9 +207,9 @@ def test_processes_of_pytest_run_what_is_selected(tmp_path):
         seconds={"test_x.py::test_long": 9.0},
         left_out={"test_x.py::test_left_out"},
     )
-    selected.write(tmp_path / "selected.json")
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
-    for processes in ("0", "2"):
+    for processes, until in (("0", math.inf), ("2", math.inf), ("2", 0.0)):
+        dataclasses.replace(selected, until=until).write(tmp_path / "selected.json")
         done = subprocess.run(
             [*command, "--numprocesses", processes],
             cwd=tmp_path,
@@ -194,6 +223,8 @@ def test_processes_of_pytest_run_what_is_selected(tmp_path):
         assert "test_x.py::test_long" in ran
         assert 1 < len(ran) < 20
         assert "time by directory" in done.stdout
+        # Those whose reach is not known are new, and run in any case.
+        assert ("skipped" in done.stdout) == (until == 0.0)
 
 
 def test_a_recording_is_read(tmp_path):

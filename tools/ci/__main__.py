@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import os
 import pathlib
 import platform
@@ -35,6 +36,9 @@ SWEEP = "tests/harnesses/test_primitives.py::test_all_cells_are_as_expected"
 _REACHED, _NEWER, _OTHERS = 2.0, 1.0, 1.0
 # If a change reaches more primitives than these, it is not all cells of each of them that are run.
 _MOST_WHOLE = 12
+# Minutes after which no test begins, and within which the sweeps are to end, which take so long on
+# a machine of two cores. A slow machine runs less.
+_TESTS_UNTIL, _SWEEPS_UNTIL, _BOTH_SWEEPS = 55, 75, 20
 # The harnesses for absl's runner are so many shards, of which one is run.
 _SHARDS = 300
 # What has been computed on this machine: results of graphs that have been run (see
@@ -84,21 +88,24 @@ class Plan:
       known: what tests and primitives reach.
       full: whether to run everything, whatever has changed.
       seed: draws samples.
+      start: when the run began, in seconds since the epoch.
     """
 
     changed: frozenset[str]
     known: reach.Reach
     full: bool
     seed: str
+    start: float = dataclasses.field(default_factory=time.time)
 
     @classmethod
-    def of(cls, full: bool) -> "Plan":
-        """The plan for the sources of the checkout."""
+    def of(cls, full: bool, spent: float) -> "Plan":
+        """The plan for the sources of the checkout, of a run that began `spent` seconds ago."""
         return cls(
             changed=frozenset(reach.hashes()) if full else reach.changed(),
             known=reach.read(),
             full=full,
             seed=reach.seed(),
+            start=time.time() - spent,
         )
 
     @functools.cached_property
@@ -137,13 +144,19 @@ class Plan:
             seconds=dict(self.known.seconds),
             left_out=(SWEEP,),
             sampled=unchanged if reaches_most and not self.full else (),
+            changed=self.changed,
+            until=math.inf if self.full else self.start + 60 * _TESTS_UNTIL,
         )
 
     def sweep(self, is_newer: bool) -> list[str]:
         """The options of a sweep."""
         of_reached = _NEWER if is_newer else _REACHED
         seconds = of_reached if self.reaches_most else _OTHERS
-        options = ["--seconds", f"{seconds:g}", "--turn", self.seed + "-newer" * is_newer]
+        if not self.full:
+            left = _SWEEPS_UNTIL - (time.time() - self.start) / 60
+            # The second sweep has half of the time of both.
+            seconds *= min(1.0, max(0.1, left / _BOTH_SWEEPS * (1 + is_newer)))
+        options = ["--seconds", f"{seconds:.2g}", "--turn", self.seed + "-newer" * is_newer]
         return options + [f"--whole={primitive}" for primitive in self.whole]
 
     def __str__(self) -> str:
@@ -159,7 +172,7 @@ class Plan:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all steps; returns the exit code."""
     args = _parse(argv)
-    plan = Plan.of(args.full)
+    plan = Plan.of(args.full, args.spent)
     print(plan)
     steps = Steps({"environment": args.spent})
     steps.run("lint", "make", "lint")
@@ -177,6 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             LOWERING_SEED=plan.seed,
             LOWERING_TURNS="all" if args.full else "",
         )
+        is_late = time.time() > plan.selected().until
         if _has_browser():
             steps.run("demo", "make", "demo-test")
         else:
@@ -203,6 +217,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if steps.failed:
         print(f"== FAILED: {', '.join(steps.failed)}; the seed was {plan.seed}")
         return 1
+    if is_late:
+        print("== passed, as far as there was time; nothing is recorded")
+        return 0
     reach.PASSED.write_text(json.dumps(reach.hashes(), indent=0) + "\n")
     print("== passed")
     return 0

@@ -1,15 +1,20 @@
 """Tests that CI runs: those that a change can reach, and a sample of the others.
 
 LOWERING_SELECTED names a file of `Selected.write`, which all processes of pytest read.
+
+On a slow machine time may run out. Tests that would begin after that are skipped, and the run says
+how many these are. Those of files that have changed come first.
 """
 
 import collections
 import dataclasses
+import functools
 import json
 import math
 import os
 import pathlib
 import re
+import time
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 
@@ -17,6 +22,8 @@ import pytest
 
 # The environment variable that names the file of what is selected.
 SELECTED = "LOWERING_SELECTED"
+# Why a test is skipped for which there is no time.
+LATE = "time has run out"
 # One of so many tests that no change reaches is run.
 ONE_IN = 5
 # One of so many cases is run of a test function with many, where a change reaches most tests.
@@ -35,6 +42,8 @@ class Selected:
       seconds: how long tests take, as far as that is much.
       left_out: the names of those that something else runs.
       sampled: the names of those of whose cases a part is run, if they have many.
+      changed: the files of tests that have changed.
+      until: when time runs out, in seconds since the epoch.
     """
 
     seed: str
@@ -43,11 +52,13 @@ class Selected:
     seconds: dict[str, float]
     left_out: Collection[str] = ()
     sampled: Collection[str] = ()
+    changed: Collection[str] = ()
+    until: float = math.inf
 
     def write(self, path: pathlib.Path) -> None:
         """Writes this as JSON."""
         data = {
-            key: value if isinstance(value, str | dict) else sorted(value)
+            key: value if isinstance(value, str | dict | float) else sorted(value)
             for key, value in dataclasses.asdict(self).items()
         }
         path.write_text(json.dumps(data))
@@ -56,7 +67,7 @@ class Selected:
     def read(cls, path: pathlib.Path) -> "Selected":
         """Reads a selection that `write` has written."""
         data = json.loads(path.read_text())
-        for name in ("known", "reached", "left_out", "sampled"):
+        for name in ("known", "reached", "left_out", "sampled", "changed"):
             data[name] = frozenset(data[name])
         return cls(**data)
 
@@ -77,10 +88,16 @@ class Selected:
             return sorted(cases, key=self._draw)[: -(-len(cases) // ONE_CASE_IN)]
         return cases
 
-    def first(self, test: str) -> float:
-        """A key that sorts tests: those that may take long come first."""
+    def first(self, test: str) -> tuple[bool, float]:
+        """A key that sorts tests: those that have changed, and may take long, come first."""
         name = without_parameters(test)
-        return -self.seconds.get(name, 0.0 if name in self.known else math.inf)
+        is_known = name in self.known
+        is_changed = not is_known or test.split("::")[0] in self.changed
+        return not is_changed, -self.seconds.get(name, 0.0 if is_known else math.inf)
+
+    def is_late(self, test: str) -> bool:
+        """Whether a test that begins now is left out, as time has run out; new ones are not."""
+        return without_parameters(test) in self.known and time.time() > self.until
 
     def _draw(self, test: str) -> int:
         return zlib.crc32(f"{self.seed} {test}".encode())
@@ -91,16 +108,29 @@ def without_parameters(test: str) -> str:
     return re.sub(r"\[.*", "", test, flags=re.DOTALL)
 
 
+@functools.cache
+def _selected() -> Selected | None:
+    """What CI has selected, if it runs the tests."""
+    path = os.environ.get(SELECTED)
+    return Selected.read(pathlib.Path(path)) if path else None
+
+
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """If CI runs the tests, removes those that are not selected, and sorts the longest first."""
-    path = os.environ.get(SELECTED)
-    if not path:
+    selected = _selected()
+    if selected is None:
         return
-    selected = Selected.read(pathlib.Path(path))
     run = selected.of(item.nodeid for item in items)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in run])
     items[:] = [item for item in items if item.nodeid in run]
     items.sort(key=lambda item: selected.first(item.nodeid))
+
+
+def skip_if_late(item: pytest.Item) -> None:
+    """If CI runs the tests and time has run out, skips a test that may be left out."""
+    selected = _selected()
+    if selected is not None and selected.is_late(item.nodeid):
+        pytest.skip(LATE)
 
 
 def summarize(terminal: pytest.TerminalReporter) -> None:
