@@ -40,10 +40,6 @@ def pytest_collection_modifyitems(config, items):
     selecting.select(config, items)
 
 
-def pytest_runtest_setup(item):
-    selecting.skip_if_late(item)
-
-
 def pytest_terminal_summary(terminalreporter):
     selecting.summarize(terminalreporter)
 

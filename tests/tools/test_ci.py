@@ -191,7 +191,6 @@ def test_processes_of_pytest_run_what_is_selected(tmp_path):
     (tmp_path / "conftest.py").write_text(
         "from tools.ci import selecting\n"
         "def pytest_collection_modifyitems(config, items): selecting.select(config, items)\n"
-        "def pytest_runtest_setup(item): selecting.skip_if_late(item)\n"
         "def pytest_terminal_summary(terminalreporter): selecting.summarize(terminalreporter)\n"
     )
     (tmp_path / "test_x.py").write_text(

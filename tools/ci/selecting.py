@@ -8,7 +8,6 @@ how many these are. Those of files that have changed come first.
 
 import collections
 import dataclasses
-import functools
 import json
 import math
 import os
@@ -22,8 +21,6 @@ import pytest
 
 # The environment variable that names the file of what is selected.
 SELECTED = "LOWERING_SELECTED"
-# Why a test is skipped for which there is no time.
-LATE = "time has run out"
 # One of so many tests that no change reaches is run.
 ONE_IN = 5
 # One of so many cases is run of a test function with many, where a change reaches most tests.
@@ -108,29 +105,28 @@ def without_parameters(test: str) -> str:
     return re.sub(r"\[.*", "", test, flags=re.DOTALL)
 
 
-@functools.cache
-def _selected() -> Selected | None:
-    """What CI has selected, if it runs the tests."""
-    path = os.environ.get(SELECTED)
-    return Selected.read(pathlib.Path(path)) if path else None
+class _Deadline:
+    """A plugin of pytest that skips tests for which there is no time."""
+
+    def __init__(self, selected: Selected):
+        self._selected = selected
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if self._selected.is_late(item.nodeid):
+            pytest.skip("time has run out")
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """If CI runs the tests, removes those that are not selected, and sorts the longest first."""
-    selected = _selected()
-    if selected is None:
+    path = os.environ.get(SELECTED)
+    if not path:
         return
+    selected = Selected.read(pathlib.Path(path))
     run = selected.of(item.nodeid for item in items)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in run])
     items[:] = [item for item in items if item.nodeid in run]
     items.sort(key=lambda item: selected.first(item.nodeid))
-
-
-def skip_if_late(item: pytest.Item) -> None:
-    """If CI runs the tests and time has run out, skips a test that may be left out."""
-    selected = _selected()
-    if selected is not None and selected.is_late(item.nodeid):
-        pytest.skip(LATE)
+    config.pluginmanager.register(_Deadline(selected))
 
 
 def summarize(terminal: pytest.TerminalReporter) -> None:
