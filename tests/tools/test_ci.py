@@ -74,6 +74,19 @@ def test_what_has_changed_since_everything_passed(tmp_path):
     assert reach.changed(path) == {RULE, "lowering/removed.py"}
 
 
+def test_a_docstring_reaches_the_tests_that_read_sources(monkeypatch):
+    text = '"""A module."""\n\n\ndef f(x):\n    """A function."""\n    return x  # As it is.\n'
+    same = text.replace("A function", "The function").replace("As it is", "Unchanged")
+    assert reach._code(text) == reach._code(same)
+    assert reach._code(text) != reach._code(text.replace("A module", "The module"))
+    assert reach._code(text) != reach._code(text.replace("return x", "return f"))
+    read = {"tests/tools/test_d.py::test_command"}
+    assert KNOWN.tests_of(frozenset([f"{RULE}#text"])) == read
+    assert KNOWN.primitives_of(frozenset([f"{RULE}#text"])) == frozenset()
+    both = frozenset([RULE, f"{RULE}#text"])
+    assert KNOWN.tests_of(both) == KNOWN.tests_of(frozenset([RULE])) | read
+
+
 def test_the_seed_is_that_of_the_sources(monkeypatch):
     sources = reach.hashes()
     assert ".ci/passed.json" not in sources

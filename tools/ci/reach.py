@@ -7,8 +7,12 @@ everything that it can reach last passed. What has another hash has changed sinc
 A test reaches a source if it executed one of its functions or opened it, or if it executed a module
 that imports the source directly: constants and classes leave no other trace. What the map does not
 know runs always.
+
+A source has two hashes: of its code, and of its text. If comments and docstrings of functions and
+classes alone have changed, that reaches the tests that read sources.
 """
 
+import ast
 import dataclasses
 import functools
 import hashlib
@@ -29,6 +33,17 @@ PACKAGES = ("lowering", "harnesses", "limitations", "results", "tools")
 _EVERYTHING = frozenset(["setup.cfg", "pyproject.toml", "tests/conftest.py"])
 # Where the files are that are a primitive's own.
 OWN = ("lowering/rules/", "harnesses/primitives/", "limitations/primitives/")
+# Follows the name of a source where its text has changed, whether its code has or not.
+_TEXT = "#text"
+# The tests that read sources and docstrings.
+_READERS = (
+    "tests/targets/",
+    "tests/test_architecture.py",
+    "tests/test_documented_behaviour.py",
+    "tests/test_package.py",
+    "tests/test_site.py",
+    "tests/tools/",
+)
 # What no test depends on: the records of what has run, and what has merely been written about it.
 _NOTHING = (".ci/reach.json", ".ci/passed.json", ".gitignore")
 
@@ -52,12 +67,16 @@ class Reach:
         if changed & _EVERYTHING:
             return frozenset(self.tests)
         users = _users(changed)
-        has_sources = any(map(_is_source, changed))
+        has_sources = any(_is_source(name) and not name.endswith(_TEXT) for name in changed)
+        has_texts = any(name.endswith(_TEXT) for name in changed)
         return frozenset(
             name
             for name, seen in self.tests.items()
             # Every test reaches the file that it stands in.
-            if seen & users or name.split("::")[0] in changed or (PROCESS in seen and has_sources)
+            if seen & users
+            or name.split("::")[0] in changed
+            or (PROCESS in seen and has_sources)
+            or (has_texts and name.startswith(_READERS))
         )
 
     def primitives_of(self, changed: frozenset[str]) -> frozenset[str]:
@@ -108,7 +127,7 @@ def _unpacked(bits: str, sources: list[str]) -> Iterable[str]:
 
 
 def hashes() -> dict[str, str]:
-    """A hash of each source of the checkout, by its path."""
+    """Hashes of the code and the text of each source of the checkout, by its path."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -119,8 +138,27 @@ def hashes() -> dict[str, str]:
     found = {}
     for name in sorted(filter(None, listed.stdout.split("\0"))):
         if name not in _NOTHING and (ROOT / name).is_file():
-            found[name] = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()[:10]
+            content = (ROOT / name).read_bytes()
+            if _is_source(name) and name.endswith(".py"):
+                found[name] = _hash(_code(content.decode()).encode())
+                name += _TEXT
+            found[name] = _hash(content)
     return found
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:10]
+
+
+@functools.cache
+def _code(text: str) -> str:
+    """The code of a module, without comments and the docstrings of its functions and classes."""
+    tree = ast.parse(text)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+            node.body[:1] = [ast.Pass()]
+    return ast.unparse(tree)
 
 
 def changed(path: pathlib.Path = PASSED) -> frozenset[str]:
@@ -145,7 +183,7 @@ def _users(changed: Collection[str]) -> frozenset[str]:
 
 
 def _users_of(name: str) -> frozenset[str]:
-    if not _is_source(name):
+    if not _is_source(name) or name.endswith(_TEXT):
         return frozenset([name])
     if not name.endswith(".py"):
         # Read once by a process, whichever test comes first: a table of a target, a program of
