@@ -227,9 +227,10 @@ _MODERATE, _NEAR_ONE = (2.0**-100, 2.0**16), (2.0**-10, 2.0**10)
 def near_within(
     sizes: tuple[float, float], relative: float, absolute: float, largest: float = math.inf
 ) -> Comparer:
-    """Whether the results of an elementwise function are near where all arguments have such sizes.
+    """Results of an elementwise function are near where the arguments are of moderate size.
 
-    A part of a complex argument may be zero, too. Results in JAX above `largest` do not count.
+    `sizes` has the smallest and the largest of their magnitudes. A part of a complex one may be
+    zero, too. Results in JAX above `largest` do not count.
     """
     return functools.partial(_compare_within, sizes, relative, absolute, largest)
 

@@ -73,7 +73,7 @@ def _compared(comparer: compare.Comparer, promotes: bool) -> compare.Comparer:
 
 
 def _plain(x: np.ndarray, expected: np.ndarray, promotes: bool) -> np.ndarray:
-    """`x` with zeros in place of what counts as 0, and with the NaN of the expected array."""
+    """`x` with 0 for all that counts as zero, and with NaN where the expected array has it."""
     if not _may_be_nan(x.dtype):
         return x
     x = _flushed(x)

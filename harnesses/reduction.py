@@ -284,9 +284,10 @@ def _as_argument(x: Any) -> Any:
 def _part(
     program: jex_core.ClosedJaxpr, kept: Sequence[int]
 ) -> tuple[Callable[..., Any], list[jex_core.Var]]:
-    """A part of the equations of a program as a function, and the variables that it is of.
+    """Some equations of a program as a function, and the variables that are its arguments.
 
-    It returns the results of the program that it computes, and all else that it does not use.
+    The function returns the results of the program that it computes, and each other value that none
+    of its equations uses.
     """
     eqns = [program.eqns[i] for i in kept]
     made = [v for eqn in eqns for v in eqn.outvars]
@@ -316,7 +317,7 @@ def _is_alike(found: Result, first: Result) -> bool:
 
 
 def _is_gross(result: Result) -> bool:
-    """Whether results differ by more than rounding; None is for what is no number."""
+    """Whether results differ by more than rounding; they do if their error is no number."""
     return result.ulps is None or not result.ulps < _ROUNDING
 
 

@@ -365,7 +365,7 @@ def _elements(x: Any) -> str:
 
 
 def _number(x: float | complex) -> str:
-    """An expression for a number, which may be infinite or no number."""
+    """An expression for a number, which may be infinite or NaN."""
     if isinstance(x, complex):
         return f"complex({_number(x.real)}, {_number(x.imag)})"
     text = repr(float(x))

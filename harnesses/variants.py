@@ -239,7 +239,7 @@ def _more_axes_of_runtimes(harness: Harness) -> Trial:
     to_largest = compare.close_to_largest(ulps=64)
 
     def compare_places(expected, actual, args):
-        """A runtime that has other digits for some numbers has each at its place."""
+        """Whether each number is at its place, even where a runtime has other digits for it."""
         comparison = trial.comparer(expected, actual, args)
         return comparison if comparison.equal else to_largest(expected, actual, args)
 

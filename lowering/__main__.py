@@ -31,79 +31,22 @@ Exit codes:
   130  interrupted
 """
 
-import argparse
-import contextlib
-import os
 import sys
-import traceback
 from collections.abc import Sequence
 
-import lowering
-from lowering import versions
-from lowering.commands import interrupts, output
-from lowering.commands.exporting import run_check, run_export
-from lowering.commands.files import run_inspect, run_run, run_visualize
-from lowering.commands.mistakes import CommandError, FaultError, in_options
-from lowering.commands.parser import parser
-from lowering.commands.show import run_show
-
-# How a program ends that a signal has ended, in shells.
-_INTERRUPTED = 130
-
-_COMMANDS = {
-    "export": run_export,
-    "check": run_check,
-    "show": run_show,
-    "inspect": run_inspect,
-    "run": run_run,
-    "visualize": run_visualize,
-}
+from lowering.commands import interrupts
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    args = parser(__doc__ or "", lowering.__version__, _COMMANDS).parse_args(argv)
-    sys.path.insert(0, os.getcwd())
-    with contextlib.nullcontext() if args.traceback else output.without_logs():
-        try:
-            versions.check_installed()
-            with interrupts.remembered() as check, output.progress(args.quiet, check):
-                code = args.run(args)
-                check()
-                return code
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return _INTERRUPTED
-        except BrokenPipeError:  # What reads the output has ended, as `head` does.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        except Exception as error:
-            return _failed(error, args)
-        finally:
-            sys.path.remove(os.getcwd())
+    try:
+        # Here, as an interrupt may come while modules are imported.
+        from lowering.commands import running
 
-
-def _failed(error: Exception, args: argparse.Namespace) -> int:
-    """Says what has failed; returns the exit code."""
-    if args.traceback:
-        traceback.print_exc()
-    is_expected = isinstance(error, CommandError | FaultError | ImportError | OSError)
-    is_mistake = isinstance(error, CommandError)
-    if not is_expected:
-        from lowering.commands import faults
-
-        is_expected = faults.is_ours(error)
-        is_mistake = faults.is_of_the_command(error)
-    if is_expected:
-        text = in_options(str(error))
-    else:
-        text = f"{type(error).__name__}: {error}{faults.place(error)}"
-    if isinstance(error, OSError) and error.filename is not None:
-        text = f"{error.filename}: {error.strerror}"
-    print(f"error: {text}", file=sys.stderr)
-    if not is_expected and not args.traceback:
-        print("--traceback shows where it comes from", file=sys.stderr)
-    return 2 if is_mistake else 1
+        return running.run(__doc__ or "", argv)
+    except KeyboardInterrupt:
+        interrupts.say()
+        return interrupts.EXIT_CODE
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The examples of guides, recipes and the first page run, and links of all pages lead somewhere.
+"""Examples of guides, recipes and the first page run; what all pages link and install is right.
 
 The examples of one page are one program.
 """
@@ -40,3 +40,10 @@ def test_links_of_a_page_exist(page):
     text = re.sub(r"^( *)```.*?^ *```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([\w./-]+)[)#]", text):
         assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_installs_has_tensorflow(page):
+    """It is no dependency of the package, as it is published under two names."""
+    for extras in re.findall(r'pip install "\.\[([\w,]+)\]"', page.read_text()):
+        assert {"cpu", "tensorflow"} & set(extras.split(",")), extras

@@ -178,7 +178,7 @@ def _written(converter: str, program: Program, folder: pathlib.Path) -> pathlib.
 
 
 def _failure(converter: str, program: Program, folder: pathlib.Path) -> str:
-    """Why a converter that is compared with cannot write its file, or an empty string."""
+    """Why another converter cannot write its file; empty if it can."""
     try:
         _written(converter, program, folder)
     except Exception as error:

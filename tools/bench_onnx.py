@@ -145,7 +145,7 @@ def _by_lowering(of: Case, path: pathlib.Path) -> None:
 
 
 def _by_jax2onnx(of: Case, path: pathlib.Path) -> None:
-    """Writes a model by jax2onnx; of what it does not trace, the program that JAX has traced."""
+    """Writes a model by jax2onnx; where it fails to trace one, it gets what JAX has traced."""
     from jax2onnx import to_onnx
 
     leaves, tree = jax.tree.flatten(of.args)

@@ -92,7 +92,7 @@ def _named(catalogue: Catalogue, name: str) -> Harness:
 def _first_failure(
     catalogue: Catalogue, harness: Harness, cells: Sequence[Cell], timeout: float
 ) -> Result:
-    """The first result that is not equal, rather of a cell that no limitation covers."""
+    """The first result that is not equal; of a cell that no limitation covers, if there is one."""
     job = Job(catalogue, {harness.name: harness}, None, len, timeout, threading.Event())
     tasks = [list(task) for _, task in itertools.groupby(cells, key=lambda c: c.variant)]
     batches = local.LocalEngine(1).run(tasks, job)
@@ -149,7 +149,7 @@ def _about(reduced: Reduced) -> str:
 
 
 def _in_words(reduced: Reduced, about: str, error: NotWritableError) -> str:
-    """A program that no script can have."""
+    """The text that is printed of a program that cannot be written as a script."""
     args = "\n".join(map(repr, reduced.trial.runs[0]))
     program = jax.make_jaxpr(reduced.trial.fun)(*reduced.trial.runs[0])
     return f"{about}\n{program}\n\n{args}\n\nerror: there can be no script of this: {error}"

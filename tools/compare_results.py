@@ -38,7 +38,7 @@ _SHOWN = 20
 
 
 class Place(NamedTuple):
-    """What tells cells apart."""
+    """The names by which the same cell is found in two sweeps."""
 
     harness: str
     mode: str

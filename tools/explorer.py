@@ -143,7 +143,7 @@ def _short(message: str, length: int) -> str:
 
 
 def _dtype_order(dtype: str) -> tuple:
-    """A key that sorts dtypes by kind and size, those that only few primitives take at the end."""
+    """A key that sorts dtypes by kind and size; those that few primitives take come last."""
     kinds = ("bool", "int", "uint", "bfloat", "float", "complex")
     kind, digits = re.findall(r"^([^\d_]*)(\d*)", dtype)[0]
     is_common = kind in kinds and "_" not in dtype and int(digits or 8) >= 8
@@ -184,7 +184,7 @@ def rules(primitives: Iterable[str], root: pathlib.Path = ROOT) -> dict[str, Any
 
 
 def _variables(statement: ast.AST) -> list[str]:
-    """The variables of a statement that is no definition."""
+    """The names in a statement; none if it defines a function or class."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return []
     return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]

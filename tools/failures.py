@@ -39,7 +39,7 @@ _VARYING = (
 
 
 def cause(row: Row) -> tuple[str, str, str]:
-    """What failures of the same cause share: verdict, outcome, and the message but for details."""
+    """A key for the cause of a failure: verdict, outcome, and the message without details."""
     if row.verdict == Verdict.STALE:
         return row.verdict, row.outcome, row.limitation
     message = row.message

@@ -43,7 +43,7 @@ def record(evidence: Evidence, kind: str, when: str) -> Record:
 
 
 def added(records: Iterable[Record], new: Record) -> list[Record]:
-    """Records with another one, in the place of one of the same sweep; the oldest first."""
+    """Records and a new one, which replaces that of the same sweep; the oldest first."""
     kept = [r for r in records if (r.when, r.kind, r.jax) != (new.when, new.kind, new.jax)]
     return sorted([*kept, new], key=lambda r: (r.when, r.kind, r.jax))
 

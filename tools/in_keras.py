@@ -1,7 +1,6 @@
 """Models of `harnesses.models` as their authors would have written them in Keras.
 
-They have the same layers and sizes, with random weights: what they are compared in is speed and
-size.
+They have the same layers and sizes. Their weights are random, as only speed and size are compared.
 """
 
 import os

@@ -69,7 +69,7 @@ def quietly(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def visibly(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a command that prints to this terminal, and is what an interrupt ends."""
+    """Runs a command that prints to this terminal; an interrupt ends it, and not this process."""
     with subprocess.Popen(command, cwd=ROOT, text=True) as process:
         usual = {
             number: signal.signal(number, lambda n, _: process.send_signal(n))

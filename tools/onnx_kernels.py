@@ -16,7 +16,7 @@ _PATH = ONNX.folder / "kernels.json"
 
 
 def kernels() -> dict[str, dict[str, list[str]]]:
-    """The dtypes of the first operands of ops, by the opsets since when these are so.
+    """The dtypes of the first operand of each op, by the opset from which on they hold.
 
     `{"Where": {"17": ["FLOAT", ...]}}`: an opset that is not there has those of the one before;
     none are listed where an op has no kernel any more.

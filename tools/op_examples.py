@@ -365,7 +365,7 @@ def _of_movement() -> list[list[Example]]:
 
 
 def _repeated(dtype: Any) -> list[np.ndarray]:
-    """An array, places of which one is there twice, and updates."""
+    """An array, indices of which two are equal, and updates."""
     updates = np.array([1, 0, 1, 0], dtype)
     return [np.arange(5).astype(dtype), np.array([[1], [3], [4], [1]], np.int32), updates]
 

@@ -168,7 +168,7 @@ def _digits(number: float) -> str:
 
 
 def drawn(found: Figures) -> dict[pathlib.Path, str]:
-    """Pictures of the ratios of times to other ways."""
+    """Pictures of times, as ratios to the times of other ways."""
     return {
         path: pictures.ratios(
             title,

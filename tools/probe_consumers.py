@@ -130,7 +130,7 @@ def _are_close(expected: np.ndarray, actual: np.ndarray, atol: float) -> bool:
 
 
 def _has_digits(expected: np.ndarray, actual: np.ndarray) -> bool:
-    """Whether numbers of 64 bits have not been computed with fewer; converters may round them."""
+    """Whether float64 numbers have all of their digits; converters may round them to float32."""
     if expected.dtype != np.float64 or expected.shape != actual.shape:
         return True
     counts = np.isfinite(expected)

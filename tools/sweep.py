@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from tools.terminal import (
     Progress,
     failed,
+    importing,
     log_of,
     run,
     say,
@@ -38,7 +39,7 @@ from tools.terminal import (
 
 if __name__ == "__main__":
     # What follows takes many seconds.
-    say("importing JAX and TensorFlow")
+    importing("JAX and TensorFlow")
 
 import jax
 

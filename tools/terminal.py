@@ -9,9 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 import tqdm
+
+# How a program ends that a signal has ended, in shells.
+_INTERRUPTED = 130
 
 # After so many seconds, or this part of the whole, the measured pace counts as much as that of
 # recorded times.
@@ -30,6 +33,7 @@ def run(main: Callable[[], int]) -> NoReturn:
 
     That is 130 after an interrupt, as shells have it, and 141 if what reads its output has ended.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Messages may have characters that a terminal has not.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -38,7 +42,7 @@ def run(main: Callable[[], int]) -> NoReturn:
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        code = 130
+        code = _INTERRUPTED
     except OSError as error:
         code = 141 if isinstance(error, BrokenPipeError) else failed(error)
         # What could not be written is not to be written again when Python ends.
@@ -49,6 +53,20 @@ def run(main: Callable[[], int]) -> NoReturn:
 def say(what: str, terminal: TextIO | None = None) -> None:
     """Says what a command does now, for those who wait; never to standard output."""
     print(f"{what} ...", file=terminal or sys.stderr, flush=True)
+
+
+def importing(what: str) -> None:
+    """Says what a command imports, which takes seconds; until `run`, an interrupt ends the process.
+
+    Some modules ignore the exception that an interrupt is elsewhere.
+    """
+
+    def end(*_: Any) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(_INTERRUPTED)
+
+    say(f"importing {what}")
+    signal.signal(signal.SIGINT, end)
 
 
 class Progress:

@@ -16,7 +16,7 @@ JAX = "jax"
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What came of a case and a converter.
+    """The outcome of a converter on a case.
 
     Attributes:
       case: the case.

@@ -12,7 +12,7 @@ from harnesses.evaluation.program import Program
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What came of writing the files of a model.
+    """The outcome of writing the files of a model.
 
     Attributes:
       seconds: how long it took.

@@ -195,7 +195,7 @@ def _modules() -> Iterator[Layer]:
 
 
 def _normalized(x, params):
-    """Flax takes the variance as E[x^2] - E[x]^2, which rounding makes negative."""
+    """A layer norm with the variance E[x^2] - E[x]^2 of Flax, which may round below zero."""
     mean = tf.reduce_mean(x, -1, keepdims=True)
     square = tf.reduce_mean(tf.square(x), -1, keepdims=True)
     variance = tf.nn.relu(square - tf.square(mean))

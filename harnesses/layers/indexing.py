@@ -15,7 +15,7 @@ _I = np.array([[0, 3, 9], [2, 2, 5]], np.int32)
 
 
 def _counted(i):
-    """Negative indices count from the end, and those out of bounds are moved, as JAX does it."""
+    """Indices as JAX takes them: negative ones count from the end, and all are clipped."""
     return tf.math.floormod(tf.clip_by_value(i, -10, 9), 10)
 
 

@@ -19,7 +19,7 @@ _EPSILON = 1e-6
 
 
 def _normalized(x, axes, scale, bias, fast=True):
-    """Flax takes the variance as E[x^2] - E[x]^2, which rounding makes negative."""
+    """A norm; if `fast`, with the variance E[x^2] - E[x]^2 of Flax, which may round below zero."""
     mean = tf.reduce_mean(x, axes, keepdims=True)
     if fast:
         square = tf.reduce_mean(tf.square(x), axes, keepdims=True)

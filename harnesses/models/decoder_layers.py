@@ -21,7 +21,7 @@ Cache = Sequence[LayerCache]
 
 @dataclasses.dataclass(frozen=True)
 class Decoder:
-    """The sizes of a decoder-only model, and in what Gemma 3 and Qwen 3 differ.
+    """The sizes of a decoder-only model, and the options that differ between Gemma 3 and Qwen 3.
 
     Attributes:
       vocabulary: the number of tokens.

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from lowering.export import schemas
 from lowering.export.descriptions import Array, Description, Signature
 from lowering.export.packages import import_package
 
@@ -37,8 +38,7 @@ def of_bytes(model: bytes) -> Description:
 
 def of_tflite(model: bytes) -> Description:
     """What a TF Lite model holds."""
-    from tensorflow.lite.python import schema_py_generated as schema
-
+    schema = schemas.tflite()
     root = schema.Model.GetRootAsModel(model, 0)
     types = {value: name.lower() for name, value in vars(schema.TensorType).items()}
     builtins = {value: name for name, value in vars(schema.BuiltinOperator).items()}
@@ -187,7 +187,7 @@ def of_tfjs(path: pathlib.Path) -> Description:
         return tuple(
             Array(
                 name,
-                _dtype(info["dtype"]),
+                schemas.dtype(info["dtype"]),
                 tuple(
                     None if int(dim["size"]) < 0 else int(dim["size"])
                     for dim in info["tensorShape"].get("dim", ())
@@ -222,14 +222,6 @@ def _quantized(weights: Iterable[Mapping[str, Any]]) -> str:
     """How weights of TF.js are stored."""
     dtypes = {x["quantization"]["dtype"] for x in weights if "quantization" in x}
     return f"some stored as {', '.join(sorted(dtypes))}" if dtypes else "stored as they are"
-
-
-def _dtype(name: str) -> str:
-    """The name of a dtype from that in TensorFlow's protocol buffers, such as DT_FLOAT."""
-    import tensorflow as tf
-    from tensorflow.core.framework import types_pb2
-
-    return tf.as_dtype(types_pb2.DataType.Value(name)).name
 
 
 def of_saved_model(path: pathlib.Path) -> Description:

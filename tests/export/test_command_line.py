@@ -12,10 +12,9 @@ import jax
 import numpy as np
 import pytest
 
-from lowering import __main__ as command_line
 from lowering import export
 from lowering.__main__ import main
-from lowering.commands import files, parser, specifications
+from lowering.commands import files, parser, running, specifications
 from lowering.commands.mistakes import in_options
 from lowering.export import loading, tflite
 from lowering.export.tfjs import graph_model
@@ -351,6 +350,44 @@ def test_an_interrupt_has_no_traceback():
     assert error.splitlines()[-1] == "interrupted" and "Traceback" not in error
 
 
+@pytest.mark.parametrize("module", ["argparse", "absl.logging", "numpy", "tensorflow"])
+def test_an_interrupt_while_modules_are_imported(module, tmp_path):
+    """The first two are imported before the command begins."""
+    code = f"""
+import signal, sys
+from lowering.__main__ import main
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.modules.pop({module!r}, None)
+sys.meta_path.insert(0, Interrupting())
+sys.exit(main(["check", *{PREDICT}, "--to", "saved_model"]))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_an_interrupt_that_becomes_another_exception(monkeypatch, capsys):
+    """As by native code, which prints it and raises an error of its own."""
+
+    def interrupted(args):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+            raise RuntimeError("native code has failed") from error
+
+    hook = sys.excepthook
+    monkeypatch.setitem(running._COMMANDS, "inspect", interrupted)
+    assert main(["inspect", "model"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert sys.excepthook is hook
+
+
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
 def test_an_interrupt_that_a_library_ignores(monkeypatch, capsys, quiet):
     """As when it comes in a callback of native code."""
@@ -363,7 +400,7 @@ def test_an_interrupt_that_a_library_ignores(monkeypatch, capsys, quiet):
         return 0
 
     handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setitem(command_line._COMMANDS, "inspect", interrupted)
+    monkeypatch.setitem(running._COMMANDS, "inspect", interrupted)
     assert main(["inspect", "model", *quiet]) == 130
     assert capsys.readouterr().err == "interrupted\n"
     assert signal.getsignal(signal.SIGINT) is handler

@@ -3,6 +3,8 @@
 import importlib
 import io
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import jax
@@ -10,10 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 
 import lowering
 from lowering import export
 from lowering.errors import UnsupportedError
+from lowering.export import schemas
+from tests.helpers import ROOT
 
 W = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
 X = jax.ShapeDtypeStruct((4, 3), "float32")
@@ -140,6 +145,26 @@ def test_weights_beside_a_model(tmp_path):
     (tmp_path / "model.onnx.data").unlink()
     with pytest.raises(ValueError, match=r"model\.onnx\.data is missing, which has its weights"):
         export.load(path)
+
+
+@pytest.mark.parametrize("to", ["tflite", "onnx", "tfjs"])
+def test_files_are_described_without_tensorflow(to, tmp_path):
+    """It takes seconds to import."""
+    path = tmp_path / "model"
+    EXPORTERS[to](lambda x: x + 1, (np.ones(3, "float32"),), path)
+    code = (
+        "import sys\nfrom lowering import export\n"
+        f"print(export.inspect({str(path)!r}))\n"
+        "assert not {'tensorflow', 'jax'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == f"{export.inspect(path)}\n", done.stderr
+
+
+@pytest.mark.parametrize("number", range(1, 30))
+def test_names_of_dtypes_are_those_of_tensorflow(number):
+    dtype = tf.as_dtype(number)
+    assert schemas.dtype(types_pb2.DataType.Name(number)) == dtype.name
 
 
 def test_other_files(tmp_path):

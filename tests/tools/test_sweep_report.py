@@ -39,6 +39,25 @@ def test_a_sweep_says_what_it_does_before_it_imports_what_takes_long(tmp_path):
     assert not done.stdout
 
 
+def test_an_interrupt_ends_a_sweep_that_is_importing(tmp_path):
+    """Even if what is imported ignores the exception of an interrupt."""
+    code = """
+import signal
+
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    pass
+raise SystemExit("imported")
+"""
+    (tmp_path / "jax.py").write_text(code)
+    command = [sys.executable, "-m", "tools.sweep"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr.splitlines() == ["importing JAX and TensorFlow ...", "interrupted"]
+
+
 def test_an_unused_limitation_is_stale(capsys):
     limitation = Limitation("An old reason.", error="crash")
     report = Report([row("sin_1", Verdict.EQUAL)], unused=[("sin", limitation)], complete=True)

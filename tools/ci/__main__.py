@@ -3,9 +3,9 @@
     .ci/run             # what has changed since everything passed, and a sample of the rest
     .ci/run --full      # everything
 
-What a change can reach runs in full; of everything else runs a sample, which is the same for the
-same sources, and another one for others. When all has passed, the state of the sources is recorded
-in `.ci/passed.json`, to be committed; `tools/ci/reach.py` says what is reached.
+Everything that a change can reach runs in full, and a sample of the rest. The sources determine the
+sample: it stays the same until one of them changes. When all has passed, their state is recorded in
+`.ci/passed.json`, to be committed; `tools/ci/reach.py` says what is reached.
 """
 
 import argparse
@@ -131,8 +131,8 @@ class Plan:
     def selected(self) -> Selected:
         """The tests to run.
 
-        If the change reaches most of them, a part of the many cases of one is run, unless it is the
-        test that has changed.
+        If the change reaches most of them, only some of the cases of a test are run, unless the
+        test itself has changed.
         """
         reached = self.known.tests_of(self.changed)
         reaches_most = len(reached) > len(self.known.tests) / 2
@@ -245,7 +245,7 @@ def _caches(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
 
 
 def _processor() -> str:
-    """What tells processors apart that have other instructions."""
+    """The model and the instructions of the processor."""
     info = pathlib.Path("/proc/cpuinfo")
     if not info.exists():
         return platform.processor()

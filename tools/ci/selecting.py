@@ -93,7 +93,7 @@ class Selected:
         return not is_changed, -self.seconds.get(name, 0.0 if is_known else math.inf)
 
     def is_late(self, test: str) -> bool:
-        """Whether a test that begins now is left out, as time has run out; new ones are not."""
+        """Whether a test is left out because time has run out; new tests never are."""
         return without_parameters(test) in self.known and time.time() > self.until
 
     def _draw(self, test: str) -> int:

@@ -90,7 +90,7 @@ def inputs() -> dict[str, Any]:
 
 
 def arguments(named: dict[str, Any]) -> tuple:
-    """The arguments of `write` of what `inputs` returns."""
+    """The arguments of `write` from inputs by name, as `inputs` returns them."""
     first = [named[name] for name in ("token", "position", "uniform", "temperature")]
     return *first, [(named[f"k_{i}"], named[f"v_{i}"]) for i in range(SIZES.layers)]
 
