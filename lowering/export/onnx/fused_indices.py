@@ -29,7 +29,9 @@ def _from_either_end(x: ir.Value) -> tuple[ir.Value, int] | None:
     if less.op_type != "Less" or total.op_type != "Add" or less.inputs[0] is not index:
         return None
     others = [y for y in total.inputs if y is not index]
+    if len(others) != 1:
+        return None
     zero, size = (None if y is None else array_of(y) for y in (less.inputs[1], others[0]))
-    if len(others) != 1 or zero is None or zero.any() or size is None or size.size != 1:
+    if zero is None or zero.any() or size is None or size.size != 1:
         return None
     return index, int(size.item())
