@@ -4,7 +4,6 @@ Arrays have their batch first, whose size no layer knows, and their features las
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -12,54 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-Function = Callable[[jax.Array], jax.Array]
+from tests.export.random_images import ACTIVATIONS, Function, Images, normalized
 
 BATCH = 3
 # More elements make a test longer.
 _MOST = 2500
 
-_ACTIVATIONS: Sequence[Function] = (
-    jax.nn.relu,
-    jax.nn.relu6,
-    jax.nn.gelu,
-    lambda x: jax.nn.gelu(x, approximate=False),
-    jax.nn.silu,
-    jax.nn.mish,
-    jax.nn.hard_swish,
-    jax.nn.hard_sigmoid,
-    jax.nn.elu,
-    jax.nn.selu,
-    jax.nn.celu,
-    jax.nn.leaky_relu,
-    jax.nn.softplus,
-    jax.nn.tanh,
-    jax.nn.sigmoid,
-    jax.nn.log_sigmoid,
-    jax.nn.soft_sign,
-    jax.nn.softmax,
-    jax.nn.log_softmax,
-    jax.nn.standardize,
-    lambda x: jax.nn.softmax(x, axis=1),
-    lambda x: jnp.clip(x, -1, 2),
-    lambda x: jnp.where(x > 0, x, 0.1 * x),
-    lambda x: x / (1 + jnp.abs(x)),
-    lambda x: x * 0.5 + 1,
-    lambda x: x - x.mean(-1, keepdims=True),
-    lambda x: x / jnp.sqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-6),
-)
 
-
-class Layers:
-    """Makes layers of random kinds and weights.
-
-    Attributes:
-      rng: where the choices come from.
-      dtype: the dtype of all weights.
-    """
-
-    def __init__(self, rng: np.random.Generator, dtype: Any) -> None:
-        self.rng = rng
-        self.dtype = dtype
+class Layers(Images):
+    """Makes layers of random kinds and weights."""
 
     def program(self, shape: Sequence[int], count: int) -> Function:
         """A composition of layers for arrays of a shape."""
@@ -105,8 +65,8 @@ class Layers:
 
     def _any(self) -> list[Callable[[tuple[int, ...]], Function]]:
         return [
-            lambda shape: self._one(_ACTIVATIONS),
-            lambda shape: self._one(_ACTIVATIONS),
+            lambda shape: self._one(ACTIVATIONS),
+            lambda shape: self._one(ACTIVATIONS),
             self.norm,
             self.norm,
             self.affine,
@@ -130,31 +90,6 @@ class Layers:
         """Kinds of layers of two axes."""
         return [*self._any(), self.dense, self.features_reshaped]
 
-    def normal(self, *shape: int) -> jax.Array:
-        """Weights whose products are as large as their operands."""
-        scale = 1 / np.sqrt(max(np.prod(shape[:-1]), 1))
-        return jnp.asarray(self.rng.normal(size=shape) * scale, self.dtype)
-
-    def _one(self, options: Sequence[Any]) -> Any:
-        return options[int(self.rng.integers(len(options)))]
-
-    def _chance(self) -> bool:
-        return bool(self.rng.integers(2))
-
-    def _features(self) -> int:
-        return self._one([1, 2, 4, 6, 8])
-
-    def _module(self, module: nn.Module, shape: Sequence[int], *more: Any) -> Function:
-        """A module of Flax with random parameters."""
-        x = jnp.zeros(shape, self.dtype)
-        variables = jax.eval_shape(module.init, jax.random.key(0), x, *more)
-        variables = jax.tree.map(lambda leaf: abs(self.normal(*leaf.shape)) + 0.1, variables)
-        if "params" in variables:
-            variables["params"] = jax.tree.map(
-                lambda leaf: self.normal(*leaf.shape), variables["params"]
-            )
-        return lambda x: module.apply(variables, x, *more)
-
     def norm(self, shape: tuple[int, ...]) -> Function:
         """A norm, in one of the ways in which libraries write it."""
         dtype, features = self.dtype, shape[-1]
@@ -174,9 +109,9 @@ class Layers:
         gain, offset = self.normal(features), self.normal(features)
         axes = self._one([(-1,), tuple(range(1, len(shape))), (1,)])
         if self._chance():
-            return lambda x: _normalized(x, axes) * gain + offset
+            return lambda x: normalized(x, axes) * gain + offset
         return lambda x: (
-            _normalized(x.reshape(*x.shape[:-1], groups, -1), (*range(1, x.ndim - 1), -1)).reshape(
+            normalized(x.reshape(*x.shape[:-1], groups, -1), (*range(1, x.ndim - 1), -1)).reshape(
                 x.shape
             )
             * gain
@@ -208,7 +143,9 @@ class Layers:
                 lambda x: jnp.flip(x, axis),
                 lambda x: jnp.roll(x, 1, axis),
                 lambda x: jnp.concatenate(jnp.split(x, [1], axis)[::-1], axis),
-                lambda x: jnp.stack([x, -x], axis).reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :]),
+                lambda x: jnp.stack([x, -x], axis).reshape(
+                    *x.shape[:axis], -1, *x.shape[axis + 1 :]
+                ),
                 lambda x: jnp.repeat(x, 2, axis),
             ]
         )
@@ -230,110 +167,6 @@ class Layers:
                 lambda x: jnp.take_along_axis(x, jnp.argsort(x, axis), axis),
                 lambda x: jnp.max(x, axis),
                 lambda x: jnp.mean(x, axis, keepdims=True) + x,
-            ]
-        )
-
-    def conv(self, shape: tuple[int, ...]) -> Function:
-        """A convolution, perhaps of groups or each feature alone, followed by an activation."""
-        axes = len(shape) - 2
-        groups = self._one([1, 1, 2, shape[-1]])
-        module = nn.Conv(
-            groups * self._one([1, 2, 3]),
-            (self._one([1, 2, 3]),) * axes,
-            self._one([1, 1, 2]),
-            self._one(["SAME", "VALID", "CIRCULAR", 1, [(1, 0)] * axes]),
-            kernel_dilation=self._one([1, 1, 2]),
-            feature_group_count=groups,
-            use_bias=self._chance(),
-            dtype=self.dtype,
-        )
-        layer = self._module(module, shape)
-        activation = self._one(_ACTIVATIONS)
-        return layer if self._chance() else lambda x: activation(layer(x))
-
-    def conv_first(self, shape: tuple[int, ...]) -> Function:
-        """A convolution with features first, as Equinox has it."""
-        kernel = self.normal(3, 3, shape[-1], 4).transpose(3, 2, 0, 1)
-        offset = self.normal(4, 1, 1)
-        norm = self._one([lambda x: x, lambda x: _normalized(x, (1, 2, 3)), jax.nn.relu])
-        back = self._chance()
-
-        def layer(x: jax.Array) -> jax.Array:
-            x = x.transpose(0, 3, 1, 2)
-            y = norm(lax.conv_general_dilated(x, kernel, (1, 1), "SAME") + offset)
-            return y.transpose(0, 2, 3, 1) if back else y
-
-        return layer
-
-    def conv_transpose(self, shape: tuple[int, ...]) -> Function:
-        """A transposed convolution."""
-        module = nn.ConvTranspose(
-            self._features(),
-            (self._one([2, 3, 4]),) * 2,
-            (self._one([1, 2]),) * 2,
-            self._one(["SAME", "VALID"]),
-            use_bias=self._chance(),
-            transpose_kernel=self._chance(),
-            dtype=self.dtype,
-        )
-        return self._module(module, shape)
-
-    def pool(self, shape: tuple[int, ...]) -> Function:
-        """Extremes or means of windows, or of all places."""
-        axes = len(shape) - 2
-        window, strides = (self._one([2, 3]),) * axes, (self._one([1, 2]),) * axes
-        padding = self._one(["SAME", "VALID"])
-        places = tuple(range(1, len(shape) - 1))
-        return self._one(
-            [
-                lambda x: nn.max_pool(x, window, strides, padding),
-                lambda x: nn.avg_pool(x, window, strides, padding),
-                lambda x: nn.avg_pool(x, window, strides, padding, count_include_pad=False),
-                lambda x: x.mean(places),
-                lambda x: x.max(places, keepdims=True) - x,
-            ]
-        )
-
-    def padded(self, shape: tuple[int, ...]) -> Function:
-        """More elements at the ends of an axis."""
-        mode = self._one(["constant", "edge", "reflect", "wrap", "symmetric"])
-        widths = [(0, 0), *[(self._one([0, 1]), 1)] * (len(shape) - 2), (0, 0)]
-        return lambda x: jnp.pad(x, widths, mode)
-
-    def gate(self, shape: tuple[int, ...]) -> Function:
-        """Factors of features by what the whole image has of them."""
-        features = shape[-1]
-        down, up = self.normal(features, 2), self.normal(2, features)
-
-        def layer(x: jax.Array) -> jax.Array:
-            means = x.mean((1, 2), keepdims=self._kept)
-            gates = jax.nn.sigmoid(jax.nn.relu(means @ down) @ up)
-            return x * (gates if self._kept else gates[:, None, None])
-
-        return layer
-
-    @property
-    def _kept(self) -> bool:
-        return self.dtype == jnp.float32
-
-    def image_reshaped(self, shape: tuple[int, ...]) -> Function:
-        """An image as patches, blocks, a sequence or features."""
-        b, h, w, c = shape
-        return self._one(
-            [
-                lambda x: x.reshape(x.shape[0], h * w, c),
-                lambda x: x.reshape(x.shape[0], -1),
-                lambda x: jnp.moveaxis(x, -1, 1).reshape(x.shape[0], c, h * w),
-                lambda x: (
-                    x.reshape(x.shape[0], h // 2, 2, w // 2, 2, c)
-                    .transpose(0, 1, 3, 2, 4, 5)
-                    .reshape(x.shape[0], h // 2, w // 2, 4 * c)
-                ),
-                lambda x: (
-                    x.reshape(x.shape[0], h, w, 2, c // 2).swapaxes(3, 4).reshape(x.shape)
-                ),
-                lambda x: jax.image.resize(x, (x.shape[0], 2 * h, 2 * w, c), "nearest"),
-                lambda x: jax.image.resize(x, (x.shape[0], h + 1, w + 2, c), "bilinear"),
             ]
         )
 
@@ -393,7 +226,7 @@ class Layers:
 
     def sequence_reshaped(self, shape: tuple[int, ...]) -> Function:
         """A sequence as an image or features."""
-        b, length, features = shape
+        _, length, features = shape
         return self._one(
             [
                 lambda x: x.reshape(x.shape[0], length // 2, 2, features),
@@ -410,7 +243,7 @@ class Layers:
 
     def features_reshaped(self, shape: tuple[int, ...]) -> Function:
         """Features as a sequence or an image."""
-        b, features = shape
+        features = shape[-1]
         return self._one(
             [
                 lambda x: x.reshape(x.shape[0], features // 2, 2),
@@ -420,12 +253,6 @@ class Layers:
                 lambda x: x[:, None, None, :],
             ]
         )
-
-
-def _normalized(x: jax.Array, axes: Sequence[int]) -> jax.Array:
-    mean = x.mean(axes, keepdims=True)
-    variance = x.var(axes, keepdims=True)
-    return (x - mean) * lax.rsqrt(variance + jnp.asarray(1e-5, x.dtype))
 
 
 def _composed(layers: Sequence[Function], x: jax.Array) -> jax.Array:

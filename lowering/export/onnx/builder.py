@@ -82,10 +82,7 @@ class Builder:
         return dtype_of(x) == dtypes.FLOAT or dtype_of(x) in self.kept
 
     def beside(self, name: str) -> "Builder":
-        """A builder of nodes that are put elsewhere, which begin with a name.
-
-        Their values have dtypes and shapes at once, as no rule of an op of TensorFlow gives these.
-        """
+        """A builder of nodes put elsewhere, which begin with a name; their values have shapes."""
         made = self.inner()
         made._outer, made.name, made._describes = None, name, True
         return made

@@ -45,6 +45,4 @@ def is_place(x: ir.Value) -> bool:
     node = x.producer()
     if node is None:
         return False
-    return node.op_type in ("ArgMax", "ArgMin") or (
-        node.op_type == "TopK" and x is node.outputs[1]
-    )
+    return node.op_type in ("ArgMax", "ArgMin") or (node.op_type == "TopK" and x is node.outputs[1])
