@@ -126,8 +126,11 @@ REASONS: tuple[Reason, ...] = (
         ("portable", "tflite", "tfjs"),
     ),
     Reason("Its op gives integers.", ("one-hot",), ("tfjs",)),
-    Reason("Negative indices count from the end, as in JAX.", ("take_along_axis",)),
-    Reason("An index is int32, as in JAX.", ("x[[]argmax[]]",), ("onnx",)),
+    Reason(
+        "Negative indices count from the end, as in JAX.",
+        ("take_along_axis",),
+        ("portable", "tflite", "tfjs"),
+    ),
     Reason(
         "A slice is written, which has the axis of the index.",
         ("x.at[[]1[]].set",),
@@ -180,7 +183,6 @@ REASONS: tuple[Reason, ...] = (
         ("logaddexp",),
         ("portable", "tflite", "tfjs"),
     ),
-    Reason("NaN is what is not equal to itself.", ("nan_to_num",), ("onnx",)),
     Reason("The result is cut to its size.", ("segment sum",), ("tflite",)),
     Reason("The converter knows its own form of it alone.", ("unit norm",), ("tflite",)),
     Reason(

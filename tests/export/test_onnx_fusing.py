@@ -361,3 +361,75 @@ def test_elus_keep_digits_of_small_numbers():
     (found,) = onnx.run(onnx.serialized(model), program).values()
     np.testing.assert_allclose(found, jax.nn.selu(x), 2e-6)
     assert len(model.graph) < 10
+
+
+def test_norms_of_groups_followed_by_another_shape():
+    def fun(x):
+        groups = x.reshape(2, 4, 4, 2, 4)
+        mean = groups.mean((1, 2, 4), keepdims=True)
+        variance = groups.var((1, 2, 4), keepdims=True)
+        return ((groups - mean) * lax.rsqrt(variance + 1e-5)).reshape(2, 16, 8) * SCALE
+
+    assert exported(fun, numbers(2, 4, 4, 8))["InstanceNormalization"] == 1
+
+
+def test_indices_that_are_doubled_are_those_of_others():
+    exported(lambda x, i: jnp.take(x, jnp.where(i < 0, i + i, i), 0), X[0], np.array([0, -1]))
+
+
+def attention(x, mask, scale):
+    q, k, v = (x * n for n in (1, 2, 3))
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) * scale
+    scores = jnp.where(mask, scores, -1e30)
+    return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), v)
+
+
+def test_a_mask_of_attention_that_is_no_node_is_that_of_others():
+    def fun(x, scales):
+        mask = jnp.tril(jnp.ones((3, 3), bool))
+        return attention(attention(x, mask, scales), mask, 0.5)
+
+    exported(fun, numbers(2, 3, 2, 4), numbers(2, 1, 1))
+
+
+def test_scales_before_queries():
+    def fun(q, k, v):
+        scores = jnp.einsum("bthd,bshd->bhts", lax.mul(np.full(q.shape, 0.5, np.float32), q), k)
+        return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), v)
+
+    exported(fun, *(numbers(2, 3, 2, 4) for _ in range(3)))
+
+
+def test_values_of_fusions_have_shapes():
+    """What is made in the place of others can be part of further groups."""
+
+    def fun(x):
+        x = lax.conv_transpose(x, numbers(3, 3, 4, 8), (2, 2), "SAME") + BIAS
+        return jax.nn.gelu(nn.GroupNorm(2, use_scale=False, use_bias=False).apply({}, x))
+
+    program = entry(fun, [numbers(2, 4, 4, 4)], ONNX)
+    model = models.model(program.concrete, NEWEST, dims=program.sizes())
+    assert all(x.shape is not None and x.dtype for node in model.graph for x in node.outputs)
+
+
+_ROWS = np.array([[3, 1, np.nan, 1], [-np.inf, 0, np.inf, 3]], np.float32)
+_PLACES = np.array([[3, 0, 0], [-1, 2, 1]], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("fun", "args", "most"),
+    [
+        (jnp.sort, [_ROWS], 9),
+        (jnp.argsort, [_ROWS], 10),
+        (lambda x: lax.top_k(x, 2), [_ROWS], 5),
+        (jnp.nan_to_num, [_ROWS], 6),
+        (lambda x, i: jnp.take_along_axis(x, i, 1, mode="clip"), [_ROWS, _PLACES], 2),
+        (lambda x, i: jnp.take(x, i, 1, mode="clip"), [_ROWS, np.array([-5, -4, -1, 3, 4])], 2),
+        (jnp.sort, [_PLACES], 3),
+        (lambda i: i % 3, [np.arange(-5, 5, dtype=np.int32)], 4),
+        (lambda i: i % 3, [np.array([-(2**31), -(2**31) + 1, 2**31 - 1], np.int32)], 4),
+        (lambda x: jnp.asarray(X[0])[x.argmax(0)], [numbers(3, 4)], 2),
+    ],
+)
+def test_orders_and_places_have_few_nodes(fun, args, most):
+    assert exported(fun, *args).total() <= most

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx import dtypes, layout
+from lowering.export.onnx import dtypes, inference, layout
 from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names
 from lowering.export.onnx.values import (
     array_of,
     dtype_of,
     is_known,
+    is_place,
     made_by,
     permutation,
     static,
@@ -65,6 +66,7 @@ class Builder:
         self.constants: Constants = Constants(self.names) if outer is None else outer.constants
         self.shared: dict[Any, Any] = {} if outer is None else outer.shared
         self._outer = outer
+        self._describes = False
         self._results: dict[Any, Sequence[ir.Value]] = {}
 
     def inner(self) -> "Builder":
@@ -80,9 +82,9 @@ class Builder:
         return dtype_of(x) == dtypes.FLOAT or dtype_of(x) in self.kept
 
     def beside(self, name: str) -> "Builder":
-        """A builder of nodes that are put elsewhere, which begin with a name."""
+        """A builder of nodes put elsewhere, which begin with a name; their values have shapes."""
         made = self.inner()
-        made._outer, made.name = None, name
+        made._outer, made.name, made._describes = None, name, True
         return made
 
     def op(self, kind: str, *operands: ir.Value | None, **attributes: Any) -> ir.Value:
@@ -140,6 +142,8 @@ class Builder:
             x.name = self.names.unique(f"{node.name}:{i}")
             if dtype is not None:
                 x.type = ir.TensorType(dtype)
+        if self._describes:
+            inference.describe(node, self.opset)
         self.nodes.append(node)
         self._results[key] = node.outputs
         return node.outputs
@@ -172,7 +176,11 @@ class Builder:
         if is_known(x):
             return self._folded(x, dtype, x.shape, "cast", lambda a: a.astype(dtype.numpy()))
         before = made_by(x, "Cast")
-        if before is not None and _is_reinterpreted(before, x, dtype):
+        if before is not None and (
+            _is_reinterpreted(before, x, dtype)
+            or dtype_of(before) == dtypes.BOOL
+            or (dtype_of(before) == dtype == dtypes.INT64 and is_place(before))
+        ):
             return self.cast(before, dtype)
         result = self.op("Cast", x, to=int(dtype), dtype=dtype)
         result.shape = x.shape
@@ -234,7 +242,14 @@ class Builder:
 
     def squeeze(self, x: ir.Value, *axes: int) -> ir.Value:
         """A value without some axes of size 1."""
-        return self.op("Squeeze", x, self.ints(*axes)) if axes else x
+        if not axes:
+            return x
+        if x.shape is not None and any(made_by(x, kind) for kind in ("Reshape", "Unsqueeze")):
+            sizes = [n if isinstance(n, int) else -1 for n in x.shape]
+            sizes = [n for axis, n in enumerate(sizes) if axis not in axes]
+            if sizes.count(-1) == 0 or (sizes.count(-1) == 1 and 0 not in sizes):
+                return self.reshape(x, sizes)
+        return self.op("Squeeze", x, self.ints(*axes))
 
     def transpose(self, x: ir.Value, perm: Sequence[int]) -> ir.Value:
         """A value whose axes are in another order; transposes one after the other are one."""

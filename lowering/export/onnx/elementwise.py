@@ -9,7 +9,7 @@ import onnx_ir as ir
 from lowering.export.onnx import dtypes, fusion
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of
+from lowering.export.onnx.values import array_of, dtype_of, made_by
 
 # Ops that ONNX has with the same operands.
 _SAME = {
@@ -42,7 +42,6 @@ _SAME = {
     "Maximum": "Max",
     "Minimum": "Min",
     "Mul": "Mul",
-    "Neg": "Neg",
     "Pow": "Pow",
     "RealDiv": "Div",
     "Reciprocal": "Reciprocal",
@@ -76,11 +75,19 @@ def add(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
     return b.op("Add", x, y) if fused is None else fused
 
 
+@op("Neg")
+def neg(b: Builder, node: Any, x: ir.Value) -> ir.Value:
+    """The opposite number; that of an opposite is the number."""
+    return made_by(x, "Neg") or b.op("Neg", x)
+
+
 @op("NotEqual")
 def not_equal(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
-    """ONNX has only its opposite."""
+    """ONNX has only its opposite, and NaN, which alone does not equal itself."""
     if dtype_of(x) == dtypes.BOOL:
         return b.op("Xor", x, y)
+    if x is y and dtype_of(x) in (dtypes.FLOAT, dtypes.DOUBLE):
+        return b.op("IsNaN", x)
     return b.op("Not", b.op("Equal", x, y))
 
 
@@ -129,6 +136,9 @@ def select(b: Builder, node: Any, condition: ir.Value, x: ir.Value, y: ir.Value)
     """A choice; of booleans by logic, see `onnx.quirks.where_of_bools`."""
     if dtype_of(x) == dtypes.BOOL:
         return _select_boolean(b, condition, x, y)
+    opposite = made_by(condition, "Not")
+    if opposite is not None:
+        return b.op("Where", opposite, y, x)
     return b.op("Where", condition, x, y)
 
 

@@ -54,6 +54,8 @@ def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
     if not b.computes_like_float(found["query"]) or any(shape is None for shape in shapes):
         return None
     query, key, value = (tuple(shape or ()) for shape in shapes)
+    if not len(query) == len(key) == len(value) == 4:  # A scale may stand for a query.
+        return None
     heads, *features = query[2], query[3], value[3]
     if not all(isinstance(n, int) for n in (heads, *features)):
         return None

@@ -77,8 +77,14 @@ def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
     if groups is None or ("scale" in found.values and scale is None):
         return None
     first = b.transpose(x, [0, last, *range(1, last)])
-    made = b.transpose(_normalized(b, first, groups, found), [0, *range(2, last + 1), 1])
-    return made if scale is None else b.op("Mul", made, scale)
+    rows = _normalized(b, first, [batch, features, *lengths], groups, found)
+    made = b.transpose(rows, [0, *range(2, last + 1), 1])
+    if scale is not None:
+        return b.op("Mul", made, scale)
+    # The last reshape may be to another shape than that of the image.
+    shape = root.outputs[0].shape
+    result = None if shape is None else [n if isinstance(n, int) else -1 for n in shape]
+    return None if result is None or result.count(-1) > 1 else b.reshape(made, result)
 
 
 def fused_first(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
@@ -92,7 +98,7 @@ def fused_first(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
     if groups is None or scale is None:
         return None
     factor = b.reshape(scale, (-1, *[1] * len(lengths)))
-    return b.op("Mul", _normalized(b, x, groups, found), factor)
+    return b.op("Mul", _normalized(b, x, [batch, features, *lengths], groups, found), factor)
 
 
 def _of_features(b: Builder, x: ir.Value | None, features: Any) -> ir.Value | None:
@@ -121,15 +127,16 @@ def _groups(found: Match, batch: Any, lengths: Sequence[Any], features: Any) -> 
     return count if count > 0 and count * int(sizes[-1]) == features else None
 
 
-def _normalized(b: Builder, x: ir.Value, groups: int, found: Match) -> ir.Value:
-    """An image with its features first, normalized."""
-    assert x.shape is not None
-    batch, *rest = (n if isinstance(n, int) else -1 for n in x.shape)
+def _normalized(
+    b: Builder, x: ir.Value, shape: Sequence[Any], groups: int, found: Match
+) -> ir.Value:
+    """An image of a shape with its features first, normalized."""
+    batch, *rest = (n if isinstance(n, int) else -1 for n in shape)
     rows = b.reshape(x, [batch, groups, math.prod(rest) // groups])
     ones, zeros = (b.constant(np.full(groups, n), dtype_of(x)) for n in (1, 0))
     epsilon = array_of(found["epsilon"])
     assert epsilon is not None
     made = b.op("InstanceNormalization", rows, ones, zeros, epsilon=float(epsilon.item()))
     result = b.op("Reshape", made, b.ints(batch, *rest))
-    result.shape = x.shape
+    result.shape = ir.Shape(shape)
     return result

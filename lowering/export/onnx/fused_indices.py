@@ -7,14 +7,44 @@ from lowering.export.onnx.values import array_of
 
 
 def fused(b: Builder, root: ir.Node) -> ir.Value | None:
-    """The result of a Gather whose indices are made those from the beginning before it."""
-    if root.op_type != "Gather" or root.inputs[0] is None or root.inputs[1] is None:
+    """The result of a gather whose indices are made those from the beginning before it."""
+    if root.op_type not in ("Gather", "GatherElements") or None in root.inputs:
         return None
     axis = root.attributes["axis"].as_int()
-    x, index = root.inputs[0], _from_either_end(root.inputs[1])
-    if x.shape is None or index is None or index[1] != x.shape[axis]:
+    x, given = root.inputs
+    if x is None or given is None or x.shape is None:
         return None
-    return b.op("Gather", x, index[0], axis=axis)
+    size = x.shape[axis]
+    if not isinstance(size, int) or not size:
+        return None
+    index = _of_either_end(given, size) or _clipped(b, given, size)
+    return None if index is None else b.op(root.op_type, x, index, axis=axis)
+
+
+def _of_either_end(x: ir.Value, size: int) -> ir.Value | None:
+    """What an index is made of if a size is added to negative ones."""
+    found = _from_either_end(x)
+    return found[0] if found is not None and found[1] == size else None
+
+
+def _clipped(b: Builder, x: ir.Value, size: int) -> ir.Value | None:
+    """The same of an index that is moved into bounds then, with the bounds of either end."""
+    clip = x.producer()
+    if clip is None or clip.op_type != "Clip" or len(clip.inputs) != 3 or not _is_alone(x):
+        return None
+    from_beginning, *bounds = clip.inputs
+    low, high = (None if y is None else array_of(y) for y in bounds)
+    if from_beginning is None or not _is_alone(from_beginning) or low is None or high is None:
+        return None
+    index = _of_either_end(from_beginning, size)
+    if index is None or low.any() or not (high == size - 1).all():
+        return None
+    return b.op("Clip", index, b.like(index, -size), b.like(index, size - 1))
+
+
+def _is_alone(x: ir.Value) -> bool:
+    """Whether one node alone reads a value."""
+    return len(x.uses()) == 1 and not x.is_graph_output()
 
 
 def _from_either_end(x: ir.Value) -> tuple[ir.Value, int] | None:
@@ -29,7 +59,9 @@ def _from_either_end(x: ir.Value) -> tuple[ir.Value, int] | None:
     if less.op_type != "Less" or total.op_type != "Add" or less.inputs[0] is not index:
         return None
     others = [y for y in total.inputs if y is not index]
+    if len(others) != 1:
+        return None
     zero, size = (None if y is None else array_of(y) for y in (less.inputs[1], others[0]))
-    if len(others) != 1 or zero is None or zero.any() or size is None or size.size != 1:
+    if zero is None or zero.any() or size is None or size.size != 1:
         return None
     return index, int(size.item())

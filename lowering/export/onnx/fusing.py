@@ -12,6 +12,7 @@ from lowering.export.onnx import (
     fused_indices,
     fused_layers,
     fused_pads,
+    inference,
     narrowing,
 )
 from lowering.export.onnx.builder import Builder
@@ -74,7 +75,11 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
       b: the builder of the graph, for names and constants.
       graph: the graph.
     """
-    for each in (graph, *graph.subgraphs()):
+    graphs = (graph, *graph.subgraphs())
+    for each in graphs:
+        for node in each:
+            inference.describe(node, b.opset)
+    for each in graphs:
         if b.kept:
             _replace(b, each, narrowing.narrowed)
         _replace(b, each, fused_dense.fused)
@@ -116,9 +121,10 @@ def _replace(b: Builder, graph: ir.Graph, step: Step, forward: bool = False) -> 
             continue
         new = b.beside(node.name or "")
         replacement = step(new, node)
-        if replacement is None:
+        (old, *_) = node.outputs
+        if replacement is None or not _may_replace(replacement, old):
+            _forget(b, new.nodes)
             continue
-        (old,) = node.outputs
         if not any(replacement.producer() is made for made in new.nodes):
             replacement = new.copy(replacement)
         maker = replacement.producer()
@@ -127,3 +133,23 @@ def _replace(b: Builder, graph: ir.Graph, step: Step, forward: bool = False) -> 
         ir.convenience.replace_all_uses_with(old, replacement, replace_graph_outputs=True)
         graph.remove(node, safe=True)
         maker.name, replacement.name, replacement.shape = node.name, old.name, old.shape
+
+
+def _may_replace(new: ir.Value, old: ir.Value) -> bool:
+    """Whether nothing that is known of two values differs."""
+    if new.dtype is not None and new.dtype != old.dtype:
+        return False
+    if new.shape is None or old.shape is None:
+        return True
+    sizes = zip(new.shape, old.shape, strict=False)
+    return len(new.shape) == len(old.shape) and all(
+        n == m or not (isinstance(n, int) and isinstance(m, int)) for n, m in sizes
+    )
+
+
+def _forget(b: Builder, nodes: Sequence[ir.Node]) -> None:
+    """Takes values of nodes that are not used from what is kept for the whole model."""
+    made = {id(x) for node in nodes for x in node.outputs}
+    for key, kept in list(b.shared.items()) if made else ():
+        if id(kept[0] if isinstance(kept, tuple) else kept) in made:
+            del b.shared[key]

@@ -62,7 +62,8 @@ def _conv_with_bias(b: Builder, product: ir.Value, bias: ir.Value) -> ir.Value |
         return None
     conv, perm = found
     weights = conv.inputs[1]
-    assert weights is not None and weights.shape is not None
+    if weights is None or weights.shape is None:
+        return None
     features = weights.shape[0]
     if len(conv.inputs) > 2 or not sizes or sizes != (*[1] * (len(sizes) - 1), features):
         return None

@@ -10,8 +10,9 @@ from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.elementwise import select
 from lowering.export.onnx.reduction import constant
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of
+from lowering.export.onnx.values import array_of, dtype_of, is_place, made_by
 
+_FLOATS = frozenset({dtypes.FLOAT16, dtypes.BFLOAT16, dtypes.FLOAT, dtypes.DOUBLE})
 _REDUCTIONS = {
     "TensorScatterUpdate": "none",
     "TensorScatterAdd": "add",
@@ -35,6 +36,8 @@ def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value
     batches = node.get_attr("batch_dims")
     if not batches:
         return b.op("Gather", x, _index(b, indices), axis=number)
+    if batches == number == ranks[0] - 1 == ranks[1] - 1 and _is_of(node, batches):
+        return b.op("GatherElements", x, _index(b, indices), axis=number)
     between = list(range(batches, number))
     rest = list(range(number + 1, ranks[0]))
     x = b.transpose(x, [*range(batches), number, *between, *rest])
@@ -46,9 +49,18 @@ def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value
     return b.transpose(found, [*range(batches), *moved, *range(batches, first), *after])
 
 
+def _is_of(node: Any, batches: int) -> bool:
+    """Whether an array and indices of it are known to have the same batches."""
+    of_array, of_indices = (list(t.shape)[:batches] for t in node.inputs[:2])
+    return None not in of_array and of_array == of_indices
+
+
 def _index(b: Builder, indices: ir.Value) -> ir.Value:
-    """Indices in a dtype that gathers take."""
-    return indices if dtype_of(indices) in (dtypes.INT32, dtypes.INT64) else b.int64(indices)
+    """Indices in a dtype that gathers take, and that they may have had already."""
+    source = made_by(indices, "Cast")
+    if dtype_of(indices) == dtypes.INT32 and (source is None or not is_place(source)):
+        return indices
+    return b.int64(indices)
 
 
 @op("GatherNd")
@@ -116,10 +128,18 @@ def _extremes(dtype: np.dtype) -> tuple[Any, Any]:
 
 @op("TopKV2")
 def top_k(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> list[ir.Value]:
-    """The greatest elements along the last axis, and their indices."""
+    """The greatest elements along the last axis, and their indices, which are int64."""
     known = array_of(count)
     k = b.reshape(b.int64(count), [1]) if known is None else b.ints(known.item())
     dtype = dtype_of(x)
-    found, indices = b.ops("TopK", b.cast(x, b.computed_in("TopK", dtype)), k, outputs=2)
+    # Of what is turned around, the greatest elements are the least ones.
+    around = "Neg" if dtype in _FLOATS else "BitwiseNot"
+    source = made_by(x, around)
+    operand = b.cast(x if source is None else source, b.computed_in("TopK", dtype))
+    attributes = {} if source is None else {"largest": 0}
+    found, indices = b.ops("TopK", operand, k, outputs=2, **attributes)
     indices.type = ir.TensorType(dtypes.INT64)
-    return [b.cast(found, dtype), b.cast(indices, dtypes.of(node.outputs[1].dtype))]
+    found = b.cast(found, dtype)
+    if source is not None:
+        found = b.op(around, found)
+    return [found, b.cast(indices, dtypes.of(node.outputs[1].dtype))]

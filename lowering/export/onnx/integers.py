@@ -9,7 +9,7 @@ from lowering.errors import UnsupportedError
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of
+from lowering.export.onnx.values import array_of, dtype_of, made_by
 from lowering.targets import ONNX
 
 # Since these versions ONNX has operators on bits, and shifts of numbers with signs.
@@ -68,10 +68,10 @@ def bitwise(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
 
 @op("Invert")
 def invert(b: Builder, node: Any, x: ir.Value) -> ir.Value:
-    """The complement; before ONNX had it, -1 less the number."""
+    """The complement, whose own is the number; before ONNX had it, -1 less the number."""
     if b.opset < _BITWISE:
         return b.op("Sub", b.cast(b.constant(np.int64(-1)), dtype_of(x)), x)
-    return b.op("BitwiseNot", x)
+    return made_by(x, "BitwiseNot") or b.op("BitwiseNot", x)
 
 
 @op("LeftShift")

@@ -39,8 +39,10 @@ _MOVES = frozenset({"Expand", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqu
 
 def narrowed(b: Builder, root: ir.Node) -> ir.Value | None:
     """The result of a cast to a dtype that is kept, from an op whose operands have been of it."""
+    if root.op_type != "Cast" or root.inputs[0] is None:
+        return None
     dtype = dtype_of(root.outputs[0])
-    if root.op_type != "Cast" or dtype not in b.kept or root.inputs[0] is None:
+    if dtype not in b.kept:
         return None
     return _op_of(b, root.inputs[0], dtype, _SUMS | _MOVES)
 
@@ -50,7 +52,7 @@ def _op_of(b: Builder, x: ir.Value, dtype: ir.DataType, kinds: frozenset[str]) -
     node = x.producer()
     if node is None or node.op_type not in kinds or len(node.outputs) != 1:
         return None
-    if dtype_of(x) != dtypes.FLOAT or len(x.uses()) != 1 or x.is_graph_output():
+    if x.dtype != dtypes.FLOAT or len(x.uses()) != 1 or x.is_graph_output():
         return None
     if b.computed_in(node.op_type, dtype) != dtype:
         return None

@@ -38,3 +38,11 @@ def permutation(x: ir.Value) -> list[int]:
     node = x.producer()
     assert node is not None
     return list(node.attributes["perm"].as_ints())
+
+
+def is_place(x: ir.Value) -> bool:
+    """Whether a value has places along an axis, which all integers of 32 bits and more hold."""
+    node = x.producer()
+    if node is None:
+        return False
+    return node.op_type in ("ArgMax", "ArgMin") or (node.op_type == "TopK" and x is node.outputs[1])

@@ -33,6 +33,13 @@ def _difference(x, y, quotient):
 
 @substitute("FloorMod")
 def _floor_mod(x, y):
+    """The remainder of a quotient rounded down; by what is known to be positive, by the other."""
+    divisor = tf.get_static_value(y)
+    is_positive = divisor is not None and bool(np.all(divisor > 0))
+    if is_positive and x.dtype.is_integer and kernels.supports("TruncateMod", x.dtype):
+        remainder = emit("TruncateMod", x, y)
+        is_negative = emit("Less", remainder, constant(0, x.dtype))
+        return emit("SelectV2", is_negative, emit("AddV2", remainder, y), remainder)
     return emit("Sub", x, emit("Mul", y, emit("FloorDiv", x, y)))
 
 

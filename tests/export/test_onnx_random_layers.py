@@ -1,0 +1,39 @@
+"""Models of ONNX of random layers compute what JAX computes, in all dtypes and versions of the ops.
+
+More programs: LOWERING_PROGRAMS=2000 pytest tests/export/test_onnx_random_layers.py
+"""
+
+import os
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lowering.export import to_onnx
+from tests import turns
+from tests.export import random_layers
+
+pytest.importorskip("onnxruntime")
+opsets = pytest.importorskip("lowering.export.onnx.opsets")
+
+COUNT = int(os.environ.get("LOWERING_PROGRAMS", "7"))
+_DTYPES = (jnp.float32, jnp.float16, jnp.bfloat16)
+_SHAPES = ((6, 6, 4), (6, 6, 4), (6, 8), (8,))
+
+
+@pytest.mark.parametrize("part", range(COUNT))
+def test_programs(part):
+    seed = turns.number("layers", str(part))
+    rng = np.random.default_rng(seed)
+    dtype, shape = _DTYPES[seed % 3], _SHAPES[seed // 3 % 4]
+    x = jnp.asarray(rng.normal(size=(random_layers.BATCH, *shape)), dtype)
+    is_symbolic, in_halves = rng.integers(2, size=2)
+    opset = [None, *opsets.OPSETS][int(rng.integers(1 + len(opsets.OPSETS)))]
+    fun = random_layers.Layers(rng, dtype).program(x.shape, int(rng.integers(2, 8)))
+    to_onnx(
+        fun,
+        [x],
+        polymorphic_shapes=["b, ..."] if is_symbolic else None,
+        compute_dtype="float16" if in_halves and dtype == jnp.float16 else None,
+        opset=opset,
+    )
