@@ -1,7 +1,7 @@
-"""Chooses the part of all cells that a sweep runs.
+"""Chooses the part of all cells that a sweep runs, another one each time.
 
-The part stays the same until TURN is changed, so that a cell that has failed runs again once it is
-mended. Change it when a sweep is green; then others have their turn.
+They are the same until this is changed: a cell that has failed runs again once it is mended. Change
+it when a sweep is green, so that others have their turn.
 """
 
 # Any text.

@@ -16,7 +16,7 @@ from tests.export import random_layers
 pytest.importorskip("onnxruntime")
 opsets = pytest.importorskip("lowering.export.onnx.opsets")
 
-COUNT = int(os.environ.get("LOWERING_PROGRAMS", "7"))
+COUNT = int(os.environ.get("LOWERING_PROGRAMS", "5"))
 _DTYPES = (jnp.float32, jnp.float16, jnp.bfloat16)
 _SHAPES = ((6, 6, 4), (6, 6, 4), (6, 8), (8,))
 

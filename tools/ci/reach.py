@@ -190,8 +190,10 @@ def _users_of(name: str) -> frozenset[str]:
         # Node. What reads it stands beside it, or in the package around.
         folders = pathlib.PurePath(name).parents
         packages = [f for f in folders if (ROOT / f / "__init__.py").exists()][:2]
-        modules = (path for package in packages for path in (ROOT / package).glob("*.py"))
-        return frozenset([name, *(str(path.relative_to(ROOT)) for path in modules)])
+        modules = [path for package in packages for path in (ROOT / package).glob("*.py")]
+        # Those that name it, unless a name is put together.
+        naming = [path for path in modules if pathlib.PurePath(name).name in path.read_text()]
+        return frozenset([name, *(str(path.relative_to(ROOT)) for path in naming or modules)])
     return frozenset([name, *_importers(name)])
 
 
