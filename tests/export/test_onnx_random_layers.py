@@ -11,12 +11,14 @@ import pytest
 
 from lowering.export import to_onnx
 from tests import turns
-from tests.export import random_layers
 
+pytest.importorskip("flax")
 pytest.importorskip("onnxruntime")
+random_layers = pytest.importorskip("tests.export.random_layers")
 opsets = pytest.importorskip("lowering.export.onnx.opsets")
 
-COUNT = int(os.environ.get("LOWERING_PROGRAMS", "5"))
+# Exports take longer than the programs of tests/harnesses/test_random_programs.py.
+COUNT = -(-int(os.environ.get("LOWERING_PROGRAMS", "100")) // 20)
 _DTYPES = (jnp.float32, jnp.float16, jnp.bfloat16)
 _SHAPES = ((6, 6, 4), (6, 6, 4), (6, 8), (8,))
 
