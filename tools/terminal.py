@@ -9,12 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 import tqdm
 
-# How a program ends that a signal has ended, in shells.
-_INTERRUPTED = 130
+from lowering.commands import interrupts
 
 # After so many seconds, or this part of the whole, the measured pace counts as much as that of
 # recorded times.
@@ -41,8 +40,8 @@ def run(main: Callable[[], int]) -> NoReturn:
         code = main()
         sys.stdout.flush()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        code = _INTERRUPTED
+        interrupts.say()
+        code = interrupts.EXIT_CODE
     except OSError as error:
         code = 141 if isinstance(error, BrokenPipeError) else failed(error)
         # What could not be written is not to be written again when Python ends.
@@ -56,17 +55,12 @@ def say(what: str, terminal: TextIO | None = None) -> None:
 
 
 def importing(what: str) -> None:
-    """Says what a command imports, which takes seconds; until `run`, an interrupt ends the process.
+    """Says what a command imports, which takes seconds.
 
-    Some modules ignore the exception that an interrupt is elsewhere.
+    Until `run`, an interrupt ends the process at once: modules may catch KeyboardInterrupt.
     """
-
-    def end(*_: Any) -> None:
-        os.write(2, b"interrupted\n")
-        os._exit(_INTERRUPTED)
-
     say(f"importing {what}")
-    signal.signal(signal.SIGINT, end)
+    signal.signal(signal.SIGINT, lambda *_: interrupts.end())
 
 
 class Progress:

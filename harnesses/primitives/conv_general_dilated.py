@@ -314,19 +314,6 @@ def ranks():
             padding="SAME",
             feature_group_count=2,
         )
-        if rank == 1:
-            for strides, rhs_dilation in (((2,), (1,)), ((3,), (2,))):
-                yield _harness(
-                    f"rank={rank}_depthwise_{strides}_{rhs_dilation}",
-                    lhs,
-                    (*kernel[:rank], 1, 8),
-                    dtype,
-                    dimension_numbers=last,
-                    strides=strides,
-                    rhs_dilation=rhs_dilation,
-                    padding=((1, 2),),
-                    feature_group_count=4,
-                )
         if rank in (1, 3):
             yield _harness(
                 f"rank={rank}_transposed",
@@ -337,15 +324,21 @@ def ranks():
                 lhs_dilation=(2, 1, 3)[:rank],
                 padding=((1, 2), (0, 1), (1, 1))[:rank],
             )
-            yield _harness(
-                f"rank={rank}_depthwise",
-                lhs,
-                (*kernel[:rank], 1, 8),
-                dtype,
-                dimension_numbers=last,
-                padding="SAME",
-                feature_group_count=4,
-            )
+            depthwise = {"": dict(padding="SAME")}
+            if rank == 1:
+                for strides, dilation in (((2,), (1,)), ((3,), (2,))):
+                    windows = dict(strides=strides, rhs_dilation=dilation, padding=((1, 2),))
+                    depthwise[f"_{strides}_{dilation}"] = windows
+            for case, params in depthwise.items():
+                yield _harness(
+                    f"rank={rank}_depthwise{case}",
+                    lhs,
+                    (*kernel[:rank], 1, 8),
+                    dtype,
+                    dimension_numbers=last,
+                    feature_group_count=4,
+                    **params,
+                )
     yield _harness(
         "rank=3_SAME",
         (2, 5, 4, 6, 3),

@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 # How a program ends that a signal has ended, in shells.
 EXIT_CODE = 130
@@ -23,6 +23,12 @@ _IMPORTS = "<frozen importlib._bootstrap>"
 def say() -> None:
     """Says that the command was interrupted."""
     print("interrupted", file=sys.stderr, flush=True)
+
+
+def end() -> NoReturn:
+    """Says that the command was interrupted, and ends the process without cleaning up."""
+    say()
+    os._exit(EXIT_CODE)
 
 
 @contextlib.contextmanager
@@ -47,8 +53,7 @@ def remembered() -> Iterator[Callable[[], None]]:
         if not _is_importing(frame):
             raise KeyboardInterrupt
         if not begun.is_set():
-            say()
-            os._exit(EXIT_CODE)
+            end()
 
     if threading.current_thread() is not threading.main_thread():
         yield check

@@ -14,8 +14,9 @@ from tests import turns
 
 pytest.importorskip("flax")
 pytest.importorskip("onnxruntime")
-random_layers = pytest.importorskip("tests.export.random_layers")
-opsets = pytest.importorskip("lowering.export.onnx.opsets")
+
+from lowering.export.onnx import opsets
+from tests.export import random_layers
 
 # Exports take longer than the programs of tests/harnesses/test_random_programs.py.
 COUNT = -(-int(os.environ.get("LOWERING_PROGRAMS", "100")) // 20)

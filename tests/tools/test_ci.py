@@ -1,8 +1,6 @@
 """What CI runs: what a change can reach, and a sample of the rest."""
 
-import dataclasses
 import json
-import math
 import os
 import re
 import subprocess
@@ -74,7 +72,7 @@ def test_what_has_changed_since_everything_passed(tmp_path):
     assert reach.changed(path) == {RULE, "lowering/removed.py"}
 
 
-def test_a_docstring_reaches_the_tests_that_read_sources(monkeypatch):
+def test_a_docstring_reaches_the_tests_that_read_sources():
     text = '"""A module."""\n\n\ndef f(x):\n    """A function."""\n    return x  # As it is.\n'
     same = text.replace("A function", "The function").replace("As it is", "Unchanged")
     assert reach._code(text) == reach._code(same)
@@ -122,16 +120,7 @@ def test_where_a_change_reaches_most_tests_many_cases_take_turns():
     assert Selected("a", (), name, {}, sampled=name).of(tests) >= drawn["a"]
 
 
-def test_no_test_begins_after_time_has_run_out_but_those_that_are_new():
-    known = {"tests/test_x.py::test", "tests/test_y.py::test"}
-    late = Selected("a", known, known, {}, changed={"tests/test_y.py"}, until=time.time() - 1)
-    assert late.is_late("tests/test_x.py::test[1]")
-    assert not late.is_late("tests/test_x.py::new[1]")
-    assert not Selected("a", known, known, {}).is_late("tests/test_x.py::test[1]")
-    assert min(known, key=late.first) == "tests/test_y.py::test"
-
-
-def test_sweeps_are_shorter_when_time_runs_out():
+def test_sweeps_are_smaller_where_tests_have_taken_long():
     def seconds(minutes, **kwargs):
         start = time.time() - 60 * minutes
         return [
@@ -219,9 +208,9 @@ def test_processes_of_pytest_run_what_is_selected(tmp_path):
         seconds={"test_x.py::test_long": 9.0},
         left_out={"test_x.py::test_left_out"},
     )
+    selected.write(tmp_path / "selected.json")
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
-    for processes, until in (("0", math.inf), ("2", math.inf), ("2", 0.0)):
-        dataclasses.replace(selected, until=until).write(tmp_path / "selected.json")
+    for processes in ("0", "2"):
         done = subprocess.run(
             [*command, "--numprocesses", processes],
             cwd=tmp_path,
@@ -235,8 +224,6 @@ def test_processes_of_pytest_run_what_is_selected(tmp_path):
         assert "test_x.py::test_long" in ran
         assert 1 < len(ran) < 20
         assert "time by directory" in done.stdout
-        # Those whose reach is not known are new, and run in any case.
-        assert ("skipped" in done.stdout) == (until == 0.0)
 
 
 def test_a_recording_is_read(tmp_path):

@@ -1,9 +1,6 @@
 """Tests that CI runs: those that a change can reach, and a sample of the others.
 
 LOWERING_SELECTED names a file of `Selected.write`, which all processes of pytest read.
-
-On a slow machine time may run out. Tests that would begin after that are skipped, and the run says
-how many these are. Those of files that have changed come first.
 """
 
 import collections
@@ -13,7 +10,6 @@ import math
 import os
 import pathlib
 import re
-import time
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 
@@ -39,8 +35,6 @@ class Selected:
       seconds: how long tests take, as far as that is much.
       left_out: the names of those that something else runs.
       sampled: the names of those of whose cases a part is run, if they have many.
-      changed: the files of tests that have changed.
-      until: when time runs out, in seconds since the epoch.
     """
 
     seed: str
@@ -49,13 +43,11 @@ class Selected:
     seconds: dict[str, float]
     left_out: Collection[str] = ()
     sampled: Collection[str] = ()
-    changed: Collection[str] = ()
-    until: float = math.inf
 
     def write(self, path: pathlib.Path) -> None:
         """Writes this as JSON."""
         data = {
-            key: value if isinstance(value, str | dict | float) else sorted(value)
+            key: value if isinstance(value, str | dict) else sorted(value)
             for key, value in dataclasses.asdict(self).items()
         }
         path.write_text(json.dumps(data))
@@ -64,7 +56,7 @@ class Selected:
     def read(cls, path: pathlib.Path) -> "Selected":
         """Reads a selection that `write` has written."""
         data = json.loads(path.read_text())
-        for name in ("known", "reached", "left_out", "sampled", "changed"):
+        for name in ("known", "reached", "left_out", "sampled"):
             data[name] = frozenset(data[name])
         return cls(**data)
 
@@ -85,16 +77,10 @@ class Selected:
             return sorted(cases, key=self._draw)[: -(-len(cases) // ONE_CASE_IN)]
         return cases
 
-    def first(self, test: str) -> tuple[bool, float]:
-        """A key that sorts tests: those that have changed, and may take long, come first."""
+    def first(self, test: str) -> float:
+        """A key that sorts tests: those that may take long come first."""
         name = without_parameters(test)
-        is_known = name in self.known
-        is_changed = not is_known or test.split("::")[0] in self.changed
-        return not is_changed, -self.seconds.get(name, 0.0 if is_known else math.inf)
-
-    def is_late(self, test: str) -> bool:
-        """Whether a test is left out because time has run out; new tests never are."""
-        return without_parameters(test) in self.known and time.time() > self.until
+        return -self.seconds.get(name, 0.0 if name in self.known else math.inf)
 
     def _draw(self, test: str) -> int:
         return zlib.crc32(f"{self.seed} {test}".encode())
@@ -103,17 +89,6 @@ class Selected:
 def without_parameters(test: str) -> str:
     """The name of a test function, from that of a test such as `test_x.py::test[int8-eager]`."""
     return re.sub(r"\[.*", "", test, flags=re.DOTALL)
-
-
-class _Deadline:
-    """A plugin of pytest that skips tests for which there is no time."""
-
-    def __init__(self, selected: Selected):
-        self._selected = selected
-
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if self._selected.is_late(item.nodeid):
-            pytest.skip("time has run out")
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -126,7 +101,6 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in run])
     items[:] = [item for item in items if item.nodeid in run]
     items.sort(key=lambda item: selected.first(item.nodeid))
-    config.pluginmanager.register(_Deadline(selected))
 
 
 def summarize(terminal: pytest.TerminalReporter) -> None:

@@ -136,7 +136,7 @@ def _replace(b: Builder, graph: ir.Graph, step: Step, forward: bool = False) -> 
 
 
 def _may_replace(new: ir.Value, old: ir.Value) -> bool:
-    """Whether nothing that is known of two values differs."""
+    """Whether two values have the same dtype and shape, as far as these are known."""
     if new.dtype is not None and new.dtype != old.dtype:
         return False
     if new.shape is None or old.shape is None:
@@ -148,7 +148,7 @@ def _may_replace(new: ir.Value, old: ir.Value) -> bool:
 
 
 def _forget(b: Builder, nodes: Sequence[ir.Node]) -> None:
-    """Takes values of nodes that are not used from what is kept for the whole model."""
+    """Removes the values of discarded nodes from those that the whole model shares."""
     made = {id(x) for node in nodes for x in node.outputs}
     for key, kept in list(b.shared.items()) if made else ():
         if id(kept[0] if isinstance(kept, tuple) else kept) in made:
