@@ -6,7 +6,6 @@ LOWERING_SELECTED names a file of `Selected.write`, which all processes of pytes
 import collections
 import dataclasses
 import json
-import math
 import os
 import pathlib
 import re
@@ -22,6 +21,8 @@ ONE_IN = 5
 # One of so many cases is run of a test function with many, where a change reaches most tests.
 ONE_CASE_IN = 3
 _MANY_CASES = 6
+# Seconds that a test may take of which nothing is known.
+_UNKNOWN = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Selected:
     def first(self, test: str) -> float:
         """A key that sorts tests: those that may take long come first."""
         name = without_parameters(test)
-        return -self.seconds.get(name, 0.0 if name in self.known else math.inf)
+        return -self.seconds.get(name, 0.0 if name in self.known else _UNKNOWN)
 
     def _draw(self, test: str) -> int:
         return zlib.crc32(f"{self.seed} {test}".encode())
