@@ -537,3 +537,12 @@ def known():
 
         args = (np.array([1, 0.5, 2] if _is_float(dtype) else [1, 0, 1], _wide(dtype)),)
         yield Harness("mul", f"constant_{name(dtype)}", fun, args, dtype=dtype)
+
+
+@harnesses
+def scatter_apply_narrow():
+    """Yields harnesses with a function of scalars, which is mapped over the updates."""
+    x, i = np.array([-2, 0, 1, 3], np.float32), np.array([0, 3, 3, 9], np.int32)
+    for dtype in MAIN_FLOAT:
+        fun = _in_dtype(lambda x: x.at[i].apply(lambda y: 2 * y + 1), dtype)
+        yield Harness("scatter", f"apply_{name(dtype)}", fun, (x,), dtype=dtype)

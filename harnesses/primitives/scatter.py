@@ -263,7 +263,7 @@ def scatter_apply():
             (random(shape, np.float32), _indices(indices_shape)),
             symbolic=axes_of(numbers.inserted_window_dims),
         )
-    for dtype in (*INEXACT, np.int32):
+    for dtype in (*INEXACT, np.int32, np.int8):
         shape, indices_shape, updates, numbers = FORMS["element"]
         yield Harness(
             "scatter",
