@@ -1,6 +1,7 @@
 """Two processes of Ray run what those of the local engine run, and lose nothing when killed."""
 
 import contextlib
+import functools
 import os
 import pathlib
 import signal
@@ -112,6 +113,10 @@ def test_the_report_is_that_of_one_machine(bad):
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere", "a:b", "auto"])
 def test_an_address_without_a_cluster_is_an_error_at_once(address, tmp_path, capfd, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    # "auto" would take a cluster of this machine, as of a test that runs at the same time, and end
+    # this process when that cluster ends.
+    monkeypatch.setattr("ray._private.services.find_gcs_addresses", functools.cache(set))
+    monkeypatch.setattr("ray._private.services.find_bootstrap_address", lambda directory: None)
     argv = ["--primitive=sin", "--database", str(tmp_path / "sweep.sqlite"), "--ray", address]
     start = time.monotonic()
     assert sweep.main(argv) == 2
