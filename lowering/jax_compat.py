@@ -332,6 +332,11 @@ def can_be_mapped(primitive: Any) -> bool:
     return primitive in batching.fancy_primitive_batchers
 
 
+def map_elements(primitive: Any) -> None:
+    """Lets `jax.vmap` map a primitive that treats each element of its operand alike."""
+    batching.defvectorized(primitive)
+
+
 def unreduced_kind(spec: jax.sharding.PartitionSpec) -> str:
     """How the parts of an unreduced value are to be combined: "sum", "max" or "min"."""
     kind = getattr(spec, "unreduced_kind", None)

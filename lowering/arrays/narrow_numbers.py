@@ -13,15 +13,14 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax
-from jax.interpreters import batching
 
-from lowering import registry
+from lowering import jax_compat, registry
 from lowering.narrow_formats import FLOAT, format_of, has_infinity, has_negative_nan, width
 
 FIT, FROM_BITS = map(registry.new_primitive, ("fit", "from_bits"))
 # The computations of `scatter` and `reduce` are on scalars, and mapped over arrays.
-batching.defvectorized(FIT)
-batching.defvectorized(FROM_BITS)
+jax_compat.map_elements(FIT)
+jax_compat.map_elements(FROM_BITS)
 _MANTISSA, _BIAS = 23, 127  # Of float32.
 
 
