@@ -16,7 +16,8 @@ from lowering.commands import files
 from lowering.errors import UnsupportedError
 from tests.export import language_models as models
 
-PROMPTS = ("import string", "def f(x):\n    return x", "the module " * 6)
+# With 64 tokens after it, each fits into the cache.
+PROMPTS = ("import string", "def f(x):\n    return x", "the module " * 5)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,7 @@ def test_litert_lm_writes_what_jax_writes(sizes, kind, tokens, request, tmp_path
     size = sum(x.nbytes for x in jax.tree.leaves(params))
     assert path.stat().st_size < 2 * size
     for prompt, text, detokenize in written_by(path, PROMPTS, 64):
+        assert len(prompt) + 64 <= models.CAPACITY
         expected = models.greedy(step, params, sizes, [start, *prompt], 64, stop=start + 1)
         assert text == detokenize(expected)
 
