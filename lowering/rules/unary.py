@@ -119,7 +119,7 @@ def exp2_tflite(ctx, x, **_):
     return exponential(emit("Mul", x, constant(np.log(2), x.dtype)))
 
 
-@decomposition("log2")
+@decomposition("log2", traits=Trait.ELEMENTWISE)
 def log2(x, **_):
     result = lax.log(x)
     factor = jnp.asarray(1 / np.log(2), jnp.real(x).dtype)
