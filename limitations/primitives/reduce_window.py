@@ -5,6 +5,22 @@ import dataclasses
 from limitations.consumers import ONNX, RUNTIME
 from limitations.limitation import Limitation, Looser
 
+# Derivatives, and windows of unknown sizes, are computed without that kernel.
+_WITH_KERNEL = (
+    "plain",
+    "vmap",
+    "many axes",
+    "symbolic batch",
+    "rank promotion raises",
+    "dtype promotion is strict",
+    "JAX checks",
+    "NaN raises",
+    "highest matmul precision",
+    "rbg keys",
+    "sequential threefry",
+    "without jit",
+)
+
 _LEAST = Limitation(
     "TensorFlow's kernel of MaxPool gives the least finite number for a window that holds nothing "
     "but negative infinity.",
@@ -12,7 +28,19 @@ _LEAST = Limitation(
     dtypes=("float16", "float32", "float64"),
     modes=("eager", "graph"),
     targets=("portable",),
+    variants=_WITH_KERNEL,
     where=lambda case, params: case.startswith("pairs"),
+)
+
+# In 32 bits, what becomes narrower is compared loosely, as no other dtype is.
+_LEAST_IN_32_BITS = dataclasses.replace(
+    _LEAST, dtypes=("float16", "float32"), variants=("32 bits",)
+)
+
+# With AVX-512, bfloat16 has a kernel that computes in float32, whose least number is rounded to
+# negative infinity.
+_LEAST_OF_BFLOAT16 = dataclasses.replace(
+    _LEAST, dtypes=("bfloat16",), variants=(*_WITH_KERNEL, "32 bits"), avx512=False
 )
 
 _LEAST_OF_ONNX = dataclasses.replace(
@@ -22,9 +50,13 @@ _LEAST_OF_ONNX = dataclasses.replace(
     dtypes=("float32",),
     modes=RUNTIME,
     targets=ONNX,
+    variants=("plain",),
     where=lambda case, params: case == "pairs_float32",
 )
 
 LIMITATIONS = {
-    **dict.fromkeys(("reduce_window_max", "reduce_window_min"), (_LEAST, _LEAST_OF_ONNX)),
+    **dict.fromkeys(
+        ("reduce_window_max", "reduce_window_min"),
+        (_LEAST, _LEAST_IN_32_BITS, _LEAST_OF_BFLOAT16, _LEAST_OF_ONNX),
+    ),
 }
