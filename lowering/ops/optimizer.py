@@ -32,6 +32,8 @@ _VIEWS = frozenset(
 )
 _COMPARISONS = frozenset("Equal Greater GreaterEqual Less LessEqual NotEqual".split())
 _SUMS = frozenset({"AddV2", "AddN"})
+# The ops that make terms of a sum, once the optimizer has left out what changes nothing.
+_TERMS = _SUMS | {"Mul", "RealDiv", "SelectV2", "Sub"}
 # The functions of `quirks.extrema_of_monotonic_functions`.
 _MONOTONIC = frozenset(
     "Acos Acosh Asin Asinh Atan Atanh Ceil Elu Erf Erfc Exp Expm1 Floor Inv LeakyRelu Log Log1p "
@@ -57,6 +59,8 @@ _MET = _COMPARISONS | _MONOTONIC | _SUMS | frozenset("Mul Softmax Sub".split())
 
 _SOURCES = frozenset({"Const", "Placeholder"})
 
+# So many terms of a sum, and sums in it, are looked at.
+_MOST_TERMS = 64
 # Of larger constants the optimizer is kept from anything.
 _MOST_ELEMENTS = 4096
 
@@ -222,9 +226,44 @@ def _merged(op: str, operands: Tensors, is_exact: bool) -> list[tf.Tensor]:
         # `quirks.squares_of_differences`. Equal operands become one.
         differences = _makers(operands, frozenset({"Sub"}))
         return differences if len(differences) == len(operands) else []
+    if op == "AddV2" and _has_equal_terms(operands):  # `quirks.sums_of_equal_terms_in_loops`.
+        return _makers(operands, _TERMS)
     if op not in _WITHIN or not is_exact or not _is_inexact(operands[0]):
         return []
     return _makers(operands, _WITHIN[op])
+
+
+def _has_equal_terms(operands: Tensors) -> bool:
+    """Whether a sum of sums has a term twice, among the first of its terms."""
+    waiting, terms = list(operands), set()
+    for _ in range(_MOST_TERMS):
+        if not waiting:
+            break
+        made = _term(waiting.pop())
+        if made is None:
+            continue
+        if made.op.type in _SUMS or made.op.type == "Sub":
+            waiting += made.op.inputs
+        elif id(made) in terms:
+            return True
+        else:
+            terms.add(id(made))
+    return False
+
+
+def _term(x: Any) -> Any:
+    """The tensor that `x` equals by a factor of one or a known choice, or is a view of."""
+    while (x := _maker(x)) is not None:
+        inputs = x.op.inputs
+        if x.op.type in ("Mul", "RealDiv") and _is_all(inputs[1], 1):
+            x = inputs[0]
+        elif x.op.type == "Mul" and _is_all(inputs[0], 1):
+            x = inputs[1]
+        elif x.op.type == "SelectV2" and (_is_all(inputs[0], 1) or _is_all(inputs[0], 0)):
+            x = inputs[1 if _is_all(inputs[0], 1) else 2]
+        else:
+            return x
+    return None
 
 
 def _is_replaced(op: str, operands: Tensors) -> bool:

@@ -106,6 +106,20 @@ def sums_in_another_order() -> bool:
     return _differs(lambda x: (x + 1e20) + -1e20, np.array([1], np.float32))
 
 
+@_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
+def sums_of_equal_terms_in_loops() -> bool:
+    """A sum with equal terms becomes a product with a constant, which in a loop is outside of it.
+
+    The loop then has an empty result.
+    """
+    import tensorflow as tf
+
+    def fun(x):
+        return tf.while_loop(lambda x: tf.reduce_any(x < 9), lambda x: x + x + 1, [x])[0]
+
+    return _differs(fun, np.array([1, 2], np.int32))
+
+
 @_quirk(_FOLDING, "lowering.ops.optimizer.emitted")
 def differences_to_zero() -> bool:
     """The difference of zero and a number becomes a Neg, which unsigned integers lack."""
