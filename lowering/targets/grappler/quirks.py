@@ -115,7 +115,7 @@ def sums_of_equal_terms_in_loops() -> bool:
     import tensorflow as tf
 
     def fun(x):
-        return tf.while_loop(lambda x: tf.reduce_any(x < 9), lambda x: x + x + 1, [x])[0]
+        return tf.while_loop(lambda x: tf.reduce_any(x < 9), lambda x: [x + x + 1], [x])[0]
 
     return _differs(fun, np.array([1, 2], np.int32))
 
