@@ -140,6 +140,7 @@ def _under(harness: Harness, settings: Mapping[str, Any]) -> Trial:
     Harnesses whose numbers become narrower have arguments that were chosen for wider ones, so that
     what is computed of them may be off by more than the harness states.
     TensorFlow, which converts tensors of arguments, makes zeros of what is subnormal in float32.
+    Without `jit`, JAX lets NumPy convert arrays of NumPy, so that it is given arrays of its own.
     """
     narrower = compare.close_to_largest(ulps=64)
 
@@ -147,9 +148,13 @@ def _under(harness: Harness, settings: Mapping[str, Any]) -> Trial:
         comparison = harness.comparer(expected, actual, args)
         return comparison if comparison.equal else narrower(expected, actual, args)
 
+    def of_arrays_of_jax(*args):
+        return harness.fun(*(jnp.asarray(x) if is_array(x) else x for x in args))
+
     args = harness.make_args()
+    reference = of_arrays_of_jax if settings.get("jax_disable_jit") else None
     if settings.get("jax_enable_x64", True) or not _has_doubles(harness, args):
-        return Trial(harness.fun, [args], harness.comparer, settings=settings)
+        return Trial(harness.fun, [args], harness.comparer, reference=reference, settings=settings)
     normal = list(map(_without_float32_subnormals, args))
     return Trial(harness.fun, [normal], compare_narrower, settings=settings)
 
