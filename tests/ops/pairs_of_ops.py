@@ -6,6 +6,7 @@ joins what is computed twice, and leaves alone what is used twice.
 
     python -m tests.ops.pairs_of_ops                                      # all pairs
     python -m tests.ops.pairs_of_ops --dtype uint8 --first sub_from_zero  # some
+    python -m tests.ops.pairs_of_ops --place loop                         # all, in loops
 """
 
 import argparse
@@ -204,6 +205,35 @@ def program(pair: Pair) -> Callable[[Any], Any]:
     return lambda x: second(first(x))
 
 
+def _in_loop(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function in the body of a loop, of which each run has other numbers."""
+
+    def loop(x):
+        def body(state):
+            x, _, i = state
+            return x[::-1], fun(x), i + 1
+
+        result = jnp.zeros_like(jax.eval_shape(fun, x))
+        return lax.while_loop(lambda state: state[2] < 2, body, (x, result, 0))[1]
+
+    return loop
+
+
+def _in_branch(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function in a branch, where the condition is not known before it runs."""
+    return lambda x: lax.cond(
+        jnp.any(x == x), fun, lambda x: jnp.zeros_like(jax.eval_shape(fun, x)), x
+    )
+
+
+# Where in a program a pair stands: TensorFlow's optimizer works on each function of a graph.
+PLACES: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "graph": lambda fun: fun,
+    "loop": _in_loop,
+    "branch": _in_branch,
+}
+
+
 def pairs_of(dtype: Any, seed: str = "", count: int | None = None) -> Iterator[Pair]:
     """The pairs that JAX accepts for a dtype, in an order that depends on the seed.
 
@@ -236,25 +266,33 @@ def _shape_of(fun: Callable[[Any], Any], of: jax.ShapeDtypeStruct) -> Any:
         return None
 
 
-def faults(target: str, dtype: Any, pairs: Sequence[Pair]) -> Iterator[Fault]:
-    """The pairs that a graph computes otherwise than ops alone, and than `jax.jit`."""
+def faults(target: str, dtype: Any, pairs: Sequence[Pair], place: str = "graph") -> Iterator[Fault]:
+    """The pairs that a graph computes otherwise than ops alone, and than `jax.jit`.
+
+    Args:
+      target: of the conversion.
+      dtype: of the arguments.
+      pairs: the pairs.
+      place: where they stand; a name of `PLACES`.
+    """
     for start in range(0, len(pairs), _PER_GRAPH):
         group = pairs[start : start + _PER_GRAPH]
         try:
-            yield from _faults(target, dtype, group)
+            yield from _faults(target, dtype, group, place)
         except Exception as error:
             if len(group) == 1:
                 yield Fault(target, name(dtype), group[0], _first_line(error))
             else:
                 for pair in group:
-                    yield from faults(target, dtype, [pair])
+                    yield from faults(target, dtype, [pair], place)
 
 
-def _faults(target: str, dtype: Any, pairs: Sequence[Pair]) -> Iterator[Fault]:
+def _faults(target: str, dtype: Any, pairs: Sequence[Pair], place: str) -> Iterator[Fault]:
+    placed = PLACES[place]
     args = [argument(dtype)] * len(pairs)
 
     def fun(*xs):
-        return [program(pair)(x) for pair, x in zip(pairs, xs, strict=True)]
+        return [placed(program(pair))(x) for pair, x in zip(pairs, xs, strict=True)]
 
     converted = lowering.convert(fun, target=target, with_gradient=False)
     tensors = [tf.constant(x) for x in args]
@@ -315,20 +353,23 @@ def main(argv: Iterable[str] | None = None) -> int:
     parser.add_argument("--target", nargs="*", default=["tf", "xla"])
     parser.add_argument("--first", nargs="*", default=list(OPS))
     parser.add_argument("--second", nargs="*", default=list(OPS))
+    parser.add_argument("--place", nargs="*", default=["graph"], choices=list(PLACES))
     parser.add_argument("--count", type=int, help="only so many pairs of each dtype")
     parser.add_argument("--seed", default="", help="which they are")
     options = parser.parse_args(argv)
     count = 0
     with jax.enable_x64(True), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for dtype, target in itertools.product(options.dtype, options.target):
+        for dtype, target, place in itertools.product(options.dtype, options.target, options.place):
             pairs = pairs_of(jnp.dtype(dtype), options.seed, options.count)
             chosen = [(f, g) for f, g in pairs if f in options.first and g in options.second]
             found = 0
-            for fault in faults(target, jnp.dtype(dtype), chosen):
-                print(f"{target} {dtype} {fault.pair[1]}({fault.pair[0]}(x)): {fault.message}")
+            for fault in faults(target, jnp.dtype(dtype), chosen, place):
+                print(
+                    f"{target} {dtype} {place} {fault.pair[1]}({fault.pair[0]}(x)): {fault.message}"
+                )
                 found += 1
-            print(f"{target} {dtype}: {len(chosen)} pairs, {found} faults", flush=True)
+            print(f"{target} {dtype} {place}: {len(chosen)} pairs, {found} faults", flush=True)
             count += found
     return count
 

@@ -16,6 +16,7 @@ from tests.ops import pairs_of_ops
 
 SEED = os.environ.get("LOWERING_SEED", "0")
 _COUNT = 25
+_COUNT_IN_LOOPS = 8
 
 # Each was wrong in graphs, and right when it ran op by op.
 KNOWN = {
@@ -42,6 +43,7 @@ KNOWN = {
     "uint32": [("sub_one", "square"), ("add_first", "add_reversed")],
     "complex64": [("neg", "double"), ("conj", "double_again"), ("neg", "square_of_difference")],
 }
+KNOWN_IN_LOOPS = {"int32": [("double", "add_one"), ("double_again", "add_row")]}
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +58,24 @@ def test_known_pairs(dtype):
     assert not list(pairs_of_ops.faults("tf", jax.numpy.dtype(dtype), KNOWN[dtype]))
 
 
+@pytest.mark.parametrize("dtype", KNOWN_IN_LOOPS)
+def test_known_pairs_in_loops(dtype):
+    assert not list(
+        pairs_of_ops.faults("tf", jax.numpy.dtype(dtype), KNOWN_IN_LOOPS[dtype], "loop")
+    )
+
+
 @pytest.mark.parametrize("dtype", ALL, ids=name)
 def test_some_pairs(dtype):
     pairs = list(pairs_of_ops.pairs_of(dtype, SEED, _COUNT))
     target = ("tf", "xla")[len(name(dtype) + SEED) % 2]
     found = list(pairs_of_ops.faults(target, dtype, pairs))
+    assert not found, f"LOWERING_SEED={SEED}"
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=name)
+def test_some_pairs_in_loops(dtype):
+    pairs = list(pairs_of_ops.pairs_of(dtype, f"{SEED} loop", _COUNT_IN_LOOPS))
+    target = ("xla", "tf")[len(name(dtype) + SEED) % 2]
+    found = list(pairs_of_ops.faults(target, dtype, pairs, "loop"))
     assert not found, f"LOWERING_SEED={SEED}"
