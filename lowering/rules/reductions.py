@@ -76,7 +76,9 @@ def reduce_keeping_axes(ctx, x, *, reduction, axes):
     return emit(_OPS[reduction], x, integers(axes), keep_dims=True)
 
 
+# See `onnx.quirks.sums_of_large_integers`.
 _WIDE = (np.int64, np.uint64)
+_SUMMED_BY_PRODUCT = (np.int8, np.int16, np.uint8, np.uint16, np.int32, *_WIDE)
 
 
 @decomposition("reduce_keeping_axes", target=ONNX, dtypes=_WIDE)
@@ -85,11 +87,14 @@ def reduce_keeping_axes_wide(x, *, reduction, axes):
     return lax.reshape(getattr(lax, reduction)(x, axes), shape)
 
 
-@decomposition("reduce_sum", target=ONNX, dtypes=_WIDE)
-def reduce_sum_wide(x, *, axes, **_):
-    """A product with ones; see `onnx.quirks.sums_of_large_integers`."""
-    ones = jnp.ones([x.shape[axis] for axis in axes], x.dtype)
-    return lax.dot_general(x, ones, ((axes, range(len(axes))), ((), ())))
+@decomposition("reduce_sum", target=ONNX, dtypes=_SUMMED_BY_PRODUCT)
+def reduce_sum_by_product(x, *, axes, **_):
+    """A product with a matrix of ones, which wraps around."""
+    if x.dtype.itemsize < 4:
+        return lax.reduce_sum(x.astype(np.int32), axes).astype(x.dtype)
+    ones = jnp.ones([*(x.shape[axis] for axis in axes), 1], x.dtype)
+    contracted = tuple(axes), tuple(range(len(axes)))
+    return lax.squeeze(lax.dot_general(x, ones, (contracted, ((), ()))), [x.ndim - len(axes)])
 
 
 @decomposition("reduce_max", target=ONNX, dtypes=(np.uint64,))

@@ -92,7 +92,7 @@ def padding_of_dilated_windows() -> bool:
 @_quirk(
     "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/cpu/reduction"
     "/reduction_ops.h",
-    "lowering.rules.reductions.reduce_sum_wide",
+    "lowering.rules.reductions.reduce_sum_by_product",
 )
 def sums_of_large_integers() -> bool:
     """onnxruntime's sums of int64 lose the digits that a double does not hold."""
