@@ -344,7 +344,16 @@ def _of_movement() -> list[list[Example]]:
             [example(op, with_infinity, place, update)]
             for op in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
         ),
-        *([example("TensorScatterUpdate", *_repeated(d))] for d in dtypes),
+        *(
+            [example(f"TensorScatter{op}", *_repeated(d))]
+            for op in ("Update", "Min", "Max")
+            for d in dtypes
+        ),
+        *(
+            [example(f"UnsortedSegment{op}", *_segments(d), known=(2,))]
+            for op in ("Prod", "Min", "Max")
+            for d in dtypes
+        ),
         *(
             [example("GatherV2", rows.astype(d), columns, np.int32(1), known=(2,), batch_dims=1)]
             for d in dtypes
@@ -368,6 +377,12 @@ def _repeated(dtype: Any) -> list[np.ndarray]:
     """An array, indices of which two are equal, and updates."""
     updates = np.array([1, 0, 1, 0], dtype)
     return [np.arange(5).astype(dtype), np.array([[1], [3], [4], [1]], np.int32), updates]
+
+
+def _segments(dtype: Any) -> list[Any]:
+    """Rows, the numbers of their segments, one of which is none, and how many segments there are."""
+    rows = np.array([[5, 3], [2, 7], [1, 1], [6, 0], [4, 9]]).astype(dtype)
+    return [rows, np.array([0, 1, 2, -1, 0], np.int32), np.int32(3)]
 
 
 def _are_parameters(op: str, count: int) -> list[bool]:

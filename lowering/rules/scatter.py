@@ -34,6 +34,29 @@ _COMPUTATIONS = {
     "scatter-max": (lax.max, rows.maximum),
 }
 
+# The ops of runtimes that find the products or the extrema of rows and their updates.
+_OF_RUNTIMES = {
+    rows.multiply: {"UnsortedSegmentProd": rows.multiply},
+    rows.minimum: {
+        "TensorScatterMin": rows.natural_minimum,
+        "UnsortedSegmentMin": rows.minimum_of_segments,
+    },
+    rows.maximum: {
+        "TensorScatterMax": rows.natural_maximum,
+        "UnsortedSegmentMax": rows.maximum_of_segments,
+    },
+}
+# Strategies that find rows by index vectors of several elements, too.
+_BY_VECTORS = (
+    rows.replace,
+    rows.add,
+    rows.subtract,
+    rows.minimum,
+    rows.maximum,
+    rows.natural_minimum,
+    rows.natural_maximum,
+)
+
 
 @rule("scatter", keep_constants=True, traits=Trait.SELECTS)
 def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
@@ -162,7 +185,7 @@ def _scatter(
         is_distinct = are_rows and not plan.clips and _are_distinct(index)
         strategy = _of_consumer(ctx, strategy, is_distinct)
     order = scattering.order_of(plan)
-    one_index = strategy not in (rows.replace, rows.add, rows.subtract, rows.minimum, rows.maximum)
+    one_index = strategy not in _BY_VECTORS
     updated = scattering.rows_of(ctx, plan, order, one_index, operand, index, updates)
     result = movement.reshape(ctx, strategy(ctx, updated, combine), [plan.shape[i] for i in order])
     return indexing.transpose(ctx, result, np.argsort(order).tolist())
@@ -172,12 +195,16 @@ def _of_consumer(ctx, strategy, is_distinct):
     """The strategy for a runtime, which may lack the op of another.
 
     Without an op that replaces, what takes its place needs one update for each element, where the
-    last of several is to remain. No runtime has the op of products and extrema in all forms.
+    last of several is to remain. What no op finds is found by sorting.
     """
-    if strategy in (rows.minimum, rows.maximum, rows.multiply):
+    dtype = dtypes.to_tf(ctx.out_aval.dtype)
+    if strategy in _OF_RUNTIMES:
+        for op, of_runtime in _OF_RUNTIMES[strategy].items():
+            if kernels.supports(op, dtype):
+                return of_runtime
         is_known = avals.is_static(ctx.in_avals[2].shape)
         return rows.combine_in_order if is_known else rows.combine_one_by_one
-    has_op = kernels.supports("TensorScatterUpdate", dtypes.to_tf(ctx.out_aval.dtype))
+    has_op = kernels.supports("TensorScatterUpdate", dtype)
     if strategy is rows.replace and not has_op and not is_distinct:
         return rows.replace_by_last
     return strategy

@@ -97,6 +97,9 @@ def _with_room(op, ctx, rows):
 replace = functools.partial(_by_kernel, "TensorScatterUpdate")
 add = functools.partial(_by_kernel, "TensorScatterAdd")
 subtract = functools.partial(_by_kernel, "TensorScatterSub")
+# As `minimum` and `maximum`, where NaN and the signs of zeros are left open.
+natural_minimum = functools.partial(_by_kernel, "TensorScatterMin")
+natural_maximum = functools.partial(_by_kernel, "TensorScatterMax")
 
 
 def _extremum(op, ctx, rows, combine):
@@ -132,18 +135,49 @@ def _key(x, is_minimum):
     return move("SelectV2", emit("IsNan", x), constant(nan, order.dtype), order)
 
 
-def multiply(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
-    """Multiplies each row and its updates, which are one segment of a segmented product."""
+def _by_segments(op: str, ctx: Context, rows: Rows, combine: Update | None = None) -> tf.Tensor:
+    """Reduces each row and its updates, which are one segment, by an op such as UnsortedSegmentMax.
+
+    Updates whose index is negative are in no segment.
+    """
     size = ctx.size(rows.count)
     ids = indexing.index_tensor(indexing.steps(ctx, (rows.count,), 0, rows.count))
     position = tf.raw_ops.Squeeze(input=rows.index, axis=[-1])
     axis = constant(0, np.int32)
     return emit(
-        "UnsortedSegmentProd",
+        op,
         move("ConcatV2", [rows.operand, rows.updates], axis),
         tf.raw_ops.ConcatV2(values=[cast(ids, position.dtype), position], axis=axis),
         constant(size, np.int32) if isinstance(size, int) else size,
     )
+
+
+multiply = functools.partial(_by_segments, "UnsortedSegmentProd")
+
+
+def _extremum_of_segments(op: str, ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
+    """An extremum of each row and its updates, where NaN and the signs of zeros are left open.
+
+    The op begins with the most extreme finite number, so that it finds no infinity of the same sign
+    where there is nothing else.
+    """
+    found = _by_segments(op, ctx, rows)
+    dtype = rows.operand.dtype
+    if not dtype.is_floating:
+        return found
+    first = constant(-np.inf if op == "UnsortedSegmentMax" else np.inf, dtype)
+    operand, updates = (
+        cast(emit("NotEqual", x, first), tf.int32) for x in (rows.operand, rows.updates)
+    )
+    others = dataclasses.replace(rows, operand=operand, updates=updates)
+    has_others = emit(
+        "Greater", _by_segments("UnsortedSegmentMax", ctx, others), constant(0, tf.int32)
+    )
+    return emit("SelectV2", has_others, found, first)
+
+
+minimum_of_segments = functools.partial(_extremum_of_segments, "UnsortedSegmentMin")
+maximum_of_segments = functools.partial(_extremum_of_segments, "UnsortedSegmentMax")
 
 
 def combine_at_once(ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
