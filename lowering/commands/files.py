@@ -6,7 +6,8 @@ import importlib.util
 import pathlib
 import re
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lowering.commands import named
@@ -40,8 +41,8 @@ def run_run(args: argparse.Namespace) -> int:
     _check_exists(args.file)
     for text in args.inputs:
         _check_exists(_path(text)[1])
-    import numpy as np
-
+    if args.output is not None and args.output.exists() and not args.force:
+        raise FileExistsError(f"{args.output} exists; --force replaces it")
     from lowering.export.inspection import format_of
 
     given, by_name = _arrays(args.inputs)
@@ -63,8 +64,7 @@ def run_run(args: argparse.Namespace) -> int:
     except Exception as error:
         raise _fault(args.file, "run", error) from error
     if args.output is not None:
-        with args.output.open("wb") as file:
-            np.savez(file, **dict[str, Any](results))
+        _write(args.output, results, args.force)
         print(f"{args.output} is written")
         return 0
     for array in model.outputs:
@@ -72,6 +72,24 @@ def run_run(args: argparse.Namespace) -> int:
         print(f"{array.name}: {x.dtype}[{', '.join(map(str, x.shape))}]")
         print(x)
     return 0
+
+
+def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> None:
+    """Writes arrays as `np.savez` does, which has arguments of its own that no output may be named.
+
+    A file that was there remains until the new one is complete.
+    """
+    import numpy as np
+
+    from lowering.export import paths
+
+    with (
+        paths.new_path(path, overwrite) as written,
+        zipfile.ZipFile(written, "w", allowZip64=True) as archive,
+    ):
+        for name, x in results.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(x), allow_pickle=False)
 
 
 def _of_several(chosen: str | None, model: Any) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import importlib.util
+import inspect
 import pathlib
 import re
 import zipfile
@@ -118,6 +119,8 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     for name in found:
         if returned is None:
             own = [x for x in specified if x.function in (None, name)]
+            parameters = _parameters(found[name], args.params is not None)
+            own = _in_order(own, name, parameters)
             given[name], of_each[name] = _of_specifications(own)
         else:
             several = len(found) > 1 and isinstance(returned, Mapping)
@@ -135,6 +138,46 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     if len(found) > 1:
         return found, given, options
     return next(iter(found.values())), next(iter(given.values())), options
+
+
+def _parameters(fun: Any, has_params: bool) -> list[str]:
+    """The names of the parameters that --arg gives, in their order; none if they are not known."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        found = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [x.name for x in found if x.kind in kinds][has_params:]
+
+
+def _in_order(
+    specified: Sequence[Argument], function: str, parameters: Sequence[str]
+) -> list[Argument]:
+    """Arguments in the order of the parameters whose names they have.
+
+    Names that no parameter has are new names of inputs, for the parameters at the same places.
+    """
+    names = [x.name for x in specified]
+    known = [name for name in names if name in parameters]
+    for name in known:
+        if known.count(name) > 1:
+            raise CommandError(f"two arguments are called {name!r}")
+    if len(known) == len(names):
+        found = {x.name: x for x in specified}
+        lacking = [x for x in parameters[: len(names)] if x not in found]
+        if lacking:
+            raise CommandError(
+                f"{function} takes {lacking[0]!r} in front of {known[-1]!r}; give it, too"
+            )
+        return [found[name] for name in parameters[: len(names)]]
+    for i, name in enumerate(names):
+        if name in parameters and parameters.index(name) != i:
+            raise CommandError(
+                f"{name!r} is parameter {parameters.index(name) + 1} of {function}, and argument "
+                f"{i + 1} of the command; give all arguments by the names of parameters, or in "
+                "their order"
+            )
+    return list(specified)
 
 
 def _of_specifications(specified: Sequence[Argument]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -241,6 +241,9 @@ def _add_files(command: Any) -> None:
         "file", **file
     )
     run = command("run", "run a file in its runtime")
+    run.usage = (
+        f"{run.prog} FILE [--inputs FILE ...] [--signature SIGNATURE] [--output OUTPUT] [--force]"
+    )
     run.add_argument("file", **file)
     run.add_argument(
         "--inputs",
@@ -256,6 +259,7 @@ def _add_files(command: Any) -> None:
         type=pathlib.Path,
         help="an .npz file for the outputs; without it they are printed",
     )
+    run.add_argument("--force", action="store_true", help="replace the file at --output")
     visualize = command("visualize", "look at the graph of a file in a browser")
     visualize.add_argument("file", **file)
     visualize.add_argument(

@@ -226,6 +226,42 @@ def test_containers(tmp_path, capsys):
     assert "the inputs are batch_x, batch_y, scale" in capsys.readouterr().err
 
 
+def test_arguments_by_name(tmp_path, monkeypatch, capsys):
+    """The names of parameters choose these; other names are those of inputs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "differences.py").write_text("def sub(x, y, z=0):\n    return x - y + z\n")
+    argv = ["export", "differences:sub", "--to", "onnx", "--output", "m.onnx", "--force"]
+    np.savez("given.npz", x=np.full(3, 9, np.float32), y=np.ones(3, np.float32))
+    assert main([*argv, "--arg", "y=f32[3]", "--arg", "x=f32[3]"]) == 0
+    assert main(["run", "m.onnx", "--inputs", "given.npz", "--output", "found"]) == 0
+    np.testing.assert_array_equal(np.load("found")["result"], np.full(3, 8.0))
+    assert main([*argv, "--arg", "a=f32[3]", "--arg", "b=f32[3]"]) == 0
+    assert "a: float32[3]" in capsys.readouterr().out
+    for specs, message in {
+        ("y=f32[3]",): "sub takes 'x' in front of 'y'; give it, too",
+        ("x=f32[3]", "x=f32[3]"): "two arguments are called 'x'",
+        ("y=f32[3]", "a=f32[3]"): "'y' is parameter 2 of sub, and argument 1 of the command",
+    }.items():
+        assert main([*argv, *(part for spec in specs for part in ("--arg", spec))]) == 2
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "result"])
+def test_outputs_in_a_file(name, tmp_path, monkeypatch, capsys):
+    """Any name of an output, and no file is lost."""
+    monkeypatch.chdir(tmp_path)
+    argv = ["export", *PREDICT, "--to", "onnx", "--output", "m.onnx", "--no-verify"]
+    assert main([*argv, "--output-names", name]) == 0
+    np.save("x.npy", np.ones((2, 3), np.float32))
+    (tmp_path / "y.npz").write_text("precious")
+    run = ["run", "m.onnx", "--inputs", "x.npy", "--output", "y.npz"]
+    assert main(run) == 1
+    assert "y.npz exists; --force replaces it" in capsys.readouterr().err
+    assert (tmp_path / "y.npz").read_text() == "precious"
+    assert main([*run, "--force"]) == 0
+    assert list(np.load("y.npz")) == [name] and np.load("y.npz")[name].shape == (2, 4)
+
+
 def test_several_functions(tmp_path, capsys):
     argv = ["first=tests.export.functions:encode", "tests.export.functions:decode"]
     argv += ["--arg", "first/x=f32[b,3]", "--arg", "decode/z=f32[2,4]"]
@@ -502,7 +538,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--no-verify", "--quiet"]
     assert main([*argv, "--to", "onnx", "--output", "model.onnx"]) == 0
     assert main(["run", "model.onnx", "--inputs", "pickled.npy"]) == 2
-    assert main(["run", "model.onnx", "--inputs", "x.npy", "--output", "no/y.npz"]) == 1
+    assert main(["run", "model.onnx", "--inputs", "x.npy", "--output", "x.npy/y.npz"]) == 1
 
     def fails(*_):
         raise RuntimeError("no such file\n  at somewhere")
@@ -513,7 +549,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     assert main(["run", "model.onnx", "--inputs", "x.npy"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "error: pickled.npy is no file of arrays (np.save, np.savez)",
-        "error: no/y.npz: No such file or directory",
+        "error: x.npy/y.npz cannot be written, as x.npy is no directory",
         "error: model.onnx cannot be loaded: no such file",
         "error: model.onnx cannot be run: no such file",
     ]
