@@ -380,7 +380,7 @@ def _repeated(dtype: Any) -> list[np.ndarray]:
 
 
 def _segments(dtype: Any) -> list[Any]:
-    """Rows, the numbers of their segments, one of which is none, and how many segments there are."""
+    """Rows, the numbers of their segments (one of none), and how many segments there are."""
     rows = np.array([[5, 3], [2, 7], [1, 1], [6, 0], [4, 9]]).astype(dtype)
     return [rows, np.array([0, 1, 2, -1, 0], np.int32), np.int32(3)]
 

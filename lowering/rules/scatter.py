@@ -6,6 +6,8 @@ All others become updates of whole rows of an array; see `lowering.tensors.rows`
 
 import functools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import jax.extend.core as jex_core
 import jax.numpy as jnp
@@ -26,7 +28,7 @@ from lowering.targets import CONSUMER
 from lowering.tensors import blocks, indexing, movement, rows, scattering
 
 # The update computation of a primitive, and how rows are updated by it.
-_COMPUTATIONS = {
+_COMPUTATIONS: Mapping[str, tuple[Any, Any]] = {
     "scatter-add": (lax.add, rows.add),
     "scatter-sub": (lax.sub, rows.subtract),
     "scatter-mul": (lax.mul, rows.multiply),
