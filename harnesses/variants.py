@@ -140,7 +140,8 @@ def _under(harness: Harness, settings: Mapping[str, Any]) -> Trial:
     Harnesses whose numbers become narrower have arguments that were chosen for wider ones, so that
     what is computed of them may be off by more than the harness states.
     TensorFlow, which converts tensors of arguments, makes zeros of what is subnormal in float32.
-    Without `jit`, JAX lets NumPy convert arrays of NumPy, so that it is given arrays of its own.
+    Without `jit`, JAX leaves conversions of NumPy's arrays to NumPy, whose results differ. So the
+    reference gets arrays of JAX.
     """
     narrower = compare.close_to_largest(ulps=64)
 

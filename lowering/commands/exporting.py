@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lowering.commands import language_models, named
+from lowering.commands.files import check_output
 from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import (
     FORMATS,
@@ -39,13 +40,7 @@ _METADATA = ("name", "description", "labels")
 def run_export(args: argparse.Namespace) -> int:
     """Runs `export`; returns the exit code."""
     _check_options(args, [args.to])
-    if args.output.exists() and not _is_empty(args.output):
-        from lowering.export.paths import is_model
-
-        if args.output.is_dir() and not is_model(args.output):
-            raise FileExistsError(f"{args.output} exists, and is no model")
-        if not args.force:
-            raise FileExistsError(f"{args.output} exists; --force replaces it")
+    check_output(args.output, args.force)
     if args.to == LANGUAGE_MODELS:
         report = language_models.write(args, args.output)
     else:
@@ -81,10 +76,6 @@ def run_check(args: argparse.Namespace) -> int:
                 failed = True
                 print(f"{to}: {error}")
     return 1 if failed else 0
-
-
-def _is_empty(path: pathlib.Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
 
 
 def _write(args: argparse.Namespace, call: Any, to: str, output: pathlib.Path, **more: Any) -> Any:

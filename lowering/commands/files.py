@@ -36,13 +36,29 @@ def run_inspect(args: argparse.Namespace) -> int:
     return 0
 
 
+def check_output(output: pathlib.Path, force: bool) -> None:
+    """Raises a FileExistsError if a command may not write to a path."""
+    if output.exists() and not _is_empty(output):
+        from lowering.export.paths import is_model
+
+        if output.is_dir() and not is_model(output):
+            raise FileExistsError(f"{output} exists, and is no model")
+        if not force:
+            raise FileExistsError(f"{output} exists; --force replaces it")
+
+
+def _is_empty(path: pathlib.Path) -> bool:
+    """Whether a path is an empty directory."""
+    return path.is_dir() and not any(path.iterdir())
+
+
 def run_run(args: argparse.Namespace) -> int:
     """Runs `run`; returns the exit code."""
     _check_exists(args.file)
     for text in args.inputs:
         _check_exists(_path(text)[1])
-    if args.output is not None and args.output.exists() and not args.force:
-        raise FileExistsError(f"{args.output} exists; --force replaces it")
+    if args.output is not None:
+        check_output(args.output, args.force)
     from lowering.export.inspection import format_of
 
     given, by_name = _arrays(args.inputs)
@@ -75,9 +91,9 @@ def run_run(args: argparse.Namespace) -> int:
 
 
 def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> None:
-    """Writes arrays as `np.savez` does, which has arguments of its own that no output may be named.
+    """Writes an .npz file; the file that was there stays until the new one is complete.
 
-    A file that was there remains until the new one is complete.
+    `np.savez` takes the arrays as keywords, so it has no arrays called `file` or `allow_pickle`.
     """
     import numpy as np
 
@@ -85,7 +101,7 @@ def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> N
 
     with (
         paths.new_path(path, overwrite) as written,
-        zipfile.ZipFile(written, "w", allowZip64=True) as archive,
+        zipfile.ZipFile(written, "w") as archive,
     ):
         for name, x in results.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

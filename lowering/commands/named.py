@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lowering import callables
 from lowering.commands import specifications
 from lowering.commands.mistakes import CommandError, FaultError, did_you_mean
 from lowering.commands.specifications import KEYS, Argument, Array
@@ -142,20 +143,21 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
 
 def _parameters(fun: Any, has_params: bool) -> list[str]:
     """The names of the parameters that --arg gives, in their order; none if they are not known."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    try:
-        found = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
+    signature = callables.signature(fun)
+    if signature is None:
         return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = signature.parameters.values()
     return [x.name for x in found if x.kind in kinds][has_params:]
 
 
 def _in_order(
     specified: Sequence[Argument], function: str, parameters: Sequence[str]
 ) -> list[Argument]:
-    """Arguments in the order of the parameters whose names they have.
+    """The arguments in the order of the parameters that their names choose.
 
-    Names that no parameter has are new names of inputs, for the parameters at the same places.
+    An argument with another name, or without one, belongs to the parameter at its place; such a
+    name becomes the name of the input.
     """
     names = [x.name for x in specified]
     known = [name for name in names if name in parameters]

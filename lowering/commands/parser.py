@@ -241,9 +241,7 @@ def _add_files(command: Any) -> None:
         "file", **file
     )
     run = command("run", "run a file in its runtime")
-    run.usage = (
-        f"{run.prog} FILE [--inputs FILE ...] [--signature SIGNATURE] [--output OUTPUT] [--force]"
-    )
+    run.usage = f"{run.prog} FILE [options]"  # Behind --inputs, FILE would be one of the inputs.
     run.add_argument("file", **file)
     run.add_argument(
         "--inputs",

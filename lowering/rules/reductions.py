@@ -76,8 +76,8 @@ def reduce_keeping_axes(ctx, x, *, reduction, axes):
     return emit(_OPS[reduction], x, integers(axes), keep_dims=True)
 
 
-# See `onnx.quirks.sums_of_large_integers`.
 _WIDE = (np.int64, np.uint64)
+# The dtypes of which onnxruntime's own sums are wrong: `onnx.quirks.sums_of_large_integers`.
 _SUMMED_BY_PRODUCT = (np.int8, np.int16, np.uint8, np.uint16, np.int32, *_WIDE)
 
 

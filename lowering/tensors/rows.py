@@ -3,8 +3,8 @@
 Strategies apply the updates of a row in their order, as JAX does on the CPU. Each takes the context
 of the rule, `Rows`, and the update computation, a function of old elements and their updates; a
 strategy for one known computation ignores it. The result is the updated array. `multiply`,
-`replace_by_last` and the strategies that ask for a computation, `combine_*`, need index vectors of
-one element, as does `apply_repeatedly`.
+`*_of_segments`, `replace_by_last`, `apply_repeatedly` and the strategies that ask for a
+computation, `combine_*`, need index vectors of one element.
 """
 
 import dataclasses
@@ -136,7 +136,7 @@ def _key(x, is_minimum):
 
 
 def _by_segments(op: str, ctx: Context, rows: Rows, combine: Update | None = None) -> tf.Tensor:
-    """Reduces each row and its updates, which are one segment, by an op such as UnsortedSegmentMax.
+    """Reduces the segment of each row and its updates by an op such as UnsortedSegmentMax.
 
     Updates whose index is negative are in no segment.
     """
@@ -156,10 +156,10 @@ multiply = functools.partial(_by_segments, "UnsortedSegmentProd")
 
 
 def _extremum_of_segments(op: str, ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
-    """An extremum of each row and its updates, where NaN and the signs of zeros are left open.
+    """The extremum of each row and its updates, where NaN and the signs of zeros are left open.
 
-    The op begins with the most extreme finite number, so that it finds no infinity of the same sign
-    where there is nothing else.
+    UnsortedSegmentMax starts from the least finite number, so it never returns -inf. A second one
+    finds the segments that hold nothing else. Minima are the same with the other sign.
     """
     found = _by_segments(op, ctx, rows)
     dtype = rows.operand.dtype

@@ -95,6 +95,9 @@ def padding_of_dilated_windows() -> bool:
     "lowering.rules.reductions.reduce_sum_by_product",
 )
 def sums_of_large_integers() -> bool:
-    """onnxruntime's sums of int64 lose the digits that a double does not hold."""
+    """onnxruntime's sums of int64 lose the digits that a double does not hold.
+
+    Its sums of int32 end at the largest number instead of wrapping around.
+    """
     x = np.array([2**60, 1], np.int64)
     return int(_run("ReduceSum", x, result=np.int64)[0]) != 2**60 + 1
