@@ -118,19 +118,38 @@ def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedMo
 
 
 def _as_input(array: Array, given: Any) -> np.ndarray:
-    """An array of the dtype of an input, if that keeps its kind."""
+    """An array of the dtype of an input, if that keeps its kind and its integers."""
     x = np.asarray(given)
     dtype = _numpy_dtype(array.dtype)
     if x.dtype != dtype:
-        if not (np.can_cast(x.dtype, dtype, "same_kind") or not isinstance(given, np.ndarray)):
+        # Numbers of Python have a kind, and no dtype.
+        is_typed = hasattr(given, "dtype")
+        if not np.can_cast(x.dtype, dtype, "same_kind") and (is_typed or not _fits(x, dtype)):
             raise TypeError(f"the input {array.name!r} is {array.dtype}, not {x.dtype}")
-        x = x.astype(dtype)
+        with np.errstate(over="ignore"):
+            converted = x.astype(dtype)
+        if x.dtype.kind in "iu" and _kind(dtype) in "biu" and not np.array_equal(converted, x):
+            raise TypeError(f"the input {array.name!r} is {array.dtype}, which has not all of {x}")
+        x = converted
     if len(x.shape) != len(array.shape) or any(
         isinstance(size, int) and size != found
         for size, found in zip(array.shape, x.shape, strict=True)
     ):
         raise ValueError(f"the input {array} cannot have the shape {x.shape}")
     return x
+
+
+def _fits(x: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether numbers of Python are of a kind that a dtype has."""
+    kinds = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}
+    return x.dtype.kind in kinds.get(_kind(dtype), "")
+
+
+def _kind(dtype: np.dtype) -> str:
+    """The kind of a dtype, of NumPy or of `ml_dtypes`."""
+    if dtype.kind != "V":
+        return dtype.kind
+    return "f" if "float" in dtype.name else dtype.name[0]
 
 
 def _numpy_dtype(name: str) -> np.dtype:

@@ -7,6 +7,7 @@ it may change its state, as statistics in training do; the model forgets the cha
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ def taken_apart(fun: Any, params: Any) -> tuple[Any, Any]:
     leaves, structure = jax.tree.flatten(tree)
     # What else an array is used for, such as a size, has to stay known.
     is_parameter = [_is_float_array(leaf) for leaf in leaves]
-    if not any(is_parameter):
+    if not any(is_parameter) and not _is_of_nnx(fun):
         return fun, None
 
     def call(params: Any, *args: Any) -> Any:
@@ -54,13 +55,36 @@ def taken_apart(fun: Any, params: Any) -> tuple[Any, Any]:
 
 def _parts(fun: Any) -> tuple[Any, Callable[[Any], Any]] | None:
     """The pytree of a module, and what makes the module of it; None for other functions."""
-    nnx = sys.modules.get("flax.nnx")
-    if nnx is not None and isinstance(fun, nnx.Module):
+    if _is_of_nnx(fun):
+        nnx = sys.modules["flax.nnx"]
+        _warn_of_training(nnx, fun)
         graph, state = nnx.split(fun)
         return state, lambda state: nnx.merge(graph, state)
     if jax.tree_util.all_leaves([fun]):
         return None
     return fun, lambda module: module
+
+
+def _is_of_nnx(fun: Any) -> bool:
+    nnx = sys.modules.get("flax.nnx")
+    return nnx is not None and isinstance(fun, nnx.Module)
+
+
+def _warn_of_training(nnx: Any, module: Any) -> None:
+    """Warns of layers that behave as in training; a mask would be the same in each call."""
+    modules = [type(x).__name__ for _, x in nnx.iter_modules(module) if _is_in_training(x)]
+    if modules:
+        warnings.warn(
+            f"{type(module).__name__} has {', '.join(dict.fromkeys(modules))} in training mode. "
+            "The model forgets changed statistics, and drops the same elements in each call; "
+            "module.eval() ends the training mode",
+            stacklevel=2,
+        )
+
+
+def _is_in_training(module: Any) -> bool:
+    is_dropped = getattr(module, "rate", 0) and getattr(module, "deterministic", None) is False
+    return bool(is_dropped) or getattr(module, "use_running_average", None) is False
 
 
 def _is_float_array(leaf: Any) -> bool:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _ADVICE = "exporters replace a model with overwrite=True"
 
@@ -43,8 +43,7 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
             # Something may have come there in the meantime.
             for new in (written, *beside):
                 _check_free(path.parent / new.name, overwrite)
-            for new in (*beside, written):
-                _replace(path.parent / new.name, new)
+            _replace({path.parent / new.name: new for new in (*beside, written)})
     except BaseException:
         for parent in missing:
             with contextlib.suppress(OSError):  # Someone else has put something there.
@@ -52,11 +51,27 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
         raise
 
 
-def _replace(path: pathlib.Path, new: pathlib.Path) -> None:
-    """Moves a file or directory to a path; what was there is moved out, to be removed."""
-    if os.path.lexists(path):
-        path.rename(new.with_name(f"old-{new.name[:32]}"))
-    new.rename(path)
+def _replace(new: Mapping[pathlib.Path, pathlib.Path]) -> None:
+    """Moves files or directories to paths; what was there is moved out, to be removed.
+
+    After an error or an interrupt everything is where it was.
+    """
+    moved: list[tuple[pathlib.Path, pathlib.Path]] = []
+
+    def move(source: pathlib.Path, target: pathlib.Path) -> None:
+        moved.append((source, target))  # Before it is moved, as an interrupt may come in between.
+        source.rename(target)
+
+    try:
+        for i, (path, written) in enumerate(new.items()):
+            if os.path.lexists(path):
+                move(path, written.with_name(f"old-{i}-{written.name[:32]}"))
+            move(written, path)
+    except BaseException:
+        for source, target in reversed(moved):
+            if os.path.lexists(target) and not os.path.lexists(source):
+                target.rename(source)
+        raise
 
 
 def _check_free(path: pathlib.Path, overwrite: bool) -> None:

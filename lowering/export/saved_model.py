@@ -1,5 +1,6 @@
 """Export to a SavedModel."""
 
+import itertools
 import logging
 import os
 from collections.abc import Mapping
@@ -7,7 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering.export import limits, reach, reports, signatures
+from lowering.errors import UnsupportedError
+from lowering.export import limits, origins, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
@@ -16,6 +18,9 @@ from lowering.export.verification import verify as compare
 from lowering.targets import Target, resolve
 
 _log = logging.getLogger("lowering.export")
+
+# The ops of callbacks, and of functions of TensorFlow that call Python.
+_CALLS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 
 
 def to_saved_model(
@@ -77,7 +82,8 @@ def to_saved_model(
             with_gradient=gradients,
         )
         written = str(making.path)
-        save({name: entry.concrete for name, entry in made.items()}, written, gradients)
+        with origins.located(made.values()):
+            save({name: entry.concrete for name, entry in made.items()}, written, gradients)
         if verify:
             _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
@@ -111,11 +117,26 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
 def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
     """Writes concrete functions as the signatures of a SavedModel, with gradients or without."""
     limits.check_constants("a SavedModel", made.values())
+    for concrete in made.values():
+        _check_calls(concrete)
     module = tf.Module()
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     tf.saved_model.save(module, path, flat, options)
+
+
+def _check_calls(concrete: Any) -> None:
+    """Refuses what calls Python, which a process that loads the model cannot."""
+    of_graph = (op.type for op in concrete.graph.get_operations())
+    bodies = concrete.graph._functions.values()
+    of_bodies = (node.op for body in bodies for node in body.cached_definition.node_def)
+    found = _CALLS.intersection(itertools.chain(of_graph, of_bodies))
+    if found:
+        raise UnsupportedError(
+            f"a SavedModel cannot hold {min(found)}, which calls Python in the process that made "
+            "it. Leave the callback out of what is exported"
+        )
 
 
 def run(path: str, name: str, entry: Entry) -> dict[str, Any]:

@@ -16,7 +16,17 @@ from tensorflow.python.framework import op_def_registry
 
 from lowering import targets
 from lowering.errors import UnsupportedError
-from lowering.ops import dtypes, kernels, making, memo, modes, optimizer, ranks, swapped
+from lowering.ops import (
+    activations,
+    dtypes,
+    kernels,
+    making,
+    memo,
+    modes,
+    optimizer,
+    ranks,
+    swapped,
+)
 
 
 @functools.cache
@@ -56,6 +66,8 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return ranks.fitted(op, functools.partial(_run, op), operands, attrs)
     if swapped.may_swap(op, operands):
         return swapped.with_other_rank(op, *operands)
+    if activations.are_lost(op, operands):
+        operands = activations.apart(operands)
     return _run(op, *operands, **attrs)
 
 

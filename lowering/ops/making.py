@@ -59,6 +59,13 @@ def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[s
     return maker(operands)
 
 
+def again(result: tf.Tensor, operands: Sequence[Any]) -> tf.Tensor:
+    """The result of an op of a graph that has one, made again on other operands."""
+    maker = _maker(result)
+    assert maker is not None
+    return maker(operands)
+
+
 def first_tensor(operands: Sequence[Any]) -> tf.Tensor:
     """The first tensor among the operands of an op, some of which may be lists of tensors."""
     return operands[0][0] if isinstance(operands[0], list | tuple) else operands[0]

@@ -20,7 +20,7 @@ def may_swap(op: str, operands: tuple[Any, ...]) -> bool:
     first, second = operands
     rank = second.shape.rank or 0
     # A transpose of fewer axes moves nothing.
-    return rank > 1 and first.shape.rank in (0, rank) and _is_constant(first)
+    return rank > 1 and first.shape.rank in (0, rank) and is_constant(first)
 
 
 def with_other_rank(op: str, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
@@ -31,18 +31,23 @@ def with_other_rank(op: str, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     return result if first.shape.rank == 0 else tf.squeeze(result, [0])
 
 
-def _is_constant(x: tf.Tensor) -> bool:
+def is_constant(x: tf.Tensor) -> bool:
     """Whether a tensor is constant once variables are frozen, or may be."""
     if not hasattr(x, "op"):  # It is of no graph.
         return True
-    captured = {id(placeholder) for _, placeholder in getattr(x.graph, "captures", ())}
     waiting, seen = [x], set()
     while waiting:
         tensor = waiting.pop()
+        if not hasattr(tensor, "op"):  # A weight that a graph holds.
+            continue
         op = tensor.op
-        if id(tensor) in captured or id(op) in seen:
+        if id(op) in seen:
             continue
         seen.add(id(op))
+        outside = {id(inner): outer for outer, inner in getattr(op.graph, "captures", ())}
+        if id(tensor) in outside:
+            waiting.append(outside[id(tensor)])
+            continue
         if op.type == "Placeholder" or (op.op_def.is_stateful and op.type not in _READS):
             return False
         waiting += op.inputs

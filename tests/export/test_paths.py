@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import resource
 
 import jax.numpy as jnp
@@ -153,3 +154,27 @@ def test_an_export_that_lacks_a_runtime(tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=r"python -m lowering\.export\.tfjs\.install"):
         export.to_tfjs(jnp.sin, (X,), tmp_path / "model")
     assert os.listdir(tmp_path) == ["cache"]
+
+
+@pytest.mark.parametrize("place", range(1, 9))
+@pytest.mark.parametrize("is_done", [False, True])
+def test_an_interruption_of_a_replacement(place, is_done, tmp_path, monkeypatch):
+    """There are the old model and its weights, or the new ones, and nothing else."""
+    for name in ("model", "weights"):
+        (tmp_path / name).write_text("old")
+    rename, calls = pathlib.Path.rename, []
+
+    def interrupted(source, target):
+        calls.append(source)
+        if len(calls) != place or is_done:
+            rename(source, target)
+        if len(calls) == place:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt), paths.new_path(tmp_path / "model", True) as path:
+        for name in ("model", "weights"):
+            path.with_name(name).write_text("new")
+        monkeypatch.setattr(pathlib.Path, "rename", interrupted)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["model", "weights"]
+    found = {x.read_text() for x in tmp_path.iterdir()}
+    assert found == ({"old"} if place <= 4 else {"new"})

@@ -114,6 +114,19 @@ def reshapes_before_transposes() -> bool:
     return fails(what, fun, np.ones((4, 3), np.float32), specs=[spec])
 
 
+@_quirk(_OPTIMIZE, "lowering.ops.activations.apart")
+def activations_of_products() -> bool:
+    """The activation of a product of two matrices that are computed is lost.
+
+    It becomes a part of FullyConnected, in whose place BatchMatMul comes, which has none.
+    """
+    import tensorflow as tf
+
+    y = np.ones((3, 2), np.float32)
+    found = run(lambda x, y: tf.nn.relu(tf.matmul(x, y)), -_MATRIX, y)
+    return bool(np.any(np.asarray(found) < 0))
+
+
 @_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_joined_with_reshapes")
 def products_joined_with_reshapes() -> bool:
     """A product is joined with reshapes before and after it, to one of ranks that it lacks."""

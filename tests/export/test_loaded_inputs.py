@@ -1,0 +1,66 @@
+"""What a loaded model takes: arrays, and numbers of Python, whose values it keeps."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from lowering import export
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Models of one input for each dtype."""
+    made = {}
+    for dtype in ("float32", "int32", "uint8", "bool"):
+        path = tmp_path_factory.mktemp(dtype) / "model.onnx"
+        shape = jax.ShapeDtypeStruct((2,), dtype)
+        export.to_onnx(lambda x: jnp.where(x, x, x), (shape,), path, verify=False)
+        made[dtype] = export.load(path)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given"),
+    [
+        ("float32", [1, 2]),
+        ("float32", [0.5, 1]),
+        ("float32", np.array([0.5, 1e300])),
+        ("float32", jnp.array([1, 2])),
+        ("float32", np.array([1, 2], ml_dtypes.bfloat16)),
+        ("int32", [1, -2]),
+        ("int32", np.array([1, 2])),
+        ("int32", [True, False]),
+        ("uint8", [1, 255]),
+        ("bool", [True, False]),
+        ("bool", [1, 0]),
+    ],
+)
+def test_values_are_kept(dtype, given, models):
+    result = models[dtype](given)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(result, np.asarray(given).astype(dtype), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given"),
+    [
+        ("float32", [1j, 2]),
+        ("float32", ["1", "2"]),
+        ("int32", [0.5, 1]),
+        ("int32", np.array([0.5, 1])),
+        ("int32", jnp.array([0.5, 1])),
+        ("int32", np.array([2**40, 1])),
+        ("int32", np.array([2**32 - 1, 1], np.uint32)),
+        ("int32", [2**40, 1]),
+        ("uint8", [-1, 1]),
+        ("uint8", [256, 1]),
+        ("uint8", np.array([1, 2])),
+        ("bool", ["no", ""]),
+        ("bool", [2, 0]),
+    ],
+)
+def test_values_that_would_be_lost(dtype, given, models):
+    with pytest.raises(TypeError, match=f"the input 'x' is {dtype}"):
+        models[dtype](given)
