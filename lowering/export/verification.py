@@ -12,7 +12,7 @@ import numpy as np
 
 from lowering.avals import HALF_FLOATS
 from lowering.errors import LoweringError, UnsupportedError
-from lowering.export import precision
+from lowering.export import conditioning, precision
 from lowering.export.differences import difference, overflow_alike, relative
 from lowering.export.entry import Entry
 from lowering.export.involved import computes_with_nan
@@ -118,7 +118,8 @@ def verify(
       VerificationError: if an output differs by more, or is of another shape, or if JAX fails to
         compute it.
     """
-    errors, bad = {}, []
+    errors: dict[str, Error] = {}
+    bad, wrong = [], {}
     expected = _by_jax(name, entry)
     accepted_spreads: Sequence[Any] = [0.0] * len(expected)
     if spreads is not None and tolerance is None:
@@ -148,10 +149,11 @@ def verify(
             if beside:
                 limit += f" beside {beside:.2g} for the quantization"
             bad.append(f"{output!r} by {found.error:.2g}, where {limit} ({beyond.where})")
+            wrong[i] = output
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
-            f"{_on_vectors(entry)}"
+            f"{_on_vectors(entry)}{_on_conditioning(entry, expected, errors, wrong)}"
             "With verify=False it is not compared, and tolerance=... accepts larger errors"
         )
     return errors
@@ -182,6 +184,34 @@ def _on_vectors(entry: Entry) -> str:
     return (
         f"The vectors of {', '.join(sorted(found))} are unique up to their signs or phases only, "
         "and runtimes may choose others. "
+    )
+
+
+def _on_conditioning(
+    entry: Entry,
+    expected: Sequence[np.ndarray],
+    errors: Mapping[str, Error],
+    wrong: Mapping[int, str],
+) -> str:
+    """A sentence on wrong outputs that JAX itself does not determine; empty if there are none.
+
+    Args:
+      entry: the entry.
+      expected: what JAX computes.
+      errors: how far each output is from it.
+      wrong: the names of the wrong outputs, by their places.
+    """
+    moves = conditioning.moves(entry.reference, entry.samples, expected) if wrong else []
+    found = [
+        f"{output!r} by {moves[i]:.2g}"
+        for i, output in wrong.items()
+        if moves[i] >= errors[output].found / 4
+    ]
+    if not found:
+        return ""
+    return (
+        f"JAX's own results move as far, {', '.join(found)}, when the inputs change by a few "
+        "rounding errors: the function is ill-conditioned or has a jump there. Try other inputs. "
     )
 
 

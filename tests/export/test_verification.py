@@ -170,3 +170,24 @@ def test_a_wrong_branch_is_found(monkeypatch):
     shape = jax.ShapeDtypeStruct((3,), "float32")
     with pytest.raises(export.VerificationError, match="differs from JAX"):
         export.to_onnx(lambda x: jax.lax.cond(x.sum() > 3, jnp.sin, jnp.cos, x), (shape,))
+
+
+def whole_part_of_sums(x):
+    return jnp.floor(jnp.cumsum(x)), jnp.sin(x)
+
+
+@pytest.mark.parametrize(
+    ("args", "is_said"),
+    [
+        ((jnp.asarray([0.4, 2.6, 1.3], jnp.bfloat16),), True),
+        ((jnp.asarray([0.2, 2.3, 1.9], jnp.bfloat16),), False),
+    ],
+)
+def test_what_jax_itself_does_not_determine_is_said(args, is_said, monkeypatch):
+    """A sum that is next to a whole number may be on its other side after other roundings."""
+    whole, sines = whole_part_of_sums(*args)
+    results = {"result_0": np.float32(whole) - 1, "result_1": np.float32(sines)}
+    monkeypatch.setattr(onnx, "run", lambda model, made: results)
+    with pytest.raises(export.VerificationError, match="'result_0' by") as caught:
+        export.to_onnx(whole_part_of_sums, args)
+    assert ("JAX's own results move as far, 'result_0' by" in str(caught.value)) == is_said
