@@ -92,8 +92,13 @@ def reduce_sum_by_product(x, *, axes, **_):
     """A product with a matrix of ones, which wraps around."""
     if x.dtype.itemsize < 4:
         return lax.reduce_sum(x.astype(np.int32), axes).astype(x.dtype)
-    ones = jnp.ones([*(x.shape[axis] for axis in axes), 1], x.dtype)
-    contracted = tuple(axes), tuple(range(len(axes)))
+    sizes, count = [x.shape[axis] for axis in axes], len(axes)
+    if tuple(axes) == tuple(range(count)) and count < x.ndim:  # Nothing is transposed.
+        ones = jnp.ones([1, *sizes], x.dtype)
+        contracted = tuple(range(1, count + 1)), tuple(axes)
+        return lax.squeeze(lax.dot_general(ones, x, (contracted, ((), ()))), [0])
+    ones = jnp.ones([*sizes, 1], x.dtype)
+    contracted = tuple(axes), tuple(range(count))
     return lax.squeeze(lax.dot_general(x, ones, (contracted, ((), ()))), [x.ndim - len(axes)])
 
 

@@ -429,6 +429,9 @@ _PLACES = np.array([[3, 0, 0], [-1, 2, 1]], np.int32)
         (lambda i: i % 3, [np.arange(-5, 5, dtype=np.int32)], 4),
         (lambda i: i % 3, [np.array([-(2**31), -(2**31) + 1, 2**31 - 1], np.int32)], 4),
         (lambda x: jnp.asarray(X[0])[x.argmax(0)], [numbers(3, 4)], 2),
+        (lambda x: x.sum(0), [_PLACES], 2),
+        (lambda x: x.sum((0, 1)), [_PLACES.reshape(1, 2, 3)], 3),
+        (lambda x: x.sum(1), [_PLACES], 2),
     ],
 )
 def test_orders_and_places_have_few_nodes(fun, args, most):

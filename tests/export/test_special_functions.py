@@ -3,11 +3,13 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
 import lowering
+from lowering import export
 from lowering.export import runtimes
 from lowering.export.flat import flat_entry
 
@@ -62,3 +64,26 @@ def test_a_gelu_of_tfjs_has_the_op_that_tfjs_has():
     ops = [node.op for node in entry.concrete.graph.as_graph_def().node]
     assert ops.count("Erf") == 1
     assert "RealDiv" not in ops
+
+
+# Zeros, infinities, and numbers whose quotients overflow or vanish.
+SIDES = np.array([0, 1, -1, 1e-30, -1e30, 3e38, np.inf, -np.inf], np.float32)
+
+
+@pytest.mark.parametrize("consumer", ["tflite", "onnx", "tfjs"])
+def test_angles_of_all_quadrants(consumer):
+    y, x = (side.reshape(-1) for side in np.meshgrid(SIDES, SIDES))
+    entry = flat_entry(lowering.convert(lax.atan2, target=consumer, with_gradient=False), [y, x])
+    (actual,) = runtimes.run(consumer, entry).values()
+    np.testing.assert_allclose(actual, np.arctan2(y, x), rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize(
+    "fun, most",
+    [(jnp.expm1, 5), (jnp.log1p, 8), (jnp.arctan2, 13), (jnp.logaddexp, 17)],
+)
+def test_functions_that_onnx_lacks_have_few_nodes(fun, most):
+    onnx = pytest.importorskip("onnx")
+    args = [np.abs(X)] * (1 if fun in (jnp.expm1, jnp.log1p) else 2)
+    model = onnx.load_from_string(bytes(export.to_onnx(fun, args)))
+    assert len(model.graph.node) <= most

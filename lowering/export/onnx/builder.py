@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx import dtypes, inference, layout
+from lowering.export.onnx import dtypes, folding, inference, layout
 from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names
 from lowering.export.onnx.values import (
     array_of,
@@ -98,6 +98,9 @@ class Builder:
           **attributes: its attributes. `dtype` is the dtype of the result, by default that of the
             first operand that is no condition.
         """
+        known = folding.of_floats(kind, operands)
+        if known is not None:
+            return self.constant(known)
         moved = layout.before(self, kind, operands)
         if moved is not None:
             sources, perm = moved
@@ -271,10 +274,18 @@ class Builder:
             result.shape = ir.Shape(sizes)
         return result
 
+    def reversed(self, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+        """A value whose elements are in the opposite order along some axes."""
+        if is_known(x):
+            how = "reversed", *axes
+            return self._folded(x, dtype_of(x), x.shape, how, lambda a: np.flip(a, tuple(axes)))
+        count, before_first = len(axes), int(np.iinfo(np.int64).min)
+        return self.slice(x, [-1] * count, [before_first] * count, axes, [-1] * count)
+
     def scaled(self, x: ir.Value, factor: np.ndarray) -> ir.Value:
         """A constant times an array, which is computed with 64 bits."""
         numpy_dtype = dtype_of(x).numpy()
-        how = "scaled", factor.tobytes()
+        how = "scaled", factor.shape, factor.tobytes()
         return self._folded(
             x, dtype_of(x), x.shape, how, lambda a: (a * factor).astype(numpy_dtype)
         )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from lowering.export.onnx import dtypes, fusion
+from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import op
 from lowering.export.onnx.values import array_of, dtype_of, made_by
@@ -16,6 +16,8 @@ _SAME = {
     "Abs": "Abs",
     "Acos": "Acos",
     "Acosh": "Acosh",
+    "Add": "Add",
+    "AddV2": "Add",
     "Asin": "Asin",
     "Asinh": "Asinh",
     "Atan": "Atan",
@@ -66,13 +68,6 @@ def _same(kind: str, b: Builder, node: Any, *operands: ir.Value) -> ir.Value:
 
 for _type, _kind in _SAME.items():
     op(_type)(functools.partial(_same, _kind))
-
-
-@op("Add", "AddV2")
-def add(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
-    """A sum, or a product with a bias."""
-    fused = fusion.with_bias(b, node, x, y)
-    return b.op("Add", x, y) if fused is None else fused
 
 
 @op("Neg")

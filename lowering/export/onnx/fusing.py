@@ -8,6 +8,7 @@ import onnx_ir as ir
 from lowering.export.onnx import (
     fused_attention,
     fused_dense,
+    fused_features,
     fused_groups,
     fused_indices,
     fused_layers,
@@ -92,6 +93,8 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
         # The first layer makes what the others use, too.
         _replace(b, each, _by_patterns(ATTENTION, b.opset), forward=True)
         _replace(b, each, fused_dense.fused)
+        # Those of patterns are no scales of layers, such as a third and a half in hard activations.
+        _replace(b, each, fused_features.fused)
 
 
 def _by_patterns(fusions: Sequence[Fusion], opset: int) -> Step:

@@ -228,10 +228,7 @@ def _vector(b: Builder, items: Sequence[Any]) -> Any:
 def reverse(b: Builder, node: Any, x: ir.Value, axes: ir.Value) -> ir.Value:
     """Slices with steps of -1."""
     numbers = constant(node, axes, "axes").tolist()
-    if not numbers:
-        return x
-    count = len(numbers)
-    return b.slice(x, [-1] * count, [_FIRST] * count, numbers, [-1] * count)
+    return b.reversed(x, numbers) if numbers else x
 
 
 @op("Roll")

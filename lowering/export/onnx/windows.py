@@ -6,7 +6,7 @@ from typing import Any
 import onnx_ir as ir
 
 from lowering.errors import UnsupportedError
-from lowering.export.onnx import fusion, layout
+from lowering.export.onnx import layout
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import op
 
@@ -175,8 +175,5 @@ def batch_norm(b: Builder, node: Any, x: ir.Value, *parameters: ir.Value) -> lis
     if node.get_attr("is_training"):
         raise UnsupportedError(f"{node.name!r} is {node.type} in training, which ONNX lacks")
     epsilon = node.get_attr("epsilon")
-    result = fusion.with_batch_norm(b, node, x, parameters, epsilon)
-    if result is None:
-        made = b.op("BatchNormalization", _to_first(b, node, x), *parameters, epsilon=epsilon)
-        result = _from_first(b, node, made)
-    return [result, *[None] * (len(node.outputs) - 1)]
+    made = b.op("BatchNormalization", _to_first(b, node, x), *parameters, epsilon=epsilon)
+    return [_from_first(b, node, made), *[None] * (len(node.outputs) - 1)]

@@ -119,25 +119,15 @@ def _leg(x):
 
 @substitute("Atan2")
 def _atan2(y, x):
-    """The angle in the right half plane, turned by half a turn where x is negative."""
-    zero, one = constant(0, x.dtype), constant(1, x.dtype)
-    larger = emit("Maximum", emit("Abs", x), emit("Abs", y))
-    divisor = emit("SelectV2", emit("Equal", larger, zero), one, larger)
-    ratios = []
-    for z in (y, x):
-        infinite = emit("SelectV2", emit("IsInf", z), emit("Sign", z), zero)
-        ratios.append(
-            emit("SelectV2", emit("IsInf", larger), infinite, emit("RealDiv", z, divisor))
-        )
-    steep = emit("Greater", emit("Abs", ratios[0]), emit("Abs", ratios[1]))
-    low = emit("SelectV2", emit("Equal", larger, zero), one, ratios[1])
-    low = emit("SelectV2", steep, one, low)
-    high = emit("SelectV2", steep, ratios[0], one)
-    flat = emit("Atan", emit("RealDiv", ratios[0], low))
-    quarter = emit("Mul", emit("Sign", y), constant(np.pi / 2, x.dtype))
-    up = emit("Sub", quarter, emit("Atan", emit("RealDiv", ratios[1], high)))
-    is_left = emit("Less", x, zero)
-    is_below = emit("Less", y, zero)
-    turn = emit("SelectV2", is_below, constant(-np.pi, x.dtype), constant(np.pi, x.dtype))
-    turned = emit("SelectV2", is_left, emit("AddV2", flat, turn), flat)
-    return emit("SelectV2", steep, up, turned)
+    """The angle between sizes, mirrored to the other quadrants.
+
+    Sizes that are equal have the same one, infinities and zeros, too, of which it is zero.
+    """
+    zero = constant(0, x.dtype)
+    height, width = emit("Abs", y), emit("Abs", x)
+    is_even = emit("Equal", height, width)
+    slope = emit("SelectV2", is_even, emit("Sign", width), emit("RealDiv", height, width))
+    angle = emit("Atan", slope)
+    turned = emit("Sub", constant(np.pi, x.dtype), angle)
+    angle = emit("SelectV2", emit("Less", x, zero), turned, angle)
+    return emit("SelectV2", emit("Less", y, zero), emit("Neg", angle), angle)

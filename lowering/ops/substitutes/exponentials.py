@@ -9,27 +9,20 @@ from lowering import targets
 from lowering.ops.constants import constant
 from lowering.ops.emission import emit, substitute
 from lowering.ops.substitutes.polynomials import horner, within
+from lowering.targets.tfjs import quirks as tfjs
 from lowering.targets.tflite import quirks as tflite
-
-# Below this eight terms of the series are exp(x) - 1, up to rounding.
-_SMALL_EXPONENT = 0.5
-_EXPM1 = tuple(1 / math.factorial(n) for n in range(8, 0, -1))
 
 
 @substitute("Expm1")
 def _expm1(x):
-    """For float64, of which series would be long, as tanh(x / 2) (exp(x) + 1)."""
-    if x.dtype == tf.float64:
-        tangent = emit("Tanh", emit("Mul", x, constant(0.5, x.dtype)))
-        return emit("Mul", tangent, emit("AddV2", emit("Exp", x), constant(1, x.dtype)))
-    is_small = emit("Less", emit("Abs", x), constant(_SMALL_EXPONENT, x.dtype))
-    series = emit("Mul", x, horner(_EXPM1, x))
-    return emit("SelectV2", is_small, series, emit("Sub", exponential(x), constant(1, x.dtype)))
+    """As tanh(x / 2) (exp(x) + 1), where nothing cancels out."""
+    tangent = emit("Tanh", emit("Mul", x, constant(0.5, x.dtype)))
+    return emit("Mul", tangent, emit("AddV2", exponential(x), constant(1, x.dtype)))
 
 
 def exponential(x):
     """By a power of a number near e; see `tflite.quirks.digits_of_large_exponentials`."""
-    if x.dtype == tf.float64:
+    if x.dtype == tf.float64 or not targets.current().has(tflite.digits_of_large_exponentials):
         return emit("Exp", x)
     base = np.float32(np.e)
     # Beyond this, results are infinite or zero.
@@ -62,21 +55,27 @@ _LOG_OF_RATIO = (0.28157778, 0.27965158, 0.40024595, 0.66666322, 2.00000001)
 @substitute("Log1p")
 def _log1p(x):
     """With all digits; see `tfjs.quirks.log1p_of_small_numbers`."""
-    if x.dtype == tf.float64:
-        return _log1p_of_double(x)
-    return _with_digits_near_one(x, _finite_log(emit("AddV2", constant(1, x.dtype), x)))
+    target = targets.current()
+    quirks = tflite.digits_of_logarithms_near_one, tfjs.log1p_of_small_numbers
+    if x.dtype == tf.float32 and any(map(target.has, quirks)):
+        return _with_digits_near_one(x, _finite_log(emit("AddV2", constant(1, x.dtype), x)))
+    return _log_of_rounded_sum(x)
 
 
-def _log1p_of_double(x):
-    """The logarithm of the rounded sum, and what the rounding is of it, to first order."""
-    one, zero = constant(1, x.dtype), constant(0, x.dtype)
-    total = emit("AddV2", one, x)
-    rounding = emit("Sub", x, emit("Sub", total, one))
-    tiny = constant(np.finfo(np.float64).tiny, x.dtype)
-    part = emit("RealDiv", rounding, emit("Maximum", total, tiny))
-    # Infinity has none.
-    part = emit("SelectV2", emit("Less", x, constant(1e20, x.dtype)), part, zero)
-    return emit("AddV2", emit("Log", total), part)
+def _log_of_rounded_sum(x):
+    """The logarithm of the rounded sum, and what the rounding is of it, to first order.
+
+    Sums with numbers beyond the limits are rounded to what has the same logarithm, or are exact.
+    """
+    one = constant(1, x.dtype)
+    limits = -0.5, 2 / np.finfo(x.dtype.as_numpy_dtype).eps
+    near = emit("ClipByValue", x, *(constant(limit, x.dtype) for limit in limits))
+    total = emit("AddV2", near, one)
+    rounding = emit("Sub", near, emit("Sub", total, one))
+    part = emit("RealDiv", rounding, total)
+    # `grappler.quirks.logarithms_of_sums_with_one`.
+    whole = emit("Sub", x, constant(-1, x.dtype))
+    return emit("AddV2", emit("Log", whole), part)
 
 
 def logarithm(x):
