@@ -6,10 +6,10 @@ import io
 import json
 import pathlib
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lowering.export import schemas
+from lowering.export import output_order, schemas
 from lowering.export.descriptions import Array, Description, Signature
 from lowering.export.packages import import_package
 
@@ -235,20 +235,23 @@ def of_saved_model(path: pathlib.Path) -> Description:
         raise ValueError("it has no graph")
     graph = proto.meta_graphs[0]
 
-    def arrays(found: Mapping[str, Any]) -> tuple[Array, ...]:
+    written = output_order.read(folder)
+
+    def arrays(found: Mapping[str, Any], order: Sequence[str] = ()) -> tuple[Array, ...]:
         return tuple(
             Array(
                 name,
-                tf.as_dtype(info.dtype).name,
-                tuple(None if dim.size < 0 else dim.size for dim in info.tensor_shape.dim),
+                tf.as_dtype(found[name].dtype).name,
+                tuple(None if d.size < 0 else d.size for d in found[name].tensor_shape.dim),
             )
-            for name, info in sorted(found.items())
+            for name in output_order.ordered(found, order)
         )
 
     # The loader adds a signature of its own, without inputs and outputs.
     signatures = {
         name: Signature(
-            _in_order(graph.graph_def, found, arrays(found.inputs)), arrays(found.outputs)
+            _in_order(graph.graph_def, found, arrays(found.inputs)),
+            arrays(found.outputs, written.get(name, ())),
         )
         for name, found in sorted(graph.signature_def.items())
         if not name.startswith("__")

@@ -3,13 +3,14 @@
 import itertools
 import logging
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import limits, origins, reach, reports, signatures
+from lowering.export import limits, origins, output_order, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
@@ -124,6 +125,8 @@ def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
     tf.saved_model.save(module, path, flat, options)
+    outputs = {name: list(concrete.structured_outputs) for name, concrete in flat.items()}
+    output_order.write(pathlib.Path(path), outputs)
 
 
 def _check_calls(concrete: Any) -> None:
