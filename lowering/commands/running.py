@@ -61,6 +61,7 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
     is_expected = isinstance(error, CommandError | FaultError | ImportError | OSError)
     is_mistake = isinstance(error, CommandError)
     if not is_expected:
+        from lowering import callables
         from lowering.commands import faults
 
         is_expected = faults.is_ours(error)
@@ -68,7 +69,7 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
     if is_expected:
         text = in_options(str(error))
     else:
-        text = f"{type(error).__name__}: {error}{faults.place(error)}"
+        text = f"{type(error).__name__}: {error}{callables.place(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     print(f"error: {text}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """Export to a SavedModel."""
 
+import contextlib
 import itertools
 import logging
 import os
@@ -16,6 +17,7 @@ from lowering.export.paths import new_path
 from lowering.export.reports import Report
 from lowering.export.verification import check_tolerance
 from lowering.export.verification import verify as compare
+from lowering.frontend import gradient
 from lowering.targets import Target, resolve
 
 _log = logging.getLogger("lowering.export")
@@ -66,6 +68,7 @@ def to_saved_model(
     Raises:
       FileExistsError: if there is something at `path`.
       UnsupportedError: for a primitive that the target cannot express.
+      LoweringError: with `gradients`, if JAX cannot differentiate a function.
       VerificationError: if the model does not compute what JAX computes.
     """
     check_tolerance(tolerance)
@@ -83,7 +86,8 @@ def to_saved_model(
             with_gradient=gradients,
         )
         written = str(making.path)
-        with origins.located(made.values()):
+        required = gradient.required() if gradients else contextlib.nullcontext()
+        with origins.located(made.values()), required:
             save({name: entry.concrete for name, entry in made.items()}, written, gradients)
         if verify:
             _log.info("running the SavedModel in TensorFlow")
