@@ -3,11 +3,14 @@
 import functools
 import inspect
 import pathlib
+import re
 import sysconfig
 import traceback
 import types
 from collections.abc import Callable
 from typing import Any
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*")
 
 # The directories of code that is not the user's: this package, Python, and what is installed.
 _OF_OTHERS = (
@@ -60,6 +63,14 @@ def source(fun: Callable[..., Any]) -> str:
     """Where a function begins, as `file:line (function)`; empty if it is in no file."""
     code = getattr(_written(fun), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno} ({name(fun)})"
+
+
+def message(error: BaseException) -> str:
+    """The message of an error, without the traceback that JAX puts into that of a callback.
+
+    JAX has logged the traceback by then.
+    """
+    return _TRACEBACK.sub("", str(error))
 
 
 def place(error: BaseException | None) -> str:

@@ -48,13 +48,15 @@ def run(description: str, argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # What reads the output has ended, as `head` does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # A function may call sys.exit, and raise what it likes.
             return _failed(error, args)
         finally:
             sys.path.remove(os.getcwd())
 
 
-def _failed(error: Exception, args: argparse.Namespace) -> int:
+def _failed(error: BaseException, args: argparse.Namespace) -> int:
     """Says what has failed; returns the exit code."""
     if args.traceback:
         traceback.print_exc()
@@ -69,7 +71,7 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
     if is_expected:
         text = in_options(str(error))
     else:
-        text = f"{type(error).__name__}: {error}{callables.place(error)}"
+        text = f"{type(error).__name__}: {callables.message(error)}{callables.place(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     print(f"error: {text}", file=sys.stderr)

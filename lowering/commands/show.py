@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from lowering.commands import named
-from lowering.commands.mistakes import CommandError
+from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import check_target
 
 
@@ -22,7 +22,10 @@ def run_show(args: argparse.Namespace) -> int:
         try:
             stack.enter_context(pipeline.without(*args.without))
         except ValueError as error:
-            raise CommandError(str(error)) from error
+            known = [each.name for each in (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)]
+            refused = next(name for name in args.without if repr(name) in str(error))
+            hint = "" if refused in known else did_you_mean(refused, known)
+            raise CommandError(f"{error}{hint}") from error
         if args.passes:
             stack.enter_context(in_bits_of(TARGETS[args.target]))
             _show_passes(args)

@@ -36,8 +36,13 @@ class Metadata(TypedDict, total=False):
     labels: Sequence[str] | Mapping[str, Sequence[str]]
 
 
-def check(metadata: Metadata | None) -> None:
-    """Raises a ValueError for metadata with unknown parts, and a TypeError for wrong types."""
+def check(metadata: Metadata | None, has_lines: bool = False) -> None:
+    """Raises a ValueError for metadata with unknown parts, and a TypeError for wrong types.
+
+    Args:
+      metadata: the metadata.
+      has_lines: whether its format has a label in each line, so that none can have several lines.
+    """
     if metadata is None:
         return
     if not isinstance(metadata, Mapping):
@@ -51,6 +56,11 @@ def check(metadata: Metadata | None) -> None:
             raise TypeError(f"the {key} in metadata is a string, not {metadata.get(key)!r}")
     if isinstance(metadata.get("labels"), str):
         raise TypeError("the labels in metadata are a sequence of strings, not a string")
+    given = metadata.get("labels", ())
+    for of_output in given.values() if isinstance(given, Mapping) else [given]:
+        for label in of_output if has_lines else ():
+            if len(str(label).splitlines()) > 1:
+                raise ValueError(f"the label {label!r} has a line break; the file has one a line")
 
 
 def labels(metadata: Metadata, outputs: Sequence[Array]) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import keyword
 import logging
 import os
 import pathlib
@@ -66,6 +67,7 @@ def to_saved_model(
       overwrite: whether a model at `path` is replaced, once the new one is verified.
 
     Raises:
+      ValueError: for an input with the name of a keyword of Python, such as "in".
       FileExistsError: if there is something at `path`.
       UnsupportedError: for a primitive that the target cannot express.
       LoweringError: with `gradients`, if JAX cannot differentiate a function.
@@ -112,6 +114,7 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
 
     Raises:
       TypeError: for what is no concrete function.
+      ValueError: for an input with the name of a keyword of Python, such as "in".
       FileExistsError: if there is something at `path`.
     """
     made = signatures.signatures(functions)
@@ -124,6 +127,7 @@ def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
     limits.check_constants("a SavedModel", made.values())
     for concrete in made.values():
         _check_calls(concrete)
+        _check_names(concrete)
     module = tf.Module()
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
@@ -144,6 +148,20 @@ def _check_calls(concrete: Any) -> None:
             f"a SavedModel cannot hold {min(found)}, which calls Python in the process that made "
             "it. Leave the callback out of what is exported"
         )
+
+
+def _check_names(concrete: Any) -> None:
+    """Refuses names of inputs that no parameter of a function of Python can have.
+
+    TensorFlow makes parameters of them, beside one that is called `self`.
+    """
+    for name in (x.op.name for x in signatures.inputs(concrete)):
+        if keyword.iskeyword(name) or name == "self":
+            raise ValueError(
+                f"an input of a SavedModel or a TF Lite model cannot be called {name!r}, as "
+                "TensorFlow makes a parameter of Python of it. Give it another name by "
+                f"input_names, such as {name}_"
+            )
 
 
 def run(path: str, name: str, entry: Entry) -> dict[str, Any]:

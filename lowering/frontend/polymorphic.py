@@ -24,7 +24,8 @@ def texts(specifications: Any, args: Any) -> Any:
     Args:
       specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a
         tuple of integers, strings, `...`, and None where a size is known. It is in the place of an
-        array, or of a container whose arrays all have it, if it has an integer or `...`.
+        array, where it may be a list, too, or of a container whose arrays all have it, if it has an
+        integer or `...`.
       args: the positional arguments.
     """
     if not isinstance(specifications, tuple | list) or len(specifications) != len(args):
@@ -40,8 +41,13 @@ def _text(specifications: Any, args: Any) -> Any:
     if not isinstance(specifications, tuple | list):
         return specifications
     has_sizes = any(isinstance(dim, int) or dim is ... for dim in specifications)
-    is_of_array = has_sizes or jax.tree_util.all_leaves([args])
-    if specifications and isinstance(specifications, tuple) and is_of_array:
+    is_array = jax.tree_util.all_leaves([args])
+    is_shape = is_array and all(
+        isinstance(dim, int | str) or dim is None or dim is ... for dim in specifications
+    )
+    if isinstance(specifications, tuple):
+        is_shape = is_array or has_sizes
+    if specifications and is_shape:
         dims = ["..." if dim is ... else "_" if dim is None else str(dim) for dim in specifications]
         return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
     if not isinstance(args, tuple | list) or len(args) != len(specifications):
@@ -76,7 +82,7 @@ def symbolic_shapes(
         dimension that TensorFlow does not know.
     """
     plain = containers.plain(polymorphic_shapes)
-    specs = _broadcast_prefix(texts(plain, tuple(args)), tuple(args))
+    specs = of_leaves(texts(plain, tuple(args)), tuple(args))
     specs += [None] * (len(leaves) - len(specs))
     expanded = tuple(
         _expanded(name, shape, spec) for (name, shape), spec in zip(leaves, specs, strict=True)
@@ -88,8 +94,12 @@ def symbolic_shapes(
     return _parsed(expanded, tuple(constraints))
 
 
-def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[str | None]:
-    """The specification of each leaf of `args`."""
+def of_leaves(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[Any]:
+    """The specification of each leaf of `args`.
+
+    Raises:
+      ValueError: if the specifications are no pytree prefix of `args`.
+    """
     is_single = polymorphic_shapes is None or isinstance(polymorphic_shapes, str)
     if not is_single and not isinstance(polymorphic_shapes, list | tuple):
         raise ValueError(
@@ -101,7 +111,7 @@ def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[st
         raise ValueError(
             f"polymorphic_shapes has {len(prefix)} items for {len(args)} positional arguments"
         )
-    specs: list[str | None] = []
+    specs: list[Any] = []
 
     def extend(spec, subtree):
         specs.extend([spec] * len(jax.tree.leaves(subtree)))
@@ -144,8 +154,7 @@ def _without_placeholders(spec: Any, shape: StaticShape) -> tuple[int | str, ...
 
     They are as many as the specification asks for.
     """
-    if not isinstance(spec, str):
-        raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
+    check_type(spec)
     texts = _split(spec)
     sizes = () if shape is None else shape
     dims: list[int | str] = []
@@ -164,6 +173,12 @@ def _without_placeholders(spec: Any, shape: StaticShape) -> tuple[int | str, ...
         if text == "_" and not found:
             dims.append(text)  # The argument has too few dimensions.
     return tuple(dims)
+
+
+def check_type(spec: Any) -> None:
+    """Raises a ValueError for what is neither a specification nor None."""
+    if spec is not None and not isinstance(spec, str):
+        raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
 
 
 def check_parentheses(specifications: Any) -> None:

@@ -220,6 +220,15 @@ def test_metadata_of_tflite():
     assert content.count(b"M001") == 1 and content.count(b"scores") > 1
 
 
+def test_labels_of_several_lines():
+    """A file of labels has one in each line; JSON has any."""
+    labels = ["cat\nor dog", "bird"]
+    with pytest.raises(ValueError, match=r"the label 'cat\\nor dog' has a line break"):
+        export.to_tflite(predict, (X,), params=W, metadata={"labels": labels})
+    model = export.to_onnx(predict, (X,), params=W, metadata={"labels": labels}, verify=False)
+    assert r"cat\nor dog" in model.description.metadata["labels"]
+
+
 def test_metadata_of_onnx():
     described = export.to_onnx(predict, (X,), params=W, metadata=METADATA).description.metadata
     assert described["name"] == "scores" and described["description"] == "Scores of two classes."
@@ -272,6 +281,8 @@ def test_shapes_as_tuples():
     model = export.to_onnx(fun, args, polymorphic_shapes=shapes)
     assert [x.shape[1] for x in model.inputs] == [3, 3, 3]
     assert not any(isinstance(x.shape[0], int) for x in model.inputs)
+    as_lists = [(["b", 3], ["b", 3]), ["c", "..."]]
+    assert export.to_onnx(fun, args, polymorphic_shapes=as_lists).inputs == model.inputs
     same = export.to_onnx(fun, args, polymorphic_shapes=[("b", 3), None])
     assert [isinstance(x.shape[0], int) for x in same.inputs] == [False, False, True]
     doubled = tf.function(
@@ -288,6 +299,21 @@ def test_shapes_of_another_rank(spec):
         export.to_onnx(jnp.sin, (X,), polymorphic_shapes=[spec])
 
 
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ([{"x": "b"}], "(?s)polymorphic_shapes must be a pytree prefix.*polymorphic_shapes\\[0\\]"),
+        ([3], "polymorphic_shapes has an item that is no .*, not int"),
+        ([("b+", 3)], "polymorphic_shapes has an item that is no specification, "),
+        ({"x": "b"}, "polymorphic_shapes has to be a sequence of 1 specifications"),
+        (3, "polymorphic_shapes has to be a sequence of 1 specifications"),
+    ],
+)
+def test_shapes_that_are_none(shapes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        export.to_onnx(jnp.sin, (X,), polymorphic_shapes=shapes)
+
+
 @pytest.mark.parametrize("to", [export.to_saved_model, export.to_tfjs])
 def test_directories_have_a_path(to, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -296,9 +322,26 @@ def test_directories_have_a_path(to, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_functions_that_return_nothing():
+@pytest.mark.parametrize("name", ["tflite", "onnx", "tfjs"])
+def test_functions_that_return_nothing(name, tmp_path):
     with pytest.raises(UnsupportedError, match="returns no arrays"):
-        export.to_onnx(lambda x: None, (X,))
+        EXPORTERS[name](lambda x: None, (X,), tmp_path / "model")
+
+
+@pytest.mark.parametrize("input_name", ["in", "class", "self"])
+def test_names_of_inputs_that_python_has(to, input_name, tmp_path):
+    """TensorFlow makes parameters of the inputs of a SavedModel, of which TF Lite is made."""
+    options = {"params": W, "input_names": [input_name]}
+    if to in (export.to_onnx, export.to_tfjs):
+        to(predict, (X,), tmp_path / "model", **options, verify=False)
+        found = export.load(tmp_path / "model")(**{input_name: GIVEN[:4]})
+        np.testing.assert_allclose(found["result_scores"], np.tanh(GIVEN[:4] @ W), rtol=1e-5)
+        return
+    with pytest.raises(
+        ValueError, match=f"cannot be called '{input_name}'.* such as {input_name}_"
+    ):
+        to(predict, (X,), tmp_path / "model", **options)
+    to(predict, (X,), tmp_path / "model", params=W, input_names=[f"{input_name}_"], verify=False)
 
 
 def test_modules_of_nnx(tmp_path):

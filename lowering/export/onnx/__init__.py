@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.errors import UnsupportedError
 from lowering.export import limits, onnx_files, quantization, reach, reports, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.metadata import Metadata
@@ -130,8 +129,7 @@ def to_onnx(
             output_names=output_names,
         )
         concrete = made.concrete
-        if not made.outputs:
-            raise UnsupportedError("the function returns no arrays, so there is nothing to compute")
+        made.check_returns()
         _log.info("writing the model of ONNX")
         with located([made]):
             model = converted(concrete, chosen, _sizes(made), callables.name(fun), target)
