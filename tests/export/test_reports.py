@@ -209,7 +209,8 @@ def test_metadata_of_tflite():
     assert archive.read("result_scores_labels.txt") == b"cat\ndog"
     assert all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
     described = model.description.metadata
-    assert described["description"] == "Scores of two classes."
+    assert described["name"] == "scores" and described["description"] == "Scores of two classes."
+    assert described["labels"] == '{"result_scores": ["cat", "dog"]}'
     assert "TFLITE_METADATA" in described["metadata"]
     litert = importlib.import_module("ai_edge_litert.interpreter")
     runner = litert.Interpreter(model_content=model).get_signature_runner()
