@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from lowering.commands import named
@@ -61,7 +62,7 @@ def _show_passes(args: argparse.Namespace) -> None:
 
 
 def _show_ops(args: argparse.Namespace) -> None:
-    from lowering.export import listing
+    from lowering.export import listing, saved_model
     from lowering.export.entry import entry
     from lowering.export.narrow import in_bits_of
     from lowering.targets import CONSUMERS, TARGETS
@@ -81,9 +82,14 @@ def _show_ops(args: argparse.Namespace) -> None:
         print("  ".join(text.ljust(width) for text, width in cells).rstrip())
     print(f"{sum(row.count for row in rows)} ops")
     print()
+    _show_refusals("saved_model", saved_model.refusals(make("xla")))
     for consumer in CONSUMERS:
         with in_bits_of(TARGETS[consumer]):
             refused = listing.refusals(functools.partial(make, consumer), TARGETS[consumer])
-        print(f"{consumer}: " + ("would refuse" if refused else "refuses nothing that is known"))
-        for message in refused:
-            print(f"  {message}")
+        _show_refusals(consumer, refused)
+
+
+def _show_refusals(runtime: str, refused: Sequence[str]) -> None:
+    print(f"{runtime}: " + ("would refuse" if refused else "refuses nothing that is known"))
+    for message in refused:
+        print(f"  {message}")

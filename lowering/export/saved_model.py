@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import limits, origins, output_order, reach, reports, signatures
+from lowering.export import limits, origins, output_order, paths, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
@@ -132,9 +132,22 @@ def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
-    tf.saved_model.save(module, path, flat, options)
+    try:
+        tf.saved_model.save(module, path, flat, options)
+    except tf.errors.OpError as error:  # No op runs but those that write variables to files.
+        raise paths.error_of_file(error, path) from error
     outputs = {name: list(concrete.structured_outputs) for name, concrete in flat.items()}
     output_order.write(pathlib.Path(path), outputs)
+
+
+def refusals(entry: Entry) -> list[str]:
+    """Why a SavedModel cannot hold an entry, as the message of the error; empty if it can."""
+    try:
+        with origins.located([entry]):
+            _check_calls(entry.concrete)
+    except UnsupportedError as error:
+        return [str(error)]
+    return []
 
 
 def _check_calls(concrete: Any) -> None:

@@ -50,8 +50,8 @@ def test_show(capsys):
     assert product.split()[:4] == ["MatMul", "float32", "1", "dot_general"]
     assert "functions.py:14" in product
     assert any(line.endswith(" ops") for line in lines)
-    consumers = [f"{name}: refuses nothing that is known" for name in ("tflite", "onnx", "tfjs")]
-    assert lines[-3:] == consumers
+    formats = ("saved_model", "tflite", "onnx", "tfjs")
+    assert lines[-4:] == [f"{name}: refuses nothing that is known" for name in formats]
 
 
 def test_show_passes(capsys):
@@ -93,6 +93,7 @@ def test_show_lists_what_each_consumer_refuses(capsys, monkeypatch):
     assert "it needs Softmax of float32, which onnx lacks" in second
     assert main(["show", "tests.export.functions:refused", "--arg", "f32[3]", "--target=tf"]) == 0
     output = capsys.readouterr().out
+    assert "\nsaved_model: would refuse\n  a SavedModel cannot hold PyFunc" in output
     assert output.count("pure_callback(f32[3])") == 3 and "functions.py:42" in output
 
 

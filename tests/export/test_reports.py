@@ -202,6 +202,13 @@ METADATA: export.Metadata = {
 }
 
 
+def test_tensorflow_warns_of_no_gradients(caplog):
+    """A TF Lite model has none that could be lost."""
+    with caplog.at_level("WARNING", "absl"):
+        export.to_tflite(predict, (X,), params=W, verify=False)
+    assert "gradient" not in caplog.text
+
+
 def test_metadata_of_tflite():
     """As MediaPipe and Android read it; the loader finds the model as before."""
     model = export.to_tflite(predict, (X,), params=W, metadata=METADATA)

@@ -8,6 +8,7 @@ inlined.
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import io
 import logging
@@ -316,6 +317,16 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
       external_data: whether weights are written to a file beside it, with ".data" behind its name;
         where they are too large for one file they are.
     """
+    try:
+        _write(model, path, external_data)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # NumPy does not say why it has written less than it wanted.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+
+
+def _write(model: Any, path: pathlib.Path, external_data: bool) -> None:
     import onnx_ir as ir
 
     if external_data or _bytes_of_weights(model) > limits.LARGEST:
