@@ -49,7 +49,12 @@ class VerificationError(LoweringError):
 
 
 class Error(NamedTuple):
-    """How far an output is from JAX's, relative to its largest element, and how far it may be."""
+    """How far an output is from JAX's, relative to its largest element, and how far it may be.
+
+    Attributes:
+      found: the largest difference.
+      accepted: the largest that is accepted.
+    """
 
     found: float
     accepted: float

@@ -1,5 +1,6 @@
 """What exporters return and read: reports, loaded models, metadata, gradients, modules."""
 
+import copy
 import importlib
 import io
 import pickle
@@ -51,6 +52,9 @@ def test_a_file_its_report_and_the_loaded_model(to, tmp_path):
     assert sum(report.ops.values()) >= 3 and report.seconds > 0 and report.size > 100
     assert "result_scores" in str(report) and str(path) in repr(report)
     assert report._repr_html_().startswith("<table>")
+    again = copy.deepcopy(pickle.loads(pickle.dumps(getattr(report, "report", report))))
+    assert list(again.rows()) == list(report.rows())
+    assert (again.file, again.errors, again.inputs) == (path, report.errors, report.inputs)
     model = export.load(path)
     found, expected = model(GIVEN), predict(W, GIVEN)
     assert sorted(found) == ["result_scores", "result_total"]
