@@ -69,6 +69,19 @@ def test_constraints_are_versions_that_are_supported(path):
         assert not package.is_too_old(version) and not package.is_untested(version)
 
 
+# What fits no other versions of what is tested.
+ALONE = {"jax2onnx", "transformers"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "constraints").glob("*.txt")), ids=str)
+def test_constraints_are_of_all_extras(path):
+    named = set(re.findall(r"^([a-z0-9-]+)==", path.read_text(), re.MULTILINE))
+    extras = SETUP["options.extras_require"].values()
+    texts = [line.strip() for extra in extras for line in extra.splitlines() if line.strip()]
+    needed = {re.split(r"[\s<>=\[]", text)[0].lower() for text in texts}
+    assert needed - {"lowering"} - ALONE <= named
+
+
 def test_the_citation_is_of_this_version():
     assert f"\nversion: {lowering.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
