@@ -24,8 +24,7 @@ def texts(specifications: Any, args: Any) -> Any:
     Args:
       specifications: a pytree prefix of `args` with strings, shapes and None. A shape is a
         tuple of integers, strings, `...`, and None where a size is known. It is in the place of an
-        array, where it may be a list, too, or of a container whose arrays all have it, if it has an
-        integer or `...`.
+        array, or of a container whose arrays all have it, if it has an integer or `...`.
       args: the positional arguments.
     """
     if not isinstance(specifications, tuple | list) or len(specifications) != len(args):
@@ -41,13 +40,8 @@ def _text(specifications: Any, args: Any) -> Any:
     if not isinstance(specifications, tuple | list):
         return specifications
     has_sizes = any(isinstance(dim, int) or dim is ... for dim in specifications)
-    is_array = jax.tree_util.all_leaves([args])
-    is_shape = is_array and all(
-        isinstance(dim, int | str) or dim is None or dim is ... for dim in specifications
-    )
-    if isinstance(specifications, tuple):
-        is_shape = is_array or has_sizes
-    if specifications and is_shape:
+    is_of_array = has_sizes or jax.tree_util.all_leaves([args])
+    if specifications and isinstance(specifications, tuple) and is_of_array:
         dims = ["..." if dim is ... else "_" if dim is None else str(dim) for dim in specifications]
         return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
     if not isinstance(args, tuple | list) or len(args) != len(specifications):
@@ -121,7 +115,8 @@ def of_leaves(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[Any]:
     except (TypeError, ValueError) as error:
         reason = str(error).replace("tree_map tree", "polymorphic_shapes")
         raise ValueError(
-            f"polymorphic_shapes must be a pytree prefix of the positional arguments: {reason}"
+            "polymorphic_shapes must be a pytree prefix of the positional arguments, with a string "
+            f'or a tuple for an array, such as "(b, 3)" or ("b", 3): {reason}'
         ) from error
     return specs
 
