@@ -34,17 +34,18 @@ Exit codes:
 import sys
 from collections.abc import Sequence
 
-from lowering.commands import interrupts
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     try:
-        # Here, as an interrupt may come while modules are imported.
+        # Here, as an interrupt may come while modules are imported. Those that are imported before
+        # take little time, and so does the package itself.
         from lowering.commands import running
 
         return running.run(__doc__ or "", argv)
     except KeyboardInterrupt:
+        from lowering.commands import interrupts
+
         interrupts.say()
         return interrupts.EXIT_CODE
 

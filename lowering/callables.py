@@ -1,10 +1,22 @@
-"""What a user's function is called, and where it is written."""
+"""What a user's function is called, where it is written, and where it fails."""
 
 import functools
 import inspect
+import pathlib
+import re
+import sysconfig
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*")
+
+# The directories of code that is not the user's: this package, Python, and what is installed.
+_OF_OTHERS = (
+    pathlib.Path(__file__).parent,
+    *(pathlib.Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
+)
 
 
 def name(fun: Any) -> str:
@@ -51,6 +63,32 @@ def source(fun: Callable[..., Any]) -> str:
     """Where a function begins, as `file:line (function)`; empty if it is in no file."""
     code = getattr(_written(fun), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno} ({name(fun)})"
+
+
+def message(error: BaseException) -> str:
+    """The message of an error, without the traceback that JAX puts into that of a callback.
+
+    JAX has logged the traceback by then.
+    """
+    return _TRACEBACK.sub("", str(error))
+
+
+def place(error: BaseException | None) -> str:
+    """Where in the user's code an error was raised, to be put behind its message; or nothing.
+
+    JAX differentiates a program that was traced before. The cause of what it raises then has the
+    frames in which the program was traced.
+    """
+    while error is not None:
+        found = ""
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            file = pathlib.Path(frame.f_code.co_filename)
+            if file.is_file() and not any(map(file.is_relative_to, _OF_OTHERS)):
+                found = f" ({file.name}:{line}, in {frame.f_code.co_name})"
+        if found:
+            return found
+        error = error.__cause__
+    return ""
 
 
 def _written(fun: Any) -> Any:

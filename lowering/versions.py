@@ -1,27 +1,27 @@
 """The versions of JAX and TensorFlow that this package supports, checked when it is imported.
 
-The check reads what pip has recorded, and imports neither unless that is not enough.
+The check reads what pip has recorded, and imports neither unless that is not enough. It imports
+nothing else that takes long: an interrupt while a command is imported has a traceback.
 
 `setup.cfg` asks pip for the same versions; a test compares the two, and the versions that
 the recorded results are of.
 """
 
 import contextlib
-import dataclasses
 import functools
 import importlib
-import importlib.metadata
+import os
 import re
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
 # The version of this package.
 VERSION = "0.1.0"
 
 
-@dataclasses.dataclass(frozen=True)
-class Supported:
+class Supported(NamedTuple):
     """A package, and the versions of it that are supported.
 
     Attributes:
@@ -123,20 +123,31 @@ def _installed(package: Supported) -> tuple[str | None, Exception | None]:
     recorded is not imported.
     """
     if package.module not in sys.modules:
-        for distribution in package.distributions:
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                version = importlib.metadata.version(distribution)
-                if not package.is_too_old(version) and not package.is_untested(version):
-                    return version, None
+        for version in map(_recorded, package.distributions):
+            if version and not package.is_too_old(version) and not package.is_untested(version):
+                return version, None
     try:
         return importlib.import_module(package.module).__version__, None
     except Exception as error:  # Whatever the module raises.
         if isinstance(error, ModuleNotFoundError) and error.name == package.module:
             return None, None
-        for distribution in package.distributions:
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                return importlib.metadata.version(distribution), error
+        for version in map(_recorded, package.distributions):
+            if version:
+                return version, error
         raise
+
+
+def _recorded(distribution: str) -> str | None:
+    """The version that pip has recorded, as `importlib.metadata` finds it; None without a record.
+
+    The record is a directory or file such as `jax-0.10.2.dist-info` beside the package.
+    """
+    record = re.compile(rf"{distribution.replace('-', '_')}-([^-]+).*\.(dist|egg)-info")
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            for found in filter(None, map(record.fullmatch, os.listdir(folder or "."))):
+                return found[1]
+    return None
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -1,9 +1,11 @@
 """The site has all that is public, and its pages lead where they say."""
 
+import inspect
 import re
 import subprocess
 import sys
 import types
+import typing
 
 import pytest
 
@@ -26,6 +28,37 @@ def test_each_public_name_is_in_the_reference(page, module):
     modules = {"export", "jax2tf"}
     public = {f"{module.__name__}.{name}" for name in module.__all__ if name not in modules}
     assert public <= documented(page)
+
+
+def test_types_of_what_exporters_return_are_in_the_reference():
+    """Those of results and attributes, and of what these have in turn."""
+    pending = [getattr(export, name) for name in export.__all__]
+    places = {name.rpartition(".")[2] for name in documented("export.md")}
+    seen = []
+    while pending:
+        public = pending.pop()
+        if public not in seen:
+            seen.append(public)
+            pending += classes_of(public)
+    assert {x.__name__ for x in seen} <= places
+
+
+def classes_of(public):
+    """The classes of `lowering` that a function returns, or that are parts of a class."""
+    pending = []
+    functions = [public]
+    if isinstance(public, type):
+        pending += typing.get_type_hints(public).values()
+        pending += typing.get_type_hints(public.__init__).values()
+        parts = [x for name, x in vars(public).items() if not name.startswith("_")]
+        functions = [getattr(x, "fget", getattr(x, "func", x)) for x in parts]
+    for function in filter(inspect.isfunction, functions):
+        pending.append(typing.get_type_hints(function).get("return"))
+    while pending:
+        hint = pending.pop()
+        pending += [x for x in typing.get_args(hint) if x is not ...]
+        if isinstance(hint, type) and hint.__module__.startswith("lowering."):
+            yield hint
 
 
 @pytest.mark.parametrize(("page", "module"), [("jax2tf.md", jax2tf), ("ops.md", ops)])

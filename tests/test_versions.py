@@ -1,7 +1,6 @@
 """Versions of JAX and TensorFlow that are not supported are told of at import."""
 
 import configparser
-import dataclasses
 import json
 import os
 import re
@@ -56,7 +55,7 @@ def test_the_newest_version_has_been_swept(package):
     ],
 )
 def test_versions_are_compared_as_numbers(version, too_old, untested):
-    package = dataclasses.replace(JAX, oldest="0.10.2", newest="0.12")
+    package = JAX._replace(oldest="0.10.2", newest="0.12")
     assert (package.is_too_old(version), package.is_untested(version)) == (too_old, untested)
 
 
@@ -68,6 +67,19 @@ def test_constraints_are_versions_that_are_supported(path):
     for package in (JAX, TENSORFLOW):
         version = versions[package.distributions[0]]
         assert not package.is_too_old(version) and not package.is_untested(version)
+
+
+# What fits no other versions of what is tested.
+ALONE = {"jax2onnx", "transformers"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "constraints").glob("*.txt")), ids=str)
+def test_constraints_are_of_all_extras(path):
+    named = set(re.findall(r"^([a-z0-9-]+)==", path.read_text(), re.MULTILINE))
+    extras = SETUP["options.extras_require"].values()
+    texts = [line.strip() for extra in extras for line in extra.splitlines() if line.strip()]
+    needed = {re.split(r"[\s<>=\[]", text)[0].lower() for text in texts}
+    assert needed - {"lowering"} - ALONE <= named
 
 
 def test_the_citation_is_of_this_version():

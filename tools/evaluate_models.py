@@ -4,10 +4,10 @@
     python -m tools.evaluate_models --size small --model cnn --converter 'tf*'
 
 Writes g3doc/convert_models_results.json, with the results of each version of JAX,
-g3doc/convert_models_results.md, and the table of the README. Results that a filter leaves out stay
-as they are. The same command continues an interrupted run. What converters print goes to
-evaluation.jsonl.log. The exit code is 0 if this project's converters take all that JAX can trace, 1
-if not, 2 if a filter selects nothing, 130 after an interrupt.
+g3doc/convert_models_results.md and g3doc/comparison.md, and the table of the README. Results that a
+filter leaves out stay as they are. The same command continues an interrupted run. What converters
+print goes to evaluation.jsonl.log. The exit code is 0 if this project's converters take all that
+JAX can trace, 1 if not, 2 if a filter selects nothing, 130 after an interrupt.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from harnesses.sweep import fingerprint, versions
 from tools import regenerate_docs
 from tools.terminal import Progress, log_of, standard_error_to, stopped_by_signals
 
-DOCUMENT = "convert_models_results.md"
+DOCUMENTS = ("convert_models_results.md", "comparison.md")
 JOURNAL = pathlib.Path("evaluation.jsonl")
 
 
@@ -130,7 +130,8 @@ def _write(version: str, empty: Evaluated, rows: Sequence[Row]) -> None:
     updated = Evaluated(empty.versions, before.rows).updated(rows)
     results.write(regenerate_docs.MODELS, {**evaluated, version: updated})
     documents = regenerate_docs.render(evidence.read(regenerate_docs.EVIDENCE))
-    (regenerate_docs.G3DOC / DOCUMENT).write_text(documents[DOCUMENT])
+    for name in DOCUMENTS:
+        (regenerate_docs.G3DOC / name).write_text(documents[name])
     regenerate_docs.README.write_text(regenerate_docs.readme())
 
 

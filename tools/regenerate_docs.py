@@ -35,7 +35,7 @@ from harnesses.cell import SWEPT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
-from harnesses.evaluation.table import IN_SHORT, summary, tables
+from harnesses.evaluation.table import IN_SHORT, TO_COMPARE, summary, tables
 from harnesses.evidence import Evidence
 from harnesses.harness import Harness, all_harnesses
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Selection
@@ -57,6 +57,7 @@ PAGE_BYTES = 2_000_000
 MODELS = G3DOC / "convert_models_results.json"
 DOCUMENTS = (
     "accuracy.md",
+    "comparison.md",
     "consumers.md",
     "convert_models_results.md",
     "jax_primitives_coverage.md",
@@ -180,6 +181,7 @@ def render(
         "evidence": list(swept.values()),
         "models_evaluated": list(models_evaluated.values()),
         "models_summary": summary(models_evaluated),
+        "models_to_compare": summary(models_evaluated, TO_COMPARE),
         "models_tables": tables(models_evaluated),
         "coverage": rows,
         "variants": [variant for variant in VARIANTS if variant != PLAIN],

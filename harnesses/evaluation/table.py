@@ -62,6 +62,14 @@ IN_SHORT = (
     "jax2onnx",
 )
 
+# Those of the page on other ways from JAX to the formats: one of each format, and those ways.
+TO_COMPARE = (
+    "tflite",
+    "onnx",
+    "tfjs_node",
+    *(name for name, converter in CONVERTERS.items() if converter.compared),
+)
+
 
 def summary(
     evaluated: Mapping[str, Evaluated],

@@ -1,8 +1,5 @@
 """Whose fault an error is: that of the command, or of the function that it names."""
 
-import pathlib
-import sysconfig
-import traceback
 import types
 from collections.abc import Iterator
 
@@ -16,12 +13,6 @@ _CALLS = frozenset(
     if isinstance(code, types.CodeType)
 )
 
-# The directories of code that is not the user's: this package, Python, and what is installed.
-_OF_OTHERS = (
-    pathlib.Path(__file__).parents[1],
-    *(pathlib.Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
-)
-
 
 def is_ours(error: BaseException) -> bool:
     """Whether an error says all that its reader needs."""
@@ -33,16 +24,6 @@ def is_of_the_command(error: BaseException) -> bool:
     if isinstance(error, LoweringError) or not isinstance(error, TypeError | ValueError):
         return False
     return not any(code in _CALLS for code in _codes(error))
-
-
-def place(error: BaseException) -> str:
-    """Where in the user's code an error was raised, to be put behind its message; or nothing."""
-    found = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        file = pathlib.Path(frame.f_code.co_filename)
-        if file.is_file() and not any(map(file.is_relative_to, _OF_OTHERS)):
-            found = f" ({file.name}:{line}, in {frame.f_code.co_name})"
-    return found
 
 
 def _codes(error: BaseException | None) -> Iterator[types.CodeType]:

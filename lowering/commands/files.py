@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lowering.commands import named
-from lowering.commands.mistakes import CommandError, FaultError
+from lowering.commands.mistakes import CommandError, FaultError, did_you_mean
 
 # The viewers: the module of each, and the package that has it.
 _VIEWERS = {
@@ -66,11 +66,19 @@ def run_run(args: argparse.Namespace) -> int:
         format_of(args.file)  # Before any runtime is imported, which takes seconds.
         from lowering.export.loading import load
 
-        model = load(args.file, args.signature)
+        model = load(args.file)
     except ValueError as error:
         raise CommandError(str(error)) from error
     except Exception as error:
         raise _fault(args.file, "loaded", error) from error
+    if args.signature is not None:
+        known = model.signatures
+        if args.signature not in known:
+            raise CommandError(
+                f"{args.file} has no signature {args.signature!r}; it has {', '.join(known)}"
+                f"{did_you_mean(args.signature, known)}"
+            )
+        model = known[args.signature]
     try:
         arrays = model.check(*given, **by_name)
     except (TypeError, ValueError) as error:

@@ -61,19 +61,20 @@ def remembered() -> Iterator[Callable[[], None]]:
     handler = signal.signal(signal.SIGINT, interrupt)
     hooks = sys.unraisablehook, sys.excepthook
 
-    # Native code reports what it ignores. It says nothing of an interrupt, which is raised again.
+    # Native code reports what it ignores. It says nothing of an interrupt, which is raised again,
+    # nor of what follows from it, such as a SystemError of a function that an interrupt has left.
     def report_unraisable(unraisable: Any) -> None:
-        if unraisable.exc_type is not KeyboardInterrupt:
+        if unraisable.exc_type is not KeyboardInterrupt and not found.is_set():
             hooks[0](unraisable)
 
     def report(kind: type[BaseException], *error: Any) -> None:
-        if kind is not KeyboardInterrupt:
+        if kind is not KeyboardInterrupt and not found.is_set():
             hooks[1](kind, *error)
 
     sys.unraisablehook, sys.excepthook = report_unraisable, report
     try:
         yield check
-    except Exception:
+    except BaseException:  # Of the user's function, too, which may call sys.exit.
         check()
         raise
     finally:

@@ -10,6 +10,7 @@ _OPTIONS = {
     r"tolerance=\.\.\.": "--tolerance",
     r"overwrite=True": "--force",
     r'quantize="(\w+)"': r"--quantize \1",
+    r"by input_names": "in --arg",
     r"^output_names\b": "--output-names",
     r"^opset\b": "--opset",
 }

@@ -52,7 +52,7 @@ def value_of(text: str) -> Any:
         if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
             raise CommandError(f"there is no module {module_name!r}: {error}") from error
         raise FaultError(f"{module_name} cannot be imported: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise FaultError(
             f"{module_name} cannot be imported: {type(error).__name__}: {error}"
         ) from error
@@ -71,8 +71,9 @@ def value(text: str) -> Any:
         return found
     try:
         return found()
-    except Exception as error:
-        raise FaultError(f"{text} fails: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {callables.message(error)}"
+        raise FaultError(f"{text} fails: {reason}") from error
 
 
 def functions(texts: Sequence[str]) -> dict[str, Any]:

@@ -48,19 +48,22 @@ def run(description: str, argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # What reads the output has ended, as `head` does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # A function may call sys.exit, and raise what it likes.
             return _failed(error, args)
         finally:
             sys.path.remove(os.getcwd())
 
 
-def _failed(error: Exception, args: argparse.Namespace) -> int:
+def _failed(error: BaseException, args: argparse.Namespace) -> int:
     """Says what has failed; returns the exit code."""
     if args.traceback:
         traceback.print_exc()
     is_expected = isinstance(error, CommandError | FaultError | ImportError | OSError)
     is_mistake = isinstance(error, CommandError)
     if not is_expected:
+        from lowering import callables
         from lowering.commands import faults
 
         is_expected = faults.is_ours(error)
@@ -68,7 +71,7 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
     if is_expected:
         text = in_options(str(error))
     else:
-        text = f"{type(error).__name__}: {error}{faults.place(error)}"
+        text = f"{type(error).__name__}: {callables.message(error)}{callables.place(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     print(f"error: {text}", file=sys.stderr)

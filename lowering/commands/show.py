@@ -3,10 +3,11 @@
 import argparse
 import contextlib
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from lowering.commands import named
-from lowering.commands.mistakes import CommandError
+from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import check_target
 
 
@@ -22,7 +23,10 @@ def run_show(args: argparse.Namespace) -> int:
         try:
             stack.enter_context(pipeline.without(*args.without))
         except ValueError as error:
-            raise CommandError(str(error)) from error
+            known = [each.name for each in (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)]
+            refused = next(name for name in args.without if repr(name) in str(error))
+            hint = "" if refused in known else did_you_mean(refused, known)
+            raise CommandError(f"{error}{hint}") from error
         if args.passes:
             stack.enter_context(in_bits_of(TARGETS[args.target]))
             _show_passes(args)
@@ -58,7 +62,7 @@ def _show_passes(args: argparse.Namespace) -> None:
 
 
 def _show_ops(args: argparse.Namespace) -> None:
-    from lowering.export import listing
+    from lowering.export import listing, saved_model
     from lowering.export.entry import entry
     from lowering.export.narrow import in_bits_of
     from lowering.targets import CONSUMERS, TARGETS
@@ -78,9 +82,14 @@ def _show_ops(args: argparse.Namespace) -> None:
         print("  ".join(text.ljust(width) for text, width in cells).rstrip())
     print(f"{sum(row.count for row in rows)} ops")
     print()
+    _show_refusals("saved_model", saved_model.refusals(make("xla")))
     for consumer in CONSUMERS:
         with in_bits_of(TARGETS[consumer]):
             refused = listing.refusals(functools.partial(make, consumer), TARGETS[consumer])
-        print(f"{consumer}: " + ("would refuse" if refused else "refuses nothing that is known"))
-        for message in refused:
-            print(f"  {message}")
+        _show_refusals(consumer, refused)
+
+
+def _show_refusals(runtime: str, refused: Sequence[str]) -> None:
+    print(f"{runtime}: " + ("would refuse" if refused else "refuses nothing that is known"))
+    for message in refused:
+        print(f"  {message}")

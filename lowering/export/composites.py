@@ -1,6 +1,7 @@
 """Replaces functions in a graph by TF Lite ops that compute the same.
 
-The functions are those of `lowering.ops.composites`.
+The functions are those of `lowering.ops.composites`. The names of gradients go, too: TensorFlow
+warns of those that a file does not have, and a TF Lite model has none.
 """
 
 import pathlib
@@ -10,11 +11,16 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from lowering.ops.composites import BLOCK_WRITE
 
+# The attribute of an op that names its gradient.
+_GRADIENT = "_gradient_op_type"
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
 def replace_composites(folder: pathlib.Path) -> None:
-    """Replaces calls in a SavedModel by ops that the converter has builtin ops for."""
+    """Replaces calls in a SavedModel by ops that the converter has builtin ops for.
+
+    Ops have their own gradients afterwards.
+    """
     path = folder / "saved_model.pb"
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     libraries = [graph.graph_def.library for graph in model.meta_graphs]
@@ -24,7 +30,7 @@ def replace_composites(folder: pathlib.Path) -> None:
 
 
 def _replace(library: Any) -> bool:
-    """Replaces calls in the functions of a library; returns whether there were any."""
+    """Replaces calls and takes out gradients; returns whether there were any."""
     writes = {
         function.signature.name
         for function in library.function
@@ -33,6 +39,7 @@ def _replace(library: Any) -> bool:
     found = False
     for function in library.function:
         for node in function.node_def:
+            found |= node.attr.pop(_GRADIENT, None) is not None
             if node.op in _CALLS and node.attr["f"].func.name in writes:
                 _to_update_slice(node)
                 found = True

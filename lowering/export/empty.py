@@ -19,6 +19,7 @@ def without_empty(entry: Entry) -> Entry:
     Raises:
       UnsupportedError: if no output is left.
     """
+    entry.check_returns()
     results = entry.concrete.structured_outputs
     outputs = [name for name in entry.outputs if 0 not in results[name].shape]
     kept = [0 not in spec.shape for spec in entry.specs]

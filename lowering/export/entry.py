@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from lowering.avals import is_key
 from lowering.convert import convert
+from lowering.errors import UnsupportedError
 from lowering.export import arguments, held, modules, samples, signatures
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, naming, polymorphic
@@ -77,6 +78,11 @@ class Entry:
     def concrete(self) -> Any:
         """The traced function."""
         return self.function.get_concrete_function(*self.specs)
+
+    def check_returns(self) -> None:
+        """Raises an UnsupportedError if the function returns no arrays."""
+        if not self.concrete.outputs:
+            raise UnsupportedError("the function returns no arrays, so there is nothing to compute")
 
     def with_samples(self, samples: Sequence[np.ndarray]) -> "Entry":
         """The entry with other inputs to verify the export with."""
@@ -190,8 +196,8 @@ def _entry(
     polymorphic_shapes = polymorphic.texts(polymorphic_shapes, args)
     first = kept.first_argument(kept.arrays)
     arguments.check_call(fun, (*first, *args), has_params=bool(first))
-    if isinstance(polymorphic_shapes, str) or (
-        polymorphic_shapes is not None and len(polymorphic_shapes) != len(args)
+    if polymorphic_shapes is not None and (
+        not isinstance(polymorphic_shapes, tuple | list) or len(polymorphic_shapes) != len(args)
     ):
         raise TypeError(
             f"polymorphic_shapes has to be a sequence of {len(args)} specifications, one for each "

@@ -49,7 +49,7 @@ class LoadedModel:
         self.outputs: Sequence[Array] = signature.outputs
         self.signatures: Mapping[str, LoadedModel] = {name: self}
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The outputs for the given inputs.
 
         Raises:
@@ -64,7 +64,7 @@ class LoadedModel:
         results = self._run(inputs)
         return {array.name: np.asarray(results[array.name]) for array in self.outputs}
 
-    def check(self, *args: Any, **named: Any) -> dict[str, np.ndarray]:
+    def check(self, /, *args: Any, **named: Any) -> dict[str, np.ndarray]:
         """The inputs by name, in the dtypes of the model; it raises what a call raises."""
         known = [array.name for array in self.inputs]
         if len(args) > len(known):

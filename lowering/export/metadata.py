@@ -1,8 +1,7 @@
 """What TF Lite and ONNX models say of themselves: a name, a description, labels of outputs.
 
-In TF Lite it is a buffer called TFLITE_METADATA, in the flatbuffer format of `metadata_schema.fbs`
-of tflite-support, and labels are files of a zip archive behind the model. MediaPipe and Android
-Studio read it so. In ONNX it is `metadata_props`, with labels as JSON.
+In TF Lite it is a buffer (`tflite_metadata`), and labels are files of a zip archive behind the
+model. In ONNX it is `metadata_props`, with labels as JSON.
 """
 
 import io
@@ -11,14 +10,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from lowering.export import tflite_metadata
 from lowering.export.descriptions import Array
-from lowering.export.packages import import_package
-
-# The buffer, its format, and the first version of readers that know all that is written.
-_BUFFER = b"TFLITE_METADATA"
-_IDENTIFIER = b"M001"
-_READERS = "1.0.0"
-_AXIS_LABELS = 2
 
 
 class Metadata(TypedDict, total=False):
@@ -36,8 +29,13 @@ class Metadata(TypedDict, total=False):
     labels: Sequence[str] | Mapping[str, Sequence[str]]
 
 
-def check(metadata: Metadata | None) -> None:
-    """Raises a ValueError for metadata with unknown parts, and a TypeError for wrong types."""
+def check(metadata: Metadata | None, has_lines: bool = False) -> None:
+    """Raises a ValueError for metadata with unknown parts, and a TypeError for wrong types.
+
+    Args:
+      metadata: the metadata.
+      has_lines: whether its format has a label in each line, so that none can have several lines.
+    """
     if metadata is None:
         return
     if not isinstance(metadata, Mapping):
@@ -51,6 +49,11 @@ def check(metadata: Metadata | None) -> None:
             raise TypeError(f"the {key} in metadata is a string, not {metadata.get(key)!r}")
     if isinstance(metadata.get("labels"), str):
         raise TypeError("the labels in metadata are a sequence of strings, not a string")
+    given = metadata.get("labels", ())
+    for of_output in given.values() if isinstance(given, Mapping) else [given]:
+        for label in of_output if has_lines else ():
+            if len(str(label).splitlines()) > 1:
+                raise ValueError(f"the label {label!r} has a line break; the file has one a line")
 
 
 def labels(metadata: Metadata, outputs: Sequence[Array]) -> dict[str, list[str]]:
@@ -121,9 +124,9 @@ def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
     files = {name: f"{name}_labels.txt" for name in by_output}
     root = flatbuffer_utils.convert_bytearray_to_object(model)
     content = schema.BufferT()
-    content.data = _flatbuffer(metadata, signatures, files)
+    content.data = tflite_metadata.written(metadata, signatures, files)
     entry = schema.MetadataT()
-    entry.name, entry.buffer = _BUFFER, len(root.buffers)
+    entry.name, entry.buffer = tflite_metadata.BUFFER, len(root.buffers)
     root.buffers.append(content)
     root.metadata = [*(root.metadata or ()), entry]
     root.description = metadata.get("description", "").encode() or root.description
@@ -134,41 +137,3 @@ def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
             for name, file in files.items():
                 made.writestr(zipfile.ZipInfo(file), "\n".join(by_output[name]))
     return archive.getvalue()
-
-
-def _flatbuffer(metadata: Metadata, signatures: Sequence[Any], files: Mapping[str, str]) -> bytes:
-    """The buffer of TF Lite; the numbers are the places of fields in the tables of the schema."""
-    flatbuffers = import_package("flatbuffers", "tflite")
-    builder = flatbuffers.Builder(1024)
-
-    def table(size: int, fields: Mapping[int, int], kind: int = 0) -> int:
-        builder.StartObject(size)
-        for place, offset in fields.items():
-            builder.PrependUOffsetTRelativeSlot(place, offset, 0)
-        if kind:
-            builder.PrependInt8Slot(2, kind, 0)
-        return builder.EndObject()
-
-    def vector(offsets: Sequence[int]) -> int:
-        builder.StartVector(4, len(offsets), 4)
-        for offset in reversed(offsets):
-            builder.PrependUOffsetTRelative(offset)
-        return builder.EndVector()
-
-    def tensor(array: Array) -> int:
-        fields = {0: builder.CreateString(array.name)}
-        if array.name in files:
-            file = table(4, {0: builder.CreateString(files[array.name])}, _AXIS_LABELS)
-            fields[6] = vector([file])
-        return table(7, fields)
-
-    def subgraph(signature: Any) -> int:
-        inputs = vector([tensor(x) for x in signature.inputs])
-        return table(7, {2: inputs, 3: vector([tensor(x) for x in signature.outputs])})
-
-    fields = {3: vector([subgraph(x) for x in signatures]), 7: builder.CreateString(_READERS)}
-    for place, text in enumerate((metadata.get("name"), metadata.get("description"))):
-        if text:
-            fields[place] = builder.CreateString(text)
-    builder.Finish(table(8, fields), _IDENTIFIER)
-    return bytes(builder.Output())

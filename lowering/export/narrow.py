@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from lowering.errors import LoweringError
+from lowering import callables
+from lowering.errors import LoweringError, UnsupportedError
 from lowering.targets import Target
 
 
@@ -17,6 +18,9 @@ def in_bits_of(target: Target) -> Iterator[None]:
 
     For a target without arithmetic of 64 bits, that is without `jax_enable_x64`. There is a warning
     if the user has set it.
+
+    Raises:
+      UnsupportedError: if a number of the program has more than 32 bits.
     """
     if target.has_64_bits or not _is_of_64_bits():
         yield
@@ -29,6 +33,12 @@ def in_bits_of(target: Target) -> Iterator[None]:
     with jax.enable_x64(False):
         try:
             yield
+        except OverflowError as error:
+            raise UnsupportedError.with_location(
+                f"{target.name} computes with 32 bits, and a number of the program needs more: "
+                f"{error}{callables.place(error)}. Use numbers that 32 bits hold, or "
+                "export.to_onnx, which computes with 64 bits"
+            ) from error
         except TypeError as error:
             error.add_note(
                 "arrays of 64 bits that a function closes over stay so, and JAX may refuse them "

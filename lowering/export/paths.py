@@ -1,10 +1,14 @@
 """Files and directories that exports write."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping
+
+# Why a file cannot become larger. These errors do not have its name.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _ADVICE = "exporters replace a model with overwrite=True"
 
@@ -22,6 +26,7 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
       overwrite: whether a file or a model at `path` is replaced, once the new one is complete.
 
     Raises:
+      OSError: for one that is raised in the context, with `path` in the place of temporary paths.
       NotADirectoryError: if a directory above `path` is a file.
       FileExistsError: if there is something at `path`; an empty directory is nothing. A directory
         that is no model is never replaced.
@@ -38,7 +43,12 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
         prefix = f".{path.name[:32]}-"
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as above:
             written = pathlib.Path(above) / path.name
-            yield written
+            try:
+                yield written
+            except OSError as error:
+                if not _is_of_writing(error, above):
+                    raise
+                raise OSError(error.errno, error.strerror, str(path)) from error
             beside = [x for x in written.parent.iterdir() if x != written]
             # Something may have come there in the meantime.
             for new in (written, *beside):
@@ -49,6 +59,26 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
             with contextlib.suppress(OSError):  # Someone else has put something there.
                 parent.rmdir()
         raise
+
+
+def error_of_file(error: Exception, path: str | os.PathLike[str]) -> OSError:
+    """What Python raises of a file that TensorFlow cannot write.
+
+    Args:
+      error: what TensorFlow raises; its message ends with a reason of the system.
+      path: the file or directory.
+    """
+    # As in "{{function_node ...}} file; No space left on device [Op:SaveV2]".
+    reason = str(error).partition(" [Op:")[0].rpartition("; ")[2]
+    number = next((n for n in errno.errorcode if os.strerror(n) == reason), errno.EIO)
+    return OSError(number, reason, str(path))
+
+
+def _is_of_writing(error: OSError, above: str) -> bool:
+    """Whether an error is about a file in a temporary directory."""
+    if error.filename is None:
+        return error.errno in _FULL
+    return str(error.filename).startswith(above)
 
 
 def _replace(new: Mapping[pathlib.Path, pathlib.Path]) -> None:

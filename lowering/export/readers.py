@@ -6,10 +6,10 @@ import io
 import json
 import pathlib
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lowering.export import schemas
+from lowering.export import output_order, schemas, tflite_metadata
 from lowering.export.descriptions import Array, Description, Signature
 from lowering.export.packages import import_package
 
@@ -78,11 +78,17 @@ def of_tflite(model: bytes) -> Description:
             custom = code.CustomCode()
             kind = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
             ops[custom.decode() if custom else builtins[kind]] += 1
-    buffers = [root.Metadata(i).Name().decode() for i in range(root.MetadataLength())]
-    description = (root.Description() or b"").decode()
+    buffers = {
+        root.Metadata(i).Name(): root.Metadata(i).Buffer() for i in range(root.MetadataLength())
+    }
     # Files, such as those of labels, are in a zip archive behind the model.
     archive = io.BytesIO(model)
     files = zipfile.ZipFile(archive).namelist() if zipfile.is_zipfile(archive) else ()
+    texts = {"description": (root.Description() or b"").decode()}
+    if tflite_metadata.BUFFER in buffers:
+        content = root.Buffers(buffers[tflite_metadata.BUFFER]).DataAsNumpy().tobytes()
+        texts |= tflite_metadata.read(content)
+        texts["labels"] = _labels(archive, tflite_metadata.label_files(content), files)
     return Description(
         "tflite",
         len(model),
@@ -90,11 +96,21 @@ def of_tflite(model: bytes) -> Description:
         ops,
         {
             "version": str(root.Version()),
-            **({"description": description} if description else {}),
-            **({"metadata": ", ".join(buffers)} if buffers else {}),
+            **{title: text for title, text in texts.items() if text},
+            **({"metadata": ", ".join(x.decode() for x in buffers)} if buffers else {}),
             **({"files": ", ".join(files)} if files else {}),
         },
     )
+
+
+def _labels(archive: io.BytesIO, by_output: Mapping[str, str], files: Sequence[str]) -> str:
+    """The labels of outputs, as ONNX models have them, from files of a zip archive."""
+    labels = {
+        output: zipfile.ZipFile(archive).read(file).decode(errors="replace").splitlines()
+        for output, file in by_output.items()
+        if file in files
+    }
+    return json.dumps(labels, ensure_ascii=False) if labels else ""
 
 
 def of_onnx(
@@ -235,20 +251,23 @@ def of_saved_model(path: pathlib.Path) -> Description:
         raise ValueError("it has no graph")
     graph = proto.meta_graphs[0]
 
-    def arrays(found: Mapping[str, Any]) -> tuple[Array, ...]:
+    written = output_order.read(folder)
+
+    def arrays(found: Mapping[str, Any], order: Sequence[str] = ()) -> tuple[Array, ...]:
         return tuple(
             Array(
                 name,
-                tf.as_dtype(info.dtype).name,
-                tuple(None if dim.size < 0 else dim.size for dim in info.tensor_shape.dim),
+                tf.as_dtype(found[name].dtype).name,
+                tuple(None if d.size < 0 else d.size for d in found[name].tensor_shape.dim),
             )
-            for name, info in sorted(found.items())
+            for name in output_order.ordered(found, order)
         )
 
     # The loader adds a signature of its own, without inputs and outputs.
     signatures = {
         name: Signature(
-            _in_order(graph.graph_def, found, arrays(found.inputs)), arrays(found.outputs)
+            _in_order(graph.graph_def, found, arrays(found.inputs)),
+            arrays(found.outputs, written.get(name, ())),
         )
         for name, found in sorted(graph.signature_def.items())
         if not name.startswith("__")

@@ -38,6 +38,12 @@ class Report:
         self.seconds = seconds
         self._describe = describe
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the description itself in the place of the function that makes it."""
+        state = {**self.__dict__, "description": self.description}
+        state.pop("_describe", None)  # It is gone from what was pickled before.
+        return state
+
     @functools.cached_property
     def description(self) -> Description:
         """What the model holds."""

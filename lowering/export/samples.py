@@ -38,9 +38,12 @@ def symbolic_shapes(
     args = jax.tree_util.tree_unflatten(tree, structs)
     scope = polymorphic.scope_of(constraints)
     polymorphic.check_parentheses(polymorphic_shapes)
+    specs = polymorphic.of_leaves(polymorphic_shapes, args)
     try:
+        for spec in specs:
+            polymorphic.check_type(spec)
         made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
-    except tokenize.TokenError as error:
+    except (tokenize.TokenError, ValueError) as error:
         raise ValueError(
             f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "
             f"{error}"

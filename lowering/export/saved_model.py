@@ -1,20 +1,24 @@
 """Export to a SavedModel."""
 
+import contextlib
 import itertools
+import keyword
 import logging
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import limits, origins, reach, reports, signatures
+from lowering.export import limits, origins, output_order, paths, reach, reports, signatures
 from lowering.export.entry import Entry, entries
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
 from lowering.export.verification import check_tolerance
 from lowering.export.verification import verify as compare
+from lowering.frontend import gradient
 from lowering.targets import Target, resolve
 
 _log = logging.getLogger("lowering.export")
@@ -63,8 +67,10 @@ def to_saved_model(
       overwrite: whether a model at `path` is replaced, once the new one is verified.
 
     Raises:
+      ValueError: for an input with the name of a keyword of Python, such as "in".
       FileExistsError: if there is something at `path`.
       UnsupportedError: for a primitive that the target cannot express.
+      LoweringError: with `gradients`, if JAX cannot differentiate a function.
       VerificationError: if the model does not compute what JAX computes.
     """
     check_tolerance(tolerance)
@@ -82,7 +88,8 @@ def to_saved_model(
             with_gradient=gradients,
         )
         written = str(making.path)
-        with origins.located(made.values()):
+        required = gradient.required() if gradients else contextlib.nullcontext()
+        with origins.located(made.values()), required:
             save({name: entry.concrete for name, entry in made.items()}, written, gradients)
         if verify:
             _log.info("running the SavedModel in TensorFlow")
@@ -107,6 +114,7 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
 
     Raises:
       TypeError: for what is no concrete function.
+      ValueError: for an input with the name of a keyword of Python, such as "in".
       FileExistsError: if there is something at `path`.
     """
     made = signatures.signatures(functions)
@@ -119,11 +127,27 @@ def save(made: Mapping[str, Any], path: str, gradients: bool = False) -> None:
     limits.check_constants("a SavedModel", made.values())
     for concrete in made.values():
         _check_calls(concrete)
+        _check_names(concrete)
     module = tf.Module()
     flat = {name: signatures.flat(concrete) for name, concrete in made.items()}
     module.variables_of_signatures = [list(concrete.variables) for concrete in made.values()]
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
-    tf.saved_model.save(module, path, flat, options)
+    try:
+        tf.saved_model.save(module, path, flat, options)
+    except tf.errors.OpError as error:  # No op runs but those that write variables to files.
+        raise paths.error_of_file(error, path) from error
+    outputs = {name: list(concrete.structured_outputs) for name, concrete in flat.items()}
+    output_order.write(pathlib.Path(path), outputs)
+
+
+def refusals(entry: Entry) -> list[str]:
+    """Why a SavedModel cannot hold an entry, as the message of the error; empty if it can."""
+    try:
+        with origins.located([entry]):
+            _check_calls(entry.concrete)
+    except UnsupportedError as error:
+        return [str(error)]
+    return []
 
 
 def _check_calls(concrete: Any) -> None:
@@ -137,6 +161,20 @@ def _check_calls(concrete: Any) -> None:
             f"a SavedModel cannot hold {min(found)}, which calls Python in the process that made "
             "it. Leave the callback out of what is exported"
         )
+
+
+def _check_names(concrete: Any) -> None:
+    """Refuses names of inputs that no parameter of a function of Python can have.
+
+    TensorFlow makes parameters of them, beside one that is called `self`.
+    """
+    for name in (x.op.name for x in signatures.inputs(concrete)):
+        if keyword.iskeyword(name) or name == "self":
+            raise ValueError(
+                f"an input of a SavedModel or a TF Lite model cannot be called {name!r}, as "
+                "TensorFlow makes a parameter of Python of it. Give it another name by "
+                f"input_names, such as {name}_"
+            )
 
 
 def run(path: str, name: str, entry: Entry) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def to_tflite(
       metadata: what the model says of itself, in the format that Android and MediaPipe read.
 
     Raises:
-      ValueError: for an unknown quantization, or a full one without representative data.
+      ValueError: for an unknown quantization, or a full one without representative data; for an
+        input with the name of a keyword of Python, such as "in"; for a label of several lines.
       FileExistsError: if there is something at `path`.
       ImportError: if the runtime that verifies the model is missing.
       UnsupportedError: if the model needs an op that LiteRT lacks, or is to be verified and has ops
@@ -104,7 +105,7 @@ def to_tflite(
     """
     check_options(quantize, representative_data, io_dtype)
     check_tolerance(tolerance)
-    check_metadata(metadata)
+    check_metadata(metadata, has_lines=True)
     limits.check_params("a TF Lite model", params, WEIGHTS_KEPT.get(quantize, 1))
     if verify:
         import_package("ai_edge_litert.interpreter", "tflite")

@@ -10,6 +10,7 @@ import jax
 import ml_dtypes
 import numpy as np
 
+from lowering import callables
 from lowering.avals import HALF_FLOATS
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.export import conditioning, precision
@@ -48,7 +49,12 @@ class VerificationError(LoweringError):
 
 
 class Error(NamedTuple):
-    """How far an output is from JAX's, relative to its largest element, and how far it may be."""
+    """How far an output is from JAX's, relative to its largest element, and how far it may be.
+
+    Attributes:
+      found: the largest difference.
+      accepted: the largest that is accepted.
+    """
 
     found: float
     accepted: float
@@ -222,7 +228,7 @@ def _by_jax(name: str, entry: Entry) -> list[np.ndarray]:
     except Exception as error:
         raise VerificationError(
             f"{name} cannot be compared with JAX, which fails to run the function on its CPU: "
-            f"{error}. With verify=False it is not compared"
+            f"{callables.message(error)}. With verify=False it is not compared"
         ) from error
 
 

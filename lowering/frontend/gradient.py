@@ -5,11 +5,13 @@ result is lowered like any other function. JAX thus does all differentiation, so
 derivatives are respected, and gradients of gradients work.
 """
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,6 +25,9 @@ from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
 from lowering.ops import names
 from lowering.ops.registration import attach
+
+# The gradients that cannot be computed, of functions that are saved: why, and what was raised.
+_FAILURES: contextvars.ContextVar[list[tuple[str, Exception]]] = contextvars.ContextVar("failures")
 
 # A lowered function, on flat tensors.
 Lower = Callable[..., list[tf.Tensor]]
@@ -85,6 +90,7 @@ class Vjp:
             if not save_context.in_save_context():
                 raise LoweringError(reason) from error
             # Saving asks for all gradients. Nobody may ever want this one.
+            _FAILURES.get([]).append((reason, error))
             pulled_back = failing([operands[i] for i in self._active], reason)
         gradients: list[tf.Tensor | None] = [None] * len(operands)
         for i, gradient in zip(self._active, pulled_back, strict=True):
@@ -210,8 +216,25 @@ def failing(tensors: Sequence[tf.Tensor], reason: str) -> list[tf.Tensor]:
         return [tf.zeros_like(tensor) for tensor in tensors]
 
 
+@contextlib.contextmanager
+def required() -> Iterator[None]:
+    """A context in which functions are saved, all of whose gradients have to be computed.
+
+    Raises:
+      LoweringError: at its end, if one cannot be computed.
+    """
+    token = _FAILURES.set([])
+    try:
+        yield
+        # Not earlier, as TensorFlow prints what is raised while it saves.
+        for reason, error in _FAILURES.get():
+            raise LoweringError(reason) from error
+    finally:
+        _FAILURES.reset(token)
+
+
 def _described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}{callables.place(error)}"
 
 
 def _differentiable(values: Sequence[Any]) -> list[int]:

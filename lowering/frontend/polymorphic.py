@@ -76,7 +76,7 @@ def symbolic_shapes(
         dimension that TensorFlow does not know.
     """
     plain = containers.plain(polymorphic_shapes)
-    specs = _broadcast_prefix(texts(plain, tuple(args)), tuple(args))
+    specs = of_leaves(texts(plain, tuple(args)), tuple(args))
     specs += [None] * (len(leaves) - len(specs))
     expanded = tuple(
         _expanded(name, shape, spec) for (name, shape), spec in zip(leaves, specs, strict=True)
@@ -88,8 +88,12 @@ def symbolic_shapes(
     return _parsed(expanded, tuple(constraints))
 
 
-def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[str | None]:
-    """The specification of each leaf of `args`."""
+def of_leaves(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[Any]:
+    """The specification of each leaf of `args`.
+
+    Raises:
+      ValueError: if the specifications are no pytree prefix of `args`.
+    """
     is_single = polymorphic_shapes is None or isinstance(polymorphic_shapes, str)
     if not is_single and not isinstance(polymorphic_shapes, list | tuple):
         raise ValueError(
@@ -101,7 +105,7 @@ def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[st
         raise ValueError(
             f"polymorphic_shapes has {len(prefix)} items for {len(args)} positional arguments"
         )
-    specs: list[str | None] = []
+    specs: list[Any] = []
 
     def extend(spec, subtree):
         specs.extend([spec] * len(jax.tree.leaves(subtree)))
@@ -111,7 +115,8 @@ def _broadcast_prefix(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[st
     except (TypeError, ValueError) as error:
         reason = str(error).replace("tree_map tree", "polymorphic_shapes")
         raise ValueError(
-            f"polymorphic_shapes must be a pytree prefix of the positional arguments: {reason}"
+            "polymorphic_shapes must be a pytree prefix of the positional arguments, with a string "
+            f'or a tuple for an array, such as "(b, 3)" or ("b", 3): {reason}'
         ) from error
     return specs
 
@@ -144,8 +149,7 @@ def _without_placeholders(spec: Any, shape: StaticShape) -> tuple[int | str, ...
 
     They are as many as the specification asks for.
     """
-    if not isinstance(spec, str):
-        raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
+    check_type(spec)
     texts = _split(spec)
     sizes = () if shape is None else shape
     dims: list[int | str] = []
@@ -164,6 +168,12 @@ def _without_placeholders(spec: Any, shape: StaticShape) -> tuple[int | str, ...
         if text == "_" and not found:
             dims.append(text)  # The argument has too few dimensions.
     return tuple(dims)
+
+
+def check_type(spec: Any) -> None:
+    """Raises a ValueError for what is neither a specification nor None."""
+    if spec is not None and not isinstance(spec, str):
+        raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
 
 
 def check_parentheses(specifications: Any) -> None:

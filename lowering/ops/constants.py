@@ -45,6 +45,9 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
     Args:
       value: a scalar or array; it must not be changed later.
       dtype: a NumPy or TensorFlow dtype; that of `value` if None.
+
+    Raises:
+      UnsupportedError: in a graph, for more than 2 GB.
     """
     if isinstance(dtype, tf.DType):
         dtype = dtype.as_numpy_dtype
@@ -102,7 +105,11 @@ def _loses_signs(array: np.ndarray) -> bool:
 
 
 def integers(values: Any) -> tf.Tensor:
-    """A vector of axes, sizes or positions as an int32 constant (int64 if one needs it)."""
+    """A vector of axes, sizes or positions as an int32 constant (int64 if one needs it).
+
+    Raises:
+      OverflowError: for a number of more than 64 bits.
+    """
     array = np.asarray(values, np.int64)
     largest = max(map(abs, array.ravel().tolist()), default=0)
     return constant(array, np.int32 if largest < 2**31 else np.int64)

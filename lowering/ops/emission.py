@@ -103,7 +103,12 @@ def cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def bitcast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """The bits of `x` as another dtype, as `tf.bitcast`; a bitcast of a bitcast is one."""
+    """The bits of `x` as another dtype, as `tf.bitcast`; a bitcast of a bitcast is one.
+
+    Raises:
+      ValueError: in a graph, if the last dimension does not fit a wider dtype.
+      tf.errors.InvalidArgumentError: if it does not, eagerly.
+    """
     if modes.is_eager():
         return x if x.dtype == dtype else tf.bitcast(x, dtype)
     if _is_cast(x.dtype, dtype):
@@ -170,6 +175,10 @@ def emit(op: str, *operands: Any, modular: bool = False, **attrs: Any) -> Any:
       modular: whether the op computes modulo two to the power of the width, so that unsigned
         integers can be computed as signed ones of the same width.
       **attrs: its attributes.
+
+    Raises:
+      ValueError: if TensorFlow has no such op.
+      UnsupportedError: if the op has no kernel for the dtype, nor for a wider one.
     """
     dtype = making.first_tensor(operands).dtype
     attr = _type_attr(op)
@@ -189,6 +198,10 @@ def move(op: str, *operands: Any, **attrs: Any) -> Any:
     """Runs an op that only moves elements, on a dtype of the same width that has a kernel.
 
     Arguments as for `emit`.
+
+    Raises:
+      ValueError: if TensorFlow has no such op.
+      UnsupportedError: if the op has no kernel for a dtype of this width.
     """
     dtype = making.first_tensor(operands).dtype
     attr = _type_attr(op)

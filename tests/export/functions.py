@@ -82,3 +82,13 @@ def decode(z):
 def of_wrong_shapes(x):
     """A function that JAX refuses with a TypeError."""
     return x @ jnp.ones((7, 7))
+
+
+def of_failing_callback(x):
+    """Its callback fails whenever JAX computes it."""
+
+    def fail(_):
+        raise ValueError("of the callback")
+
+    jax.debug.callback(fail, x)
+    return x + 1

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lowering import export
+from lowering.errors import UnsupportedError
 from lowering.export.narrow import in_bits_of
 from lowering.targets import ONNX, TFJS, TFLITE
 
@@ -65,6 +66,15 @@ def test_closures_of_64_bits_that_jax_refuses():
                 lambda x: jax.lax.conv(x, kernel, (1, 1), "SAME"), (np.ones((1, 3, 8, 8)),)
             )
     assert "pass them as params" in caught.value.__notes__[-1]
+
+
+@pytest.mark.parametrize(
+    "fun", [lambda k: k % 2**33, lambda k: k + jnp.asarray(2**40)], ids=["operand", "array"]
+)
+def test_numbers_of_more_than_32_bits(narrow, fun):
+    message = r"computes with 32 bits, .*\(test_64_bits.py:\d+, in <lambda>\)"
+    with jax.enable_x64(True), pytest.raises(UnsupportedError, match=message):
+        narrow(fun, (K,))
 
 
 def test_there_is_no_warning_without_64_bits(recwarn):

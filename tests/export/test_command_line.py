@@ -50,8 +50,8 @@ def test_show(capsys):
     assert product.split()[:4] == ["MatMul", "float32", "1", "dot_general"]
     assert "functions.py:14" in product
     assert any(line.endswith(" ops") for line in lines)
-    consumers = [f"{name}: refuses nothing that is known" for name in ("tflite", "onnx", "tfjs")]
-    assert lines[-3:] == consumers
+    formats = ("saved_model", "tflite", "onnx", "tfjs")
+    assert lines[-4:] == [f"{name}: refuses nothing that is known" for name in formats]
 
 
 def test_show_passes(capsys):
@@ -93,6 +93,7 @@ def test_show_lists_what_each_consumer_refuses(capsys, monkeypatch):
     assert "it needs Softmax of float32, which onnx lacks" in second
     assert main(["show", "tests.export.functions:refused", "--arg", "f32[3]", "--target=tf"]) == 0
     output = capsys.readouterr().out
+    assert "\nsaved_model: would refuse\n  a SavedModel cannot hold PyFunc" in output
     assert output.count("pure_callback(f32[3])") == 3 and "functions.py:42" in output
 
 
@@ -170,6 +171,9 @@ def test_progress(tmp_path, capsys):
 
 def test_errors_name_options_in_place_of_arguments():
     message = 'With verify=False it is not compared; tolerance=... and quantize="full" are others'
+    assert in_options("Give it a name by input_names, such as x") == (
+        "Give it a name in --arg, such as x"
+    )
     expected = "With --no-verify it is not compared; --tolerance and --quantize full are others"
     assert in_options(message) == expected
 
@@ -204,6 +208,9 @@ def test_errors_of_modules(tmp_path, monkeypatch, capsys):
     assert "No module named 'no_such_package'" in capsys.readouterr().err
     assert main(["show", "whole_model:predict", "--params", "whole_model:p"]) == 1
     assert "whole_model:p fails: KeyError: 'a'" in capsys.readouterr().err
+    (tmp_path / "ending_model.py").write_text("import sys\nsys.exit(5)")
+    assert main(["show", "ending_model:f", "--arg", "f32[3]"]) == 1
+    assert "ending_model cannot be imported: SystemExit: 5" in capsys.readouterr().err
     assert main(["show", "whole_modal:predict"]) == 2
     assert "did you mean 'whole_model'?" in capsys.readouterr().err
     assert main(["show", "whole_model:predct"]) == 2
@@ -246,6 +253,13 @@ def test_arguments_by_name(tmp_path, monkeypatch, capsys):
         assert message in capsys.readouterr().err
 
 
+def test_the_installer_of_tfjs_has_help():
+    command = [sys.executable, "-m", "lowering.export.tfjs.install", "--help"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("usage: python -m lowering.export.tfjs.install [-h]")
+    assert "is installed in" not in ended.stdout
+
+
 @pytest.mark.parametrize("name", ["file", "allow_pickle", "result"])
 def test_outputs_in_a_file(name, tmp_path, monkeypatch, capsys):
     """Any name of an output, and no file is lost."""
@@ -277,6 +291,9 @@ def test_several_functions(tmp_path, capsys):
     assert "result: float32[1, 4]" in capsys.readouterr().out
     assert main(["run", output, *given[:2]]) == 2
     said = "this is the function 'decode', and --signature chooses one of decode, first"
+    assert said in capsys.readouterr().err
+    assert main(["run", output, *given[:3], "frist"]) == 2
+    said = "has no signature 'frist'; it has decode, first; did you mean 'first'?"
     assert said in capsys.readouterr().err
     assert main(["run", output, *given, "--output", str(tmp_path / "y")]) == 0
     expected = functions.encode(np.ones((1, 3)))
@@ -415,6 +432,10 @@ def test_an_interrupt_that_becomes_another_exception(monkeypatch, capsys):
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt as error:
             sys.excepthook(type(error), error, error.__traceback__)
+            failed = SystemError("a function returned a result with an exception set")
+            sys.excepthook(SystemError, failed, None)
+            unraisable = types.SimpleNamespace(exc_type=SystemError, exc_value=failed)
+            sys.unraisablehook(unraisable)
             raise RuntimeError("native code has failed") from error
 
     hook = sys.excepthook
@@ -476,6 +497,7 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
         (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
         (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
+        (["show", *PREDICT, "--without", "fuse op"], "; did you mean 'fuse ops'?"),
         (
             ["export", *PREDICT, "--to", "onnx", "--output", "m", "--quantize", "full"],
             "--quantize is one of dynamic, int8, int4 for onnx, not 'full'",
@@ -528,6 +550,25 @@ def test_where_a_function_fails(tmp_path, monkeypatch, capsys):
     (tmp_path / "own_models.py").write_text("def fails(x):\n    return x.nothing\n")
     assert main(["show", "own_models:fails", "--arg", "x=f32[3]"]) == 1
     assert " (own_models.py:2, in fails)\n" in capsys.readouterr().err
+
+
+def test_a_function_that_ends_the_process(tmp_path, monkeypatch, capsys):
+    """Its exit code is not that of the command, whose codes say what has failed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ending.py").write_text("import sys\ndef ends(x):\n    sys.exit(5)\n")
+    assert main(["show", "ending:ends", "--arg", "x=f32[3]"]) == 1
+    assert "error: SystemExit: 5 (ending.py:3, in ends)\n" in capsys.readouterr().err
+    assert main(["show", "ending:ends", "--args", "sys:exit"]) == 1
+    assert "error: sys:exit fails: SystemExit" in capsys.readouterr().err
+
+
+def test_a_callback_that_fails(capsys):
+    """JAX logs its traceback, and puts another into its own message."""
+    argv = ["check", "tests.export.functions:of_failing_callback", "--arg", "x=f32[3]"]
+    assert main([*argv, "--to", "onnx"]) == 1
+    shown = capsys.readouterr()
+    assert "ValueError: of the callback" in shown.out
+    assert "Traceback" not in shown.out
 
 
 def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """A failed export leaves nothing behind, whatever fails."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import resource
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 import lowering.__main__ as command_line
 from lowering import export
-from lowering.export import litert, onnx, paths, saved_model, tfjs, tflite
+from lowering.export import litert, onnx, onnx_files, paths, saved_model, tfjs, tflite
 from lowering.export.tfjs import exporting, graph_model, node
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
@@ -97,6 +98,40 @@ def test_a_disk_that_is_full(module, tmp_path, monkeypatch):
     with pytest.raises((OSError, FaultError)), full_disk():
         module.write(concrete, tmp_path / "model")
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("to", ["saved_model", "tflite", "onnx", "tfjs"])
+def test_what_is_said_of_a_disk_that_is_full(to, tmp_path, monkeypatch):
+    """The path is the user's, not that of a temporary file."""
+    path = tmp_path / "model"
+    temporary = str(tmp_path / ".model-1" / "variables")
+    place = (
+        f"{{{{function_node __wrapped__SaveV2}}}} {temporary}; No space left on device [Op:SaveV2]"
+    )
+
+    def full(*args, **kwargs):
+        error = OSError(errno.ENOSPC, "No space left on device")
+        raise tf.errors.ResourceExhaustedError(None, None, place) if to == "saved_model" else error
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    for write in ("write_bytes", "write_text"):
+        monkeypatch.setattr(pathlib.Path, write, full)
+    monkeypatch.setattr(onnx_files, "write", full)
+    if to == "tflite":
+        monkeypatch.setattr(tflite, "converted", lambda *args, **kwargs: b"a model")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        getattr(export, f"to_{to}")(lambda w, x: w * x, (X,), path, params=X, verify=False)
+    assert caught.value.filename == str(path) and caught.value.errno == errno.ENOSPC
+    assert temporary not in str(caught.value)
+    assert not os.listdir(tmp_path)
+
+
+def test_an_error_of_another_file_keeps_its_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such thing"), paths.new_path(tmp_path / "m"):
+        (tmp_path / "no such thing").read_bytes()
+    with pytest.raises(FileNotFoundError) as caught, paths.new_path(tmp_path / "m") as written:
+        (written / "part").write_bytes(b"")
+    assert caught.value.filename == str(tmp_path / "m")
 
 
 @pytest.mark.parametrize("error", [FaultError, KeyboardInterrupt, SystemExit])

@@ -1,5 +1,6 @@
 """What exporters return and read: reports, loaded models, metadata, gradients, modules."""
 
+import copy
 import importlib
 import io
 import pickle
@@ -51,6 +52,9 @@ def test_a_file_its_report_and_the_loaded_model(to, tmp_path):
     assert sum(report.ops.values()) >= 3 and report.seconds > 0 and report.size > 100
     assert "result_scores" in str(report) and str(path) in repr(report)
     assert report._repr_html_().startswith("<table>")
+    again = copy.deepcopy(pickle.loads(pickle.dumps(getattr(report, "report", report))))
+    assert list(again.rows()) == list(report.rows())
+    assert (again.file, again.errors, again.inputs) == (path, report.errors, report.inputs)
     model = export.load(path)
     found, expected = model(GIVEN), predict(W, GIVEN)
     assert sorted(found) == ["result_scores", "result_total"]
@@ -202,6 +206,13 @@ METADATA: export.Metadata = {
 }
 
 
+def test_tensorflow_warns_of_no_gradients(caplog):
+    """A TF Lite model has none that could be lost."""
+    with caplog.at_level("WARNING", "absl"):
+        export.to_tflite(predict, (X,), params=W, verify=False)
+    assert "gradient" not in caplog.text
+
+
 def test_metadata_of_tflite():
     """As MediaPipe and Android read it; the loader finds the model as before."""
     model = export.to_tflite(predict, (X,), params=W, metadata=METADATA)
@@ -209,7 +220,8 @@ def test_metadata_of_tflite():
     assert archive.read("result_scores_labels.txt") == b"cat\ndog"
     assert all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
     described = model.description.metadata
-    assert described["description"] == "Scores of two classes."
+    assert described["name"] == "scores" and described["description"] == "Scores of two classes."
+    assert described["labels"] == '{"result_scores": ["cat", "dog"]}'
     assert "TFLITE_METADATA" in described["metadata"]
     litert = importlib.import_module("ai_edge_litert.interpreter")
     runner = litert.Interpreter(model_content=model).get_signature_runner()
@@ -218,6 +230,15 @@ def test_metadata_of_tflite():
     )
     content = bytes(model)
     assert content.count(b"M001") == 1 and content.count(b"scores") > 1
+
+
+def test_labels_of_several_lines():
+    """A file of labels has one in each line; JSON has any."""
+    labels = ["cat\nor dog", "bird"]
+    with pytest.raises(ValueError, match=r"the label 'cat\\nor dog' has a line break"):
+        export.to_tflite(predict, (X,), params=W, metadata={"labels": labels})
+    model = export.to_onnx(predict, (X,), params=W, metadata={"labels": labels}, verify=False)
+    assert r"cat\nor dog" in model.description.metadata["labels"]
 
 
 def test_metadata_of_onnx():
@@ -288,6 +309,25 @@ def test_shapes_of_another_rank(spec):
         export.to_onnx(jnp.sin, (X,), polymorphic_shapes=[spec])
 
 
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ([{"x": "b"}], "(?s)polymorphic_shapes must be a pytree prefix.*polymorphic_shapes\\[0\\]"),
+        (
+            [["b", 3]],
+            r'must be .* an array, such as "\(b, 3\)" or \("b", 3\)',
+        ),
+        ([3], "polymorphic_shapes has an item that is no .*, not int"),
+        ([("b+", 3)], "polymorphic_shapes has an item that is no specification, "),
+        ({"x": "b"}, "polymorphic_shapes has to be a sequence of 1 specifications"),
+        (3, "polymorphic_shapes has to be a sequence of 1 specifications"),
+    ],
+)
+def test_shapes_that_are_none(shapes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        export.to_onnx(jnp.sin, (X,), polymorphic_shapes=shapes)
+
+
 @pytest.mark.parametrize("to", [export.to_saved_model, export.to_tfjs])
 def test_directories_have_a_path(to, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -296,9 +336,26 @@ def test_directories_have_a_path(to, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_functions_that_return_nothing():
+@pytest.mark.parametrize("name", ["tflite", "onnx", "tfjs"])
+def test_functions_that_return_nothing(name, tmp_path):
     with pytest.raises(UnsupportedError, match="returns no arrays"):
-        export.to_onnx(lambda x: None, (X,))
+        EXPORTERS[name](lambda x: None, (X,), tmp_path / "model")
+
+
+@pytest.mark.parametrize("input_name", ["in", "class", "self"])
+def test_names_of_inputs_that_python_has(to, input_name, tmp_path):
+    """TensorFlow makes parameters of the inputs of a SavedModel, of which TF Lite is made."""
+    options = {"params": W, "input_names": [input_name]}
+    if to in (export.to_onnx, export.to_tfjs):
+        to(predict, (X,), tmp_path / "model", **options, verify=False)
+        found = export.load(tmp_path / "model")(**{input_name: GIVEN[:4]})
+        np.testing.assert_allclose(found["result_scores"], np.tanh(GIVEN[:4] @ W), rtol=1e-5)
+        return
+    with pytest.raises(
+        ValueError, match=f"cannot be called '{input_name}'.* such as {input_name}_"
+    ):
+        to(predict, (X,), tmp_path / "model", **options)
+    to(predict, (X,), tmp_path / "model", params=W, input_names=[f"{input_name}_"], verify=False)
 
 
 def test_modules_of_nnx(tmp_path):

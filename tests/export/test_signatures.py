@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -256,6 +257,17 @@ def test_files_have_outputs_in_their_order(tmp_path):
         return [x + i for i in range(11)]
 
     args = (np.zeros(3, np.float32),)
+    for given in (names, names[::-1], None):
+        path = tmp_path / f"saved{given and given[0]}"
+        report = export.to_saved_model(fun, args, path, output_names=given, verify=False)
+        in_order = given or [f"result_{i}" for i in range(11)]
+        found = export.load(path)(np.zeros(3, np.float32))
+        assert [x.name for x in report.outputs] == list(found) == in_order
+        assert [x[0] for x in found.values()] == list(range(11))
+        # What others save anew lacks the file with the order.
+        shutil.rmtree(path / "assets.extra")
+        (again,) = export.inspect(path).signatures.values()
+        assert [x.name for x in again.outputs] == sorted(in_order, key=lambda x: (len(x), x))
     model = package.load_from_string(export.to_onnx(fun, args, output_names=names))
     assert [x.name for x in model.graph.output] == names
     export.to_tfjs(fun, args, tmp_path / "model", output_names=names, verify=False)

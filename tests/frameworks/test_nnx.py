@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lowering import export
 from tests.frameworks.checks import check
 
 nnx = pytest.importorskip("flax.nnx")
@@ -93,3 +94,40 @@ def test_transformations_of_nnx():
         return forward(x, nnx.merge(definition, params))
 
     check(apply, params, np.ones((2, 4), np.float32))
+
+
+def test_an_export_warns_of_layers_in_training_mode(recwarn):
+    model = Classifier(nnx.Rngs(0))
+    with pytest.warns(UserWarning, match=r"module\.eval\(\) ends the training mode") as caught:
+        export.to_onnx(model, (IMAGES,), verify=False)
+    (text,) = [str(w.message) for w in caught if "training mode" in str(w.message)]
+    named, _, _ = text.removeprefix("Classifier has ").partition(" in training mode")
+    assert sorted(named.split(", ")) == ["BatchNorm", "Dropout"]
+    model.eval()
+    recwarn.clear()
+    export.to_onnx(model, (IMAGES,), verify=False)
+    assert not [w for w in recwarn if "training mode" in str(w.message)]
+
+
+class Table(nnx.Module):
+    def __init__(self):
+        self.table = nnx.Variable(jnp.arange(20) * 3)
+
+    def __call__(self, words):
+        return self.table[...][words]
+
+
+class Doubling(nnx.Module):
+    def __call__(self, images):
+        return 2 * images
+
+
+@pytest.mark.parametrize(
+    ("model", "x"), [(Table(), WORDS.astype(np.int32)), (Doubling(), IMAGES)], ids=["table", "none"]
+)
+def test_modules_without_parameters_of_floats(model, x, tmp_path):
+    """Integers of a module are constants of the model, as a size may depend on them."""
+    report = export.to_saved_model(model, (x,), tmp_path / "model")
+    assert [len(report.inputs), len(report.outputs)] == [1, 1]
+    assert "ReadVariableOp" not in report.ops
+    np.testing.assert_array_equal(export.load(tmp_path / "model")(x), model(x))

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import lowering
-from lowering import convert
+from lowering import convert, export
 from tests.helpers import MODES, in_mode
 
 
@@ -164,3 +164,15 @@ def test_a_gradient_that_is_not_lowered(tmp_path):
         gradient_of(loaded)(tf.constant(X))
     with pytest.raises(lowering.LoweringError, match="ffi_call"):
         gradient_of(fun_tf)(tf.constant(X))
+
+
+REFUSED = {name: case for name, case in CASES.items() if "callback" not in name}
+
+
+@pytest.mark.parametrize(("fun", "args", "reason"), REFUSED.values(), ids=REFUSED)
+def test_an_export_that_asks_for_a_gradient_that_fails(fun, args, reason, tmp_path):
+    place = r"\(test_saving_gradients.py:\d+, in "
+    with pytest.raises(lowering.LoweringError, match=f"{reason}.*{place}"):
+        export.to_saved_model(fun, args, tmp_path / "model", gradients=True)
+    assert not list(tmp_path.iterdir())
+    export.to_saved_model(fun, args, tmp_path / "model")

@@ -50,6 +50,7 @@ def test_converters(g3doc, capsys):
     document = (g3doc / "convert_models_results.md").read_text()
     assert "| vae | batch | YES<br>" in document
     assert "| xla | 2 of 2 | – |" in document
+    assert "| TF Lite | 2 of 2 | – |" in (g3doc / "comparison.md").read_text()
     short = [
         line.strip("| ").split(" | ") for line in (g3doc / "README.md").read_text().split("\n")
     ]

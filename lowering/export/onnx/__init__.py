@@ -8,6 +8,7 @@ inlined.
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import io
 import logging
@@ -20,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.errors import UnsupportedError
 from lowering.export import limits, onnx_files, quantization, reach, reports, signatures
 from lowering.export.entry import Entry, entry
 from lowering.export.metadata import Metadata
@@ -130,8 +130,7 @@ def to_onnx(
             output_names=output_names,
         )
         concrete = made.concrete
-        if not made.outputs:
-            raise UnsupportedError("the function returns no arrays, so there is nothing to compute")
+        made.check_returns()
         _log.info("writing the model of ONNX")
         with located([made]):
             model = converted(concrete, chosen, _sizes(made), callables.name(fun), target)
@@ -318,6 +317,16 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
       external_data: whether weights are written to a file beside it, with ".data" behind its name;
         where they are too large for one file they are.
     """
+    try:
+        _write(model, path, external_data)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # NumPy does not say why it has written less than it wanted.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+
+
+def _write(model: Any, path: pathlib.Path, external_data: bool) -> None:
     import onnx_ir as ir
 
     if external_data or _bytes_of_weights(model) > limits.LARGEST:

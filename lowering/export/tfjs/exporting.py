@@ -98,6 +98,8 @@ def to_tfjs(
             output_names=output_names,
         )
         several = isinstance(fun, Mapping)
+        for entry in made.values():
+            entry.check_returns()
         functions = {name: entry.concrete for name, entry in made.items()}
         (concrete,) = [signatures.merged(functions)] if several else functions.values()
         _log.info("writing the graph model")
