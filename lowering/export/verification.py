@@ -1,6 +1,7 @@
 """Compares what an exported model computes with JAX."""
 
 import contextlib
+import dataclasses
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +15,9 @@ from lowering import callables
 from lowering.avals import HALF_FLOATS
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.export import conditioning, precision
+from lowering.export.algorithms import on_every_device
 from lowering.export.differences import difference, overflow_alike, relative
-from lowering.export.entry import Entry
+from lowering.export.entry import Entry, Reference
 from lowering.export.involved import computes_with_nan
 from lowering.passes.jaxprs import called_jaxprs
 from lowering.registry import Trait, has_trait
@@ -126,11 +128,11 @@ def verify(
     """
     errors: dict[str, Error] = {}
     bad, wrong = [], {}
-    expected = _by_jax(name, entry)
+    reference, expected = _by_jax(name, entry)
     accepted_spreads: Sequence[Any] = [0.0] * len(expected)
     if spreads is not None and tolerance is None:
         accepted_spreads = spreads()
-    epsilons = precision.epsilons(entry.reference, entry.samples)
+    epsilons = precision.epsilons(reference, entry.samples)
     outputs = zip(results.items(), expected, accepted_spreads, strict=True)
     for i, ((output, actual), e, spread) in enumerate(outputs):
         if actual.shape != e.shape:
@@ -142,7 +144,7 @@ def verify(
         if found.nan_of_model:
             bad.append(f"{output!r}, of which {found.nan_of_model}")
         if found.nan_of_jax:
-            if entry.leaves_nan and computes_with_nan(entry.reference, entry.samples):
+            if entry.leaves_nan and computes_with_nan(reference, entry.samples):
                 _log.warning("%s: of %s %s, which is left open", name, output, found.nan_of_jax)
             else:
                 bad.append(f"{output!r}, of which {found.nan_of_jax}")
@@ -159,7 +161,8 @@ def verify(
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
-            f"{_on_vectors(entry)}{_on_conditioning(entry, expected, errors, wrong)}"
+            f"{_on_vectors(entry)}"
+            f"{_on_conditioning(reference, entry.samples, expected, errors, wrong)}"
             "With verify=False it is not compared, and tolerance=... accepts larger errors"
         )
     return errors
@@ -194,7 +197,8 @@ def _on_vectors(entry: Entry) -> str:
 
 
 def _on_conditioning(
-    entry: Entry,
+    reference: Reference,
+    samples: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
     errors: Mapping[str, Error],
     wrong: Mapping[int, str],
@@ -202,12 +206,13 @@ def _on_conditioning(
     """A sentence on wrong outputs that JAX itself does not determine; empty if there are none.
 
     Args:
-      entry: the entry.
-      expected: what JAX computes.
+      reference: the JAX function.
+      samples: inputs of it.
+      expected: what JAX computes of them.
       errors: how far each output is from it.
       wrong: the names of the wrong outputs, by their places.
     """
-    moves = conditioning.moves(entry.reference, entry.samples, expected) if wrong else []
+    moves = conditioning.moves(reference, samples, expected) if wrong else []
     found = [
         f"{output!r} by {moves[i]:.2g}"
         for i, output in wrong.items()
@@ -221,10 +226,17 @@ def _on_conditioning(
     )
 
 
-def _by_jax(name: str, entry: Entry) -> list[np.ndarray]:
-    """What JAX computes of the samples; its CPU lacks some products that runtimes have."""
+def _by_jax(name: str, entry: Entry) -> tuple[Reference, list[np.ndarray]]:
+    """What JAX computes of the samples, and the function that its CPU runs.
+
+    The CPU lacks some algorithms of products, which are replaced then.
+    """
+    reference = entry.reference
+    general = dataclasses.replace(reference, fun=on_every_device(reference.fun))
     try:
-        return entry.reference(*entry.samples)
+        with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError, ValueError):
+            return reference, reference(*entry.samples)
+        return general, general(*entry.samples)
     except Exception as error:
         raise VerificationError(
             f"{name} cannot be compared with JAX, which fails to run the function on its CPU: "

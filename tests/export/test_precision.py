@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowering import export
-from lowering.export import precision
+from lowering.export import precision, verification
 from lowering.export.entry import entry
 from lowering.targets import ONNX
 
@@ -75,11 +75,25 @@ def test_a_difference_is_found(monkeypatch):
         export.to_onnx(lambda x: x.astype("bfloat16").astype(x.dtype), (X,))
 
 
-def test_what_the_cpu_lacks():
-    def attend(x):
-        return jax.nn.dot_product_attention(x, x, x)
+@pytest.mark.parametrize("algorithm", ["F16_F16_F32", "BF16_BF16_F32_X3"])
+def test_algorithms_that_the_cpu_lacks(algorithm):
+    """The reference computes such products in the dtypes of the algorithm."""
 
+    def product(x, y):
+        return jnp.sin(jax.lax.dot(x, y, precision=jax.lax.DotAlgorithmPreset[algorithm]))
+
+    x = X.astype(np.float16 if algorithm.startswith("F16") else np.float32)
+    assert export.to_onnx(product, (x, x))
+
+
+def attend(x):
+    return jax.nn.dot_product_attention(x, x, x)
+
+
+def test_attention_of_float16(monkeypatch):
     x = np.ones((1, 2, 3, 4), np.float16)
+    assert export.to_onnx(attend, (x,))
+    monkeypatch.setattr(verification, "on_every_device", lambda fun: fun)
     with pytest.raises(export.VerificationError, match=r"fails to run the function .*verify=False"):
         export.to_onnx(attend, (x,))
     assert export.to_onnx(attend, (x,), verify=False)
