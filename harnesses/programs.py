@@ -145,15 +145,16 @@ def _scatter(x, y, n):
 
 
 def _reshape(x, y, n):
-    size = x.size
-    shapes = [(size,), (1, size), (size, 1)]
-    shapes += [(d, size // d) for d in (2, 3) if size % d == 0]
+    # The same for all sizes of the first dimension, which may be symbolic.
+    first, rest = x.shape[0], math.prod(x.shape[1:])
+    shapes = [(x.size,), (1, x.size), (x.size, 1), (first, rest), (rest, first)]
     return x.reshape(shapes[n % len(shapes)])
 
 
 def _pad(x, y, n):
-    least = 0 if x.shape[0] == 1 else -1
-    low, high, interior = max((n % 3) - 1, least), max((n // 3 % 3) - 1, least), n // 9 % 2
+    low, high, interior = n % 3 - 1, n // 3 % 3 - 1, n // 9 % 2
+    if low + high < 0:  # Of a single element nothing would be left.
+        low = high = 0
     return lax.pad(x, x.dtype.type(1), [(low, high, interior)] + [(0, 0, 0)] * (x.ndim - 1))
 
 
@@ -174,7 +175,7 @@ def _dot(x, y, n):
 def _window(x, y, n):
     least = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
     fun, init = ((lax.add, 0), (lax.max, least))[n % 2]
-    window = (min(2, x.shape[0]),) + (1,) * (x.ndim - 1)
+    window = (2,) + (1,) * (x.ndim - 1)
     strides = (1 + n // 2 % 2,) + (1,) * (x.ndim - 1)
     return lax.reduce_window(x, x.dtype.type(init), fun, window, strides, "SAME")
 
