@@ -146,7 +146,7 @@ def _scatter(x, y, n):
 
 def _reshape(x, y, n):
     # The same for all sizes of the first dimension, which may be symbolic.
-    first, rest = x.shape[0], math.prod(x.shape[1:])
+    first, rest = (x.shape or (1,))[0], math.prod(x.shape[1:])
     shapes = [(x.size,), (1, x.size), (x.size, 1), (first, rest), (rest, first)]
     return x.reshape(shapes[n % len(shapes)])
 
