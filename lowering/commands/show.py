@@ -24,8 +24,8 @@ def run_show(args: argparse.Namespace) -> int:
             stack.enter_context(pipeline.without(*args.without))
         except ValueError as error:
             known = [each.name for each in (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)]
-            refused = next(name for name in args.without if repr(name) in str(error))
-            hint = "" if refused in known else did_you_mean(refused, known)
+            unknown = [name for name in args.without if name not in known]
+            hint = did_you_mean(unknown[0], known) if unknown else ""
             raise CommandError(f"{error}{hint}") from error
         if args.passes:
             stack.enter_context(in_bits_of(TARGETS[args.target]))

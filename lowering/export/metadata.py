@@ -49,9 +49,11 @@ def check(metadata: Metadata | None, has_lines: bool = False) -> None:
             raise TypeError(f"the {key} in metadata is a string, not {metadata.get(key)!r}")
     if isinstance(metadata.get("labels"), str):
         raise TypeError("the labels in metadata are a sequence of strings, not a string")
+    if not has_lines:
+        return
     given = metadata.get("labels", ())
     for of_output in given.values() if isinstance(given, Mapping) else [given]:
-        for label in of_output if has_lines else ():
+        for label in of_output:
             if len(str(label).splitlines()) > 1:
                 raise ValueError(f"the label {label!r} has a line break; the file has one a line")
 

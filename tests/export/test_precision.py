@@ -9,7 +9,7 @@ import pytest
 from lowering import export
 from lowering.export import precision, verification
 from lowering.export.entry import entry
-from lowering.targets import ONNX
+from lowering.targets import ONNX, TF
 
 X = np.random.default_rng(0).uniform(-1, 1, (4, 4)).astype(np.float32)
 NUMBERS = np.arange(4, dtype=np.int32)
@@ -97,3 +97,19 @@ def test_attention_of_float16(monkeypatch):
     with pytest.raises(export.VerificationError, match=r"fails to run the function .*verify=False"):
         export.to_onnx(attend, (x,))
     assert export.to_onnx(attend, (x,), verify=False)
+
+
+def test_what_fails_while_it_runs_is_not_run_again():
+    calls = []
+
+    def fail(x):
+        calls.append(x)
+        raise RuntimeError("no such sensor")
+
+    def fun(x):
+        return jax.pure_callback(fail, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    made = entry(fun, (X,), TF)
+    with pytest.raises(export.VerificationError, match="no such sensor"):
+        verification._by_jax("fun", made)
+    assert len(calls) == 1
