@@ -186,7 +186,7 @@ def _in_browser(folder: pathlib.Path, one: Mapping[str, Any]) -> Iterator[Row]:
     if reason := chromium.missing():
         yield "decode, in a browser", reason
         return
-    export.to_tfjs(**one, directory=folder / "tfjs", verify=False)
+    export.to_tfjs(**one, path=folder / "tfjs", verify=False)
     _to_onnx(folder / "step.onnx", one, opset=ONNX_OPSET)
     # The file for LiteRT is there already.
     files = {"tfjs-wasm": "tfjs", "onnxruntime": "step.onnx", "litert": "decode.tflite"}

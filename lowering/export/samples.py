@@ -82,7 +82,8 @@ def of(
     return [
         np.asarray(leaf).astype(dtype)
         if not isinstance(leaf, jax.ShapeDtypeStruct)
-        else _random(seed, i, [avals.known_size(d, sizes) for d in shape], dtype)
+        # NumPy makes scalars of arrays without axes, which are no inputs of runtimes.
+        else np.asarray(_random(seed, i, [avals.known_size(d, sizes) for d in shape], dtype))
         for i, (leaf, shape, dtype) in enumerate(zip(leaves, shapes, dtypes, strict=True))
     ]
 

@@ -64,7 +64,7 @@ def test_onnx(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tfjs(name, tmp_path):
-    export.to_tfjs(directory=tmp_path / "model", **options(name, 2))
+    export.to_tfjs(path=tmp_path / "model", **options(name, 2))
     nodes = json.loads((tmp_path / "model" / "model.json").read_text())["modelTopology"]["node"]
     ops = collections.Counter(node["op"] for node in nodes)
     assert not {"Transpose", "FusedBatchNormV3", "Rsqrt", "Sub"} & set(ops)

@@ -82,6 +82,14 @@ def test_many_results_and_arguments_keep_their_order(export_to):
     export_to(many, ({"b": b, "a": a}, (c, np.arange(4, dtype=np.int32))))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1, 1, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "bfloat16", "complex64", "uint8"])
+def test_arguments_of_any_rank(export_to, dtype, shape):
+    """The samples for a specification without axes are arrays, too, which runtimes take."""
+    x = jax.ShapeDtypeStruct(shape, dtype)
+    export_to(lambda x, y: (jnp.where(x == y, x, y), x * y), (x, x))
+
+
 def test_loops_and_branches(export_to):
     def fun(x, n):
         y = jax.lax.fori_loop(0, 4, lambda i, y: y * 0.5 + i, x)

@@ -13,7 +13,7 @@ _LACKING = re.compile(r"Kernel '(\w+)' not registered for backend 'wasm'")
 
 def write(program: Program, folder: pathlib.Path) -> None:
     """Writes a graph model."""
-    export.to_tfjs(directory=folder / FOLDER, **program.export_options())
+    export.to_tfjs(path=folder / FOLDER, **program.export_options())
 
 
 def lacks_by_wasm(_: Program, message: str) -> str:

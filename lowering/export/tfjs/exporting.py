@@ -26,7 +26,7 @@ _log = logging.getLogger("lowering.export")
 def to_tfjs(
     fun: Any,
     args: Any,
-    directory: str | os.PathLike[str],
+    path: str | os.PathLike[str],
     *,
     params: Any = None,
     polymorphic_shapes: Any = None,
@@ -53,8 +53,8 @@ def to_tfjs(
       fun: a JAX function, or several by name.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
-      directory: where `model.json` and the shards of weights are written; it must not exist, or be
-        empty.
+      path: the directory where `model.json` and the shards of weights are written; it must not
+        exist, or be empty.
       params: a pytree of arrays that the model keeps; it is the first argument of each function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
@@ -70,18 +70,18 @@ def to_tfjs(
         by default a few square roots of the epsilon of its dtype, or one of a coarser dtype that
         it is computed in, and for quantized models what the steps of the weights do to
         the output (`lowering.export.quantization`).
-      overwrite: whether a model in `directory` is replaced, once the new one is verified.
+      overwrite: whether a model in `path` is replaced, once the new one is verified.
 
     Raises:
       ValueError: for an unknown quantization, or a size that is not positive.
-      FileExistsError: if there is something in `directory`.
+      FileExistsError: if there is something in `path`.
       ImportError: if Node or TF.js is missing, and the model is to be verified.
       UnsupportedError: if the model needs an op or a dtype that TF.js lacks.
       VerificationError: if the model does not compute what JAX computes.
     """
     graph_model.check_options(quantize, shard_bytes)
     check_tolerance(tolerance)
-    with reports.making(os.fspath(directory), overwrite) as making, in_bits_of(TFJS):
+    with reports.making(os.fspath(path), overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None
         if verify:
