@@ -1,19 +1,18 @@
 """What an exporter is given: which functions and arguments it takes, and their names."""
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+import tensorflow as tf
 
 from lowering import callables
 from lowering.avals import is_key
 from lowering.export import signatures
 from lowering.frontend import refused
-
-# The kinds of NumPy's dtypes that JAX lacks: objects, texts, bytes, times and time spans.
-_NO_NUMBERS = "OUSMm"
 
 
 def check_call(fun: Callable[..., Any], args: Sequence[Any], has_params: bool) -> None:
@@ -55,10 +54,29 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str
             instead = f"; to fix its value, export functools.partial({fixed})"
         place = f" at {what}{where}" if where else ""
         raise TypeError(f"{what} takes {taken}, not {leaf!r}{place}{instead}")
-    if isinstance(leaf.dtype, np.dtype) and leaf.dtype.kind in _NO_NUMBERS:
-        raise TypeError(f"{what}{where} has the dtype {leaf.dtype}, which is none of JAX")
+    if isinstance(leaf.dtype, tf.DType):
+        is_spec = isinstance(leaf, tf.TensorSpec)
+        instead = "a jax.ShapeDtypeStruct of its shape and dtype" if is_spec else "its numpy()"
+        raise TypeError(f"{what}{where} has TensorFlow's {type(leaf).__name__}; give {instead}")
+    if isinstance(leaf.dtype, np.dtype) and not _is_of_jax(leaf.dtype):
+        native = leaf.dtype.newbyteorder("=")
+        is_swapped = native != leaf.dtype and _is_of_jax(native)
+        instead = f"; its bytes are in another order, give its astype({native.name!r})"
+        raise TypeError(
+            f"{what}{where} has the dtype {leaf.dtype}, which is none of JAX"
+            f"{instead if is_swapped else ''}"
+        )
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended) and not is_key(leaf.dtype):
         raise TypeError(f"{what} has {leaf.dtype}, which no runtime but JAX knows")
+
+
+@functools.cache
+def _is_of_jax(dtype: np.dtype) -> bool:
+    try:
+        jax.typeof(np.zeros((), dtype))
+    except TypeError:
+        return False
+    return True
 
 
 def named(

@@ -204,6 +204,10 @@ def _entry(
             f"of args, not {polymorphic_shapes!r}"
         )
     leaves, tree = jax.tree_util.tree_flatten(args)
+    leaves = [
+        jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, jax.core.ShapedArray) else x
+        for x in leaves
+    ]
     paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(((*first, *args), {}))[0]]
     default = naming.of_arguments(fun, paths)[len(kept.arrays) :]
     for leaf, name in zip(leaves, default, strict=True):

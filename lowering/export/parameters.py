@@ -48,7 +48,7 @@ def parameters(params: Any, target: Target) -> Parameters:
         where = jax.tree_util.keystr(path)
         if not np.isscalar(leaf) or isinstance(leaf, str | bytes):
             arguments.check_leaf("params", leaf, where=where)
-        if isinstance(leaf, jax.ShapeDtypeStruct):
+        if isinstance(leaf, jax.ShapeDtypeStruct | jax.core.ShapedArray):
             place = f" at params{where}" if where else ""
             raise TypeError(f"params takes arrays, not {leaf!r}{place}, which has no values")
     leaves = [leaf for _, leaf in with_paths]

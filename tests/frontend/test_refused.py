@@ -1,5 +1,6 @@
 """Arguments that are no arrays to JAX: the error says what to give instead."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -75,3 +76,27 @@ def test_python_values_are_fixed_before_an_export(value, fixed):
     with pytest.raises(TypeError) as caught:
         entry.entry(predict, (np.ones(3), value), TF)
     assert f"functools.partial(predict, {fixed})" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.ones(3, ">f4"), r"dtype >f4, .*in another order, give its astype\('float32'\)"),
+        (np.ones(3, np.longdouble), "has the dtype float128, which is none of JAX"),
+        (np.zeros(3, [("a", "f4")]), "which is none of JAX"),
+        (tf.zeros(3), r"has TensorFlow's EagerTensor; give its numpy\(\)"),
+        (tf.TensorSpec(3), "has TensorFlow's TensorSpec; give a jax.ShapeDtypeStruct"),
+    ],
+)
+def test_dtypes_that_jax_lacks_are_not_exported(value, message):
+    with pytest.raises(TypeError, match=message):
+        entry.entry(lambda x: x, (value,), TF)
+    with pytest.raises(TypeError, match=r"params\['w'\]"):
+        entry.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": value})
+
+
+def test_abstract_values_are_specifications():
+    made = entry.entry(lambda x: x, (jax.typeof(np.ones(3)),), TF)
+    assert made.samples[0].shape == (3,)
+    with pytest.raises(TypeError, match="params takes arrays, not ShapedArray"):
+        entry.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": jax.typeof(np.ones(3))})
