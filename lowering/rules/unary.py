@@ -48,6 +48,15 @@ def square_tflite(ctx, x):
     return emit("Mul", x, x)
 
 
+@rule("rsqrt", target=TFLITE, dtypes=dtypes.WIDE_FLOAT, traits=Trait.ELEMENTWISE)
+def rsqrt_tflite(ctx, x, **_):
+    """See `tflite.quirks.inverse_root_of_zero`; the converter takes no reciprocal for a quotient."""
+    return emit("Reciprocal", emit("Sqrt", x))
+
+
+register_ops({"rsqrt_of_positive": "Rsqrt"}, target=PORTABLE)
+
+
 @rule("sign", traits=Trait.ELEMENTWISE | Trait.IN_RANGE)
 def sign(ctx, x):
     """The sign of a zero is the zero itself."""

@@ -88,6 +88,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "reduce_mean": lambda x, *, axes, keepdims: jnp.mean(x, axes, keepdims=keepdims),
     "reduce_window_mean": _window_mean,
     "relu6": jax.nn.relu6,
+    "rsqrt_of_positive": lax.rsqrt,
     "size_of_parts": jnp.hypot,
     "slice_and_squeeze": _slice_and_squeeze,
     "softmax": jax.nn.softmax,

@@ -92,6 +92,10 @@ FOUND = {
     "squared difference": (lambda x, y: (x - y) ** 2, (X, Y), ["squared_difference"]),
     "square of a difference": (lambda x, y: jnp.square(x - y), (X, Y), ["squared_difference"]),
     "difference times itself": (lambda x, y: (x - y) * (x - y), (X, Y), ["squared_difference"]),
+    "inverse root": (lambda x: lax.rsqrt(x + 1e-5), (X,), ["add", "rsqrt_of_positive"]),
+    "inverse root by a quotient": (
+        lambda x: 1 / jnp.sqrt(jnp.maximum(x, 1e-5)), (X,), ["max", "rsqrt_of_positive"]
+    ),
     "sum of nothing": (lambda x: x.sum(1), (EMPTY,), ["broadcast_in_dim"]),
     "product of nothing": (lambda x: x.prod(1), (EMPTY,), ["broadcast_in_dim"]),
     "maximum of nothing": (
@@ -145,6 +149,9 @@ UNLIKE = {
     ),
     "cube of a difference": (lambda x, y: (x - y) ** 3, (X, Y), "squared_difference"),
     "product of differences": (lambda x, y: (x - y) * (y - x), (X, Y), "squared_difference"),
+    "inverse root of what may be zero": (
+        lambda x: lax.rsqrt(jnp.maximum(x, 0) + x), (X,), "rsqrt_of_positive"
+    ),
     "sum of something": (lambda x: x.sum(1), (X,), "broadcast_in_dim"),
 }  # fmt: skip
 

@@ -41,6 +41,7 @@ _LOG_SOFTMAX = primitive_like_operand("log_softmax")
 _FLOOR_DIVIDE = primitive_like_operand("floor_divide")
 _FLOOR_MOD = primitive_like_operand("floor_mod")
 _GELU = primitive_like_operand("gelu")
+_RSQRT_OF_POSITIVE = primitive_like_operand("rsqrt_of_positive")
 _SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
 _SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
 
@@ -309,12 +310,27 @@ def _difference_times_itself(x, y):
     return difference * difference
 
 
-# What is found once reductions keep their axes.
-LATE_PATTERNS = tuple(
-    Pattern(example, _SQUARED_DIFFERENCE.bind, args=(_X, _X), when=_are_wide)
-    for example in (
-        lambda x, y: lax.square(x - y),
-        lambda x, y: lax.integer_pow(x - y, 2),
-        _difference_times_itself,
+def _of_positive(make_positive: Callable[..., Any]) -> Pattern:
+    """The inverse of the root of what a number makes positive, as in a normalization."""
+    return Pattern(
+        lambda x, y: lax.rsqrt(make_positive(x, y)),
+        lambda x, y: _RSQRT_OF_POSITIVE.bind(make_positive(x, y)),
+        args=(_X, _NUMBER),
+        when=_is_float,
+        literals=(1,),
+        when_literals=_is_positive,
     )
+
+
+# What is found once reductions keep their axes.
+LATE_PATTERNS = (
+    *(
+        Pattern(example, _SQUARED_DIFFERENCE.bind, args=(_X, _X), when=_are_wide)
+        for example in (
+            lambda x, y: lax.square(x - y),
+            lambda x, y: lax.integer_pow(x - y, 2),
+            _difference_times_itself,
+        )
+    ),
+    *map(_of_positive, (lax.add, lax.max)),
 )

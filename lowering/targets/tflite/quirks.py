@@ -206,6 +206,17 @@ def roots_of_the_largest_numbers() -> bool:
 
 
 @_quirk(
+    f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/src/f32-vrsqrt/simd-rsqrt.c.in",
+    "lowering.rules.unary.rsqrt_tflite",
+)
+def inverse_root_of_zero() -> bool:
+    """XNNPACK's inverse root of zero is NaN, not infinity."""
+    import tensorflow as tf
+
+    return bool(np.isnan(run(tf.math.rsqrt, np.zeros(1, np.float32))[0]))
+
+
+@_quirk(
     f"{_XNNPACK}/e207898be9693d8b477f562594d2e2473ca6bc14/src/f32-vexp/rational-3-2.c.in",
     ("lowering.rules.unary.exp2_tflite", "lowering.ops.substitutes.exponentials.exponential"),
 )
