@@ -50,7 +50,7 @@ def square_tflite(ctx, x):
 
 @rule("rsqrt", target=TFLITE, dtypes=dtypes.WIDE_FLOAT, traits=Trait.ELEMENTWISE)
 def rsqrt_tflite(ctx, x, **_):
-    """See `tflite.quirks.inverse_root_of_zero`; the converter takes no reciprocal for a quotient."""
+    """See `tflite.quirks.inverse_root_of_zero`; of a quotient the converter makes `Rsqrt` again."""
     return emit("Reciprocal", emit("Sqrt", x))
 
 
