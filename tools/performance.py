@@ -19,6 +19,7 @@ import os
 import pathlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,48 @@ PICTURES = {
     " / jax.jit": (
         G3DOC / "pictures" / "beside_jax.svg",
         "How long does a program take, relative to jax.jit?",
+    ),
+    " / jax2onnx": (
+        G3DOC / "pictures" / "beside_jax2onnx.svg",
+        "How long does an ONNX model take, relative to that of jax2onnx?",
+    ),
+}
+
+
+class Curves(NamedTuple):
+    """Figures over a number.
+
+    Attributes:
+      title: what they are.
+      program: the end of the names of their programs, behind the number.
+      figure: the end of the names of the figures, behind that of the curve.
+      unit: of the figures.
+    """
+
+    title: str
+    program: str
+    figure: str
+    unit: str = ""
+
+
+_MEMORY, _TIME = ", memory / parameters", ", time"
+# Curves that are drawn, and where.
+PLOTS = {
+    G3DOC / "pictures" / "memory.svg": (
+        "How much memory and time does an export take, by the size of the parameters?",
+        [
+            Curves("memory / parameters, by MB", " MB of parameters", _MEMORY),
+            Curves("time, by MB", " MB of parameters", _TIME, " s"),
+        ],
+    ),
+    G3DOC / "pictures" / "conversion.svg": (
+        "How long does a conversion take?",
+        [
+            Curves("by equations", " equations", _TIME, " s"),
+            Curves("by calls of one body", " calls of one body", _TIME, " s"),
+            Curves("by nested calls", " nested calls", _TIME, " s"),
+            Curves("by MB of constants", " MB of constants", _TIME, " s"),
+        ],
     ),
 }
 # What the tables of the page are between.
@@ -135,7 +178,7 @@ def store(found: Figures) -> None:
 
 
 def tables(found: Figures) -> str:
-    """Figures as tables of Markdown: one for each machine and versions, with the commands."""
+    """Figures as tables of Markdown: one for each command, by machine and versions."""
     if not found:
         return "No bench is recorded.\n"
     settings: dict[tuple[str, str], dict[Place, tuple[Bench, Measured]]] = {}
@@ -144,19 +187,25 @@ def tables(found: Figures) -> str:
         settings.setdefault((bench.machine, packages), {})[place] = bench, value
     lines = []
     for (processor, packages), rows in sorted(settings.items()):
-        lines += [
-            f"{processor}; {packages}.",
-            "",
-            "| program | figure | median | middle half | command |",
-        ]
-        lines += ["|---|---|--:|--:|---|"]
-        for place, (bench, value) in rows.items():
+        lines += [f"{processor}; {packages}.", ""]
+        command = ""
+        for place, (bench, value) in sorted(
+            rows.items(), key=lambda row: (row[1][0].command, row[0])
+        ):
+            if bench.command != command:
+                command = bench.command
+                lines += [
+                    *([""] if lines[-1] else []),
+                    f"`{command}`",
+                    "",
+                    "| program | figure | median | middle half |",
+                    "|---|---|--:|--:|",
+                ]
             unit = f" {value.unit}" if value.unit else ""
             low, high = map(_digits, (value.low, value.high))
             spread = "–" if low == high else f"{low} to {high}"
             lines.append(
-                f"| {place.program} | {place.figure} | {_digits(value.value)}{unit} | {spread} "
-                f"| `{bench.command}` |"
+                f"| {place.program} | {place.figure} | {_digits(value.value)}{unit} | {spread} |"
             )
         lines.append("")
     return "\n".join(lines)
@@ -168,8 +217,12 @@ def _digits(number: float) -> str:
 
 
 def drawn(found: Figures) -> dict[pathlib.Path, str]:
-    """Pictures of times, as ratios to the times of other ways."""
-    return {
+    """Pictures of times, as ratios to the times of other ways, and of figures over numbers."""
+    plots = {
+        path: pictures.panels(title, [_panel(found, curves) for curves in of_plot])
+        for path, (title, of_plot) in PLOTS.items()
+    }
+    return plots | {
         path: pictures.ratios(
             title,
             [
@@ -180,6 +233,17 @@ def drawn(found: Figures) -> dict[pathlib.Path, str]:
         )
         for end, (path, title) in PICTURES.items()
     }
+
+
+def _panel(found: Figures, curves: Curves) -> pictures.Panel:
+    points: dict[str, list[tuple[float, float]]] = {}
+    for place, (_, value) in found.items():
+        if place.program.endswith(curves.program) and place.figure.endswith(curves.figure):
+            number = float(place.program.removesuffix(curves.program).replace(",", ""))
+            name = place.figure.removesuffix(curves.figure)
+            points.setdefault(name, []).append((number, value.value))
+    sorted_points = {name: sorted(points[name]) for name in sorted(points)}
+    return pictures.Panel(curves.title, curves.unit, sorted_points)
 
 
 def _name(place: Place, end: str) -> str:

@@ -199,6 +199,49 @@ def ratios(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
     return picture.render()
 
 
+class Panel(NamedTuple):
+    """A plot beside others.
+
+    Attributes:
+      title: what it shows.
+      unit: of the numbers on the vertical axis.
+      curves: the points of each curve by name.
+    """
+
+    title: str
+    unit: str
+    curves: Mapping[str, Sequence[tuple[float, float]]]
+
+
+def panels(title: str, plots: Sequence[Panel]) -> str:
+    """Curves over a number, in two columns; all axes begin at zero."""
+    plots = [plot for plot in plots if plot.curves]
+    names = list(dict.fromkeys(name for plot in plots for name in plot.curves))
+    length, height, step = 270, 150, 230
+    picture = Picture(720, 70 + step * math.ceil(len(plots) / 2), title)
+    _legend(picture, names, 50)
+    for number, plot in enumerate(plots):
+        left, top = 60.0 + 350 * (number % 2), 90.0 + step * (number // 2)
+        points = [point for curve in plot.curves.values() for point in curve]
+        right, highest = (max(axis) for axis in zip(*points, strict=True))
+        picture.text(left, top - 10, plot.title)
+        for share in (0.0, 0.5, 1.0):
+            y = top + height * (1 - share)
+            picture.line([(left, y), (left + length, y)], "grid")
+            picture.text(left - 6, y + 4, f"{highest * share:.3g}{plot.unit}", "quiet", "end")
+            at = f"{right * share:,.0f}"
+            picture.text(left + length * share, top + height + 18, at, "quiet", "middle")
+        for name, curve in plot.curves.items():
+            style = _SERIES[names.index(name) % len(_SERIES)]
+            drawn = [
+                (left + length * x / right, top + height * (1 - y / highest)) for x, y in curve
+            ]
+            picture.line(drawn, f"{style} line")
+            for x, y in drawn:
+                picture.dot(x, y, style)
+    return picture.render()
+
+
 def accuracy(errors: Mapping[str, Mapping[str, Mapping[str, float]]], dtype: str) -> str:
     """The worst errors of functions in units of the last place, beside JAX's.
 

@@ -22,13 +22,17 @@ def test_tables():
     }
     lines = performance.tables(found).splitlines()
     assert lines[0] == "a processor, 2 CPUs; jax 1."
-    assert f"| lstm | jax.jit | 5 ms | 4 to 6 | `{BENCH.command}` |" in lines
-    assert f"| lstm | nodes | 7 nodes | – | `{BENCH.command}` |" in lines
+    assert lines[2] == f"`{BENCH.command}`"
+    assert "| lstm | jax.jit | 5 ms | 4 to 6 |" in lines
+    assert "| lstm | nodes | 7 nodes | – |" in lines
 
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
     monkeypatch.setattr(performance, "PICTURES", {" / Keras": (tmp_path / "drawn.svg", "Faster?")})
+    curves = performance.Curves("time, by MB", " MB", ", time", " s")
+    plot = "How long does it take?", [curves]
+    monkeypatch.setattr(performance, "PLOTS", {tmp_path / "plot.svg": plot})
     for name in ("PAGE", "RECORDED"):
         monkeypatch.setattr(performance, name, tmp_path / name)
     performance.PAGE.write_text("before\n{}\nold\n{}\nafter\n".format(*performance.MARKS))
@@ -48,7 +52,8 @@ def test_a_database_replaces_what_it_has(page, tmp_path):
     assert performance.main(["--database", str(file)]) == 0
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
-    assert "2 ms | 1.5 to 2.5 | `first`" in text and "| 2 | – | `second`" in text
+    assert "`first`" in text and "2 ms | 1.5 to 2.5 |" in text
+    assert "`second`" in text and "| 2 | – |" in text
     assert len(json.loads(performance.RECORDED.read_text())) == 2
     assert performance.main(["--check"]) == 0
 
@@ -75,3 +80,14 @@ def test_nothing_is_kept_without_a_file(tmp_path):
 def test_where_it_was_measured():
     assert performance.machine().endswith("CPUs")
     assert {"python", "jax"} <= performance.versions().keys()
+
+
+def test_curves_are_drawn(page, tmp_path):
+    file = tmp_path / "results.sqlite"
+    with performance.recording(file, "command") as record:
+        for size in (100, 20, 1_000):
+            record(f"{size:,} MB", "tflite, time", Measured(size, size, size, "s"))
+    assert performance.main(["--database", str(file)]) == 0
+    drawn = (tmp_path / "plot.svg").read_text()
+    assert "How long does it take?" in drawn and "time, by MB" in drawn and "tflite" in drawn
+    assert drawn.count("<circle") == 3 and "1e+03 s" in drawn
