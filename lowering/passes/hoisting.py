@@ -88,14 +88,14 @@ def _split(
     invariant: list[jex_core.JaxprEqn] = []
     varying: list[jex_core.JaxprEqn] = []
     for eqn in needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
-        inputs = used([eqn])
-        is_invariant = bool(inputs) and is_fixed.issuperset(inputs) and not eqn.effects
+        is_invariant = is_fixed.issuperset(used([eqn])) and not eqn.effects
         (invariant if is_invariant else varying).append(eqn)
         if is_invariant:
             is_fixed.update(eqn.outvars)
     read_later = used(varying, body.outvars)
     for eqn in reversed(invariant):
-        is_hoisted = not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
+        # What is made of literals alone is known in the body as well as before the loop.
+        is_hoisted = used([eqn]) and not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
         if not is_hoisted and not read_later.isdisjoint(eqn.outvars):
             varying.insert(0, eqn)
             read_later = (read_later | used([eqn])).difference(eqn.outvars)

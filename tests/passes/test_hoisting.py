@@ -1,5 +1,6 @@
 """Loop invariants and contractions of all steps leave loops."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from jax import lax
 
 from lowering import jax_compat
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
+from lowering.passes.inlining import inline_calls
 from lowering.targets import Mode
 from tests.passes.programs import assert_same, counts, equation, primitives, traced
 
@@ -54,6 +56,22 @@ def test_broadcasts_stay_in_the_loop():
     after = hoist_invariants(traced(fun, np.float32(1)))
     bodies = [eqn.params.get("jaxpr") or eqn.params.get("body_jaxpr") for eqn in after.eqns]
     assert any(body and "broadcast_in_dim" in primitives(body) for body in bodies)
+
+
+def test_what_is_made_of_literals_hinders_nothing():
+    def fun(x):
+        def step(carry, _):
+            rectified = jnp.where(x > 0, x, jnp.zeros(3))
+            noise = jax.random.uniform(jax.random.key(0), (3,))
+            return jnp.cos(carry) * rectified + noise, None
+
+        return lax.scan(step, x, None, length=4)[0]
+
+    before = inline_calls(traced(fun, X[0]), frozenset())
+    after = hoist_invariants(before)
+    body = primitives(equation(after, "scan").params["jaxpr"])
+    assert "cos" in body and not {"gt", "select_n", "random_bits"} & set(body)
+    assert_same(before, after, X[0])
 
 
 @pytest.mark.parametrize("mode", Mode)

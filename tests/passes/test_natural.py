@@ -82,6 +82,10 @@ FOUND = {
     "floor divide": (lambda x: x // 3, (INTEGERS,), ["floor_divide"]),
     "remainder": (lambda x: x % 7, (INTEGERS,), ["floor_mod"]),
     "remainder of words": (lambda x: x % np.uint32(7), (WORDS,), ["rem"]),
+    "remainder by a power of two": (lambda x: x % np.uint32(8), (WORDS,), ["and"]),
+    "quotient by a power of two": (
+        lambda x: x // np.uint32(8), (WORDS,), ["population_count", "shift_right_logical"]
+    ),
     "remainder of floats": (lambda x: x % 1.5, (X,), ["floor_mod"]),
     "absolute value of parts": (lambda x, y: jnp.abs(lax.complex(x, y)), (X, Y), ["size_of_parts"]),
     "clip": (lambda x: jnp.clip(x, -1, 2), (X,), ["clamp"]),

@@ -124,6 +124,9 @@ def _bitwise_and(x, y):
     """A sum is the exclusive or, and twice the bits in common; of halves, which do not overflow."""
     if not kernels.supports("BitwiseXor", x.dtype):
         return _by_nibbles(np.bitwise_and, x, y)
+    for mask, other in ((x, y), (y, x)):
+        if _is_low_mask(mask):
+            return emit("FloorMod", other, emit("AddV2", mask, constant(1, x.dtype)))
     size = constant(1 << 16, x.dtype)
 
     def common(x, y):
@@ -133,6 +136,15 @@ def _bitwise_and(x, y):
     high = common(emit("FloorDiv", x, size), emit("FloorDiv", y, size))
     low = common(emit("FloorMod", x, size), emit("FloorMod", y, size))
     return emit("AddV2", emit("Mul", high, size), low)
+
+
+def _is_low_mask(x):
+    """Whether integers are known to have lower bits alone, not all of those below the sign."""
+    known = tf.get_static_value(x)
+    if known is None or not known.size:
+        return False
+    largest = np.iinfo(known.dtype).max
+    return bool(np.all((known >= 0) & (known < largest) & (known & (known + 1) == 0)))
 
 
 @substitute("BitwiseOr")

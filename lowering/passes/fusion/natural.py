@@ -101,6 +101,10 @@ def _is_number(y: Any) -> bool:
     return y != 0 and np.isfinite(y)
 
 
+def _is_power_of_two(y: Any) -> bool:
+    return int(y).bit_count() == 1
+
+
 def _is_positive(y: Any) -> bool:
     return 0 < y < np.inf
 
@@ -169,6 +173,16 @@ def _size(x, y):
 def _square_of_size(x, y):
     """It overflows where the square of the size does."""
     return lax.square(x) + lax.square(y)
+
+
+def _shifted_right(x, power):
+    """A quotient by a power of two."""
+    return lax.shift_right_logical(x, lax.population_count(power - 1))
+
+
+def _masked(x, power):
+    """A remainder by a power of two."""
+    return lax.bitwise_and(x, power - 1)
 
 
 def _clip(x, low, high):
@@ -258,6 +272,9 @@ NATURAL_PATTERNS = (
         jnp.floor_divide, _FLOOR_DIVIDE.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor
     ),
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor),
+    _by_number(lax.div, _shifted_right, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
+    _by_number(lax.rem, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
+    _by_number(jnp.remainder, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
     _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_X, _NUMBER), _is_float),
     Pattern(batch_norm, BATCH_NORM.bind, args=(_X, *[_FEATURES] * 4, _NUMBER), when=_is_by_feature),
