@@ -6,13 +6,15 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import avals, narrow_formats, targets
-from lowering.arrays import complex_math, narrow_numbers
-from lowering.formats import halves, words
+from lowering import avals, narrow_formats
+from lowering.arrays import complex_math, halves, narrow_numbers
+from lowering.arrays.halves import HALF, SIZE, WORD
+from lowering.formats import words
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, on_promoted, rule
-from lowering.targets import CONSUMER
+from lowering.ops.dtypes import BOOL
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
+from lowering.rules.halves import elementwise
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import halves as arithmetic
 
 
@@ -54,9 +56,40 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
         if target == dtypes.WORD:
             return _saturate_word(x)
         return saturate(x, to, ml_dtypes.iinfo(target))
-    if x.dtype == tf.bool and target == dtypes.WORD and targets.current().splits(dtypes.WORD):
-        return halves.joined(arithmetic.ZERO, cast(x, to))
     return cast(x, to)
+
+
+# Floats as words, and the inverse; they are rounded as conversions do.
+_FLOAT_OF_HALVES = elementwise(
+    "float_of_halves", lambda ctx, *x: arithmetic.to_float32(x), [np.float32]
+)
+_HALVES_OF_FLOAT = elementwise("halves_of_float", lambda ctx, x: arithmetic.of_float32(x))
+_IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda ctx, *x: arithmetic.is_not_zero(x), BOOL)
+
+
+@decomposition("convert_element_type", target=TFJS, dtypes=words.WORDS)
+def convert_element_type_of_halves(x, *, new_dtype, **_):
+    """From and to all dtypes but int32, whose bits the words are."""
+    if x.dtype != WORD:
+        return _to_halves(x)
+    high, low = halves.apart(x)
+    if new_dtype == np.bool_:
+        return _IS_NOT_ZERO.bind(high, low)[0]
+    is_integer = jnp.issubdtype(new_dtype, np.integer)
+    if is_integer and narrow_formats.width(new_dtype) <= 16:
+        return low.astype(new_dtype)
+    if np.dtype(new_dtype).itemsize == 8:
+        wide = np.dtype(np.int64 if is_integer else np.float64)
+        return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
+    return _FLOAT_OF_HALVES.bind(high, low)[0].astype(new_dtype)
+
+
+def _to_halves(x):
+    if jnp.issubdtype(x.dtype, np.floating):
+        return halves.join(*_HALVES_OF_FLOAT.bind(x.astype(np.float32)))
+    if x.dtype == np.bool_ or jnp.issubdtype(x.dtype, np.unsignedinteger):
+        return halves.of_short(x)
+    return x.astype(HALF).astype(WORD)
 
 
 @rule("to_integers", target=CONSUMER)
@@ -68,20 +101,13 @@ def from_words(x, target):
     """Words as int32 or float32 numbers, or int64 where those may not do, to be converted."""
     if dtypes.to_tf(target).size == 8:
         return emit("FloorMod", cast(x, tf.int64), constant(1 << 32, np.int64))
-    if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
-        return arithmetic.to_float32(halves.of(x))
-    if not targets.current().splits(dtypes.WORD):
+    if target == np.bool_ or jnp.issubdtype(target, np.integer):
         return x
-    high, low = halves.of(x)
-    if target == np.bool_:
-        return emit("AddV2", tensor(high), tensor(low))
-    return tensor(low) if narrow_formats.width(target) <= 16 else arithmetic.to_int32((high, low))
+    return arithmetic.to_float32(arithmetic.of_int32(x))
 
 
 def _saturate_word(x):
     """Floats as uint32: what int32 does not hold is converted without the highest bit."""
-    if targets.current().splits(dtypes.WORD):
-        return halves.joined(*arithmetic.of_float32(x))
     bit = 1 << 31
     is_high = emit("GreaterEqual", x, constant(float(bit), x.dtype))
     low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), x.dtype)), x)

@@ -1,18 +1,22 @@
 """Arithmetic of words in halves, in which no integer exceeds 24 bits.
 
-Words are pairs of their upper and their lower 16 bits; see `formats.halves`. What is known of them
+Words are pairs of their upper and their lower 16 bits; see `arrays.halves`. What is known of them
 needs no ops: most shifts and masks of programs are known.
 """
 
 import functools
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-from lowering.formats.halves import SIZE, Halves
+from lowering.arrays.halves import SIZE
 from lowering.ops import cast, constant, emit
 from lowering.ops.values import Value, is_known, tensor
+
+# The upper and the lower half; each may be known, and either may be left to be broadcast.
+Halves: TypeAlias = tuple[Value, Value]
 
 _ALL = SIZE - 1
 _BYTE = 256
@@ -21,6 +25,11 @@ ZERO = np.zeros((), np.int32)
 
 # Of more words sums of bytes would exceed 24 bits.
 MOST_SUMMED = 1 << 16
+
+
+def known(word: int) -> Halves:
+    """A known word."""
+    return np.asarray(word >> 16, np.int32), np.asarray(word & _ALL, np.int32)
 
 
 def add(*terms: Halves) -> Halves:
@@ -230,6 +239,11 @@ def equal(x: Halves, y: Halves) -> tf.Tensor:
     return _both(*(_compare("Equal", *halves) for halves in zip(x, y, strict=True)))
 
 
+def is_not_zero(x: Halves) -> tf.Tensor:
+    """Whether words are not zero."""
+    return cast(tensor(_sum(*x)), tf.bool)
+
+
 def less(x: Halves, y: Halves, or_equal: bool = False) -> tf.Tensor:
     """Whether words are less than others, or equal to them."""
     below = cast(_compare("LessEqual" if or_equal else "Less", x[1], y[1]), tf.int32)
@@ -289,11 +303,16 @@ def of_float32(x: tf.Tensor) -> Halves:
     return first, second
 
 
-def to_int32(x: Halves) -> tf.Tensor:
+def of_int32(x: Value) -> Halves:
+    """The halves of the bits of int32, which are exact as far as the integers are."""
+    return _remainder(_quotient(x, SIZE), SIZE), _remainder(x, SIZE)
+
+
+def to_int32(x: Halves) -> Value:
     """The int32 of the same bits; it is exact if it has 24 bits."""
     half = _known(SIZE // 2)
     high = _difference(_remainder(_sum(x[0], half), SIZE), half)
-    return tensor(_sum(_product(high, _known(SIZE)), x[1]))
+    return _sum(_product(high, _known(SIZE)), x[1])
 
 
 def _selected(which, x, y):
