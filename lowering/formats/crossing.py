@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.arrays.halves import SIZE
-from lowering.ops import constant, emit, integers, modes
+from lowering.ops import constant, emit, integers, modes, values
 from lowering.targets import Mode
 
 # The first op makes positions in an array of those in another; both have fewer elements than int32
@@ -44,6 +44,8 @@ def joined(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor:
     known = [tf.get_static_value(half) for half in (high, low)]
     if all(half is not None for half in known):
         return constant((known[0].astype(np.int64) * SIZE + known[1]).astype(np.int32))
+    if (bits := _made_of(high, low)) is not None:
+        return bits
     half, size = (constant(n, np.int32) for n in (SIZE // 2, SIZE))
     signed = emit("Sub", emit("FloorMod", emit("AddV2", high, half), size), half)
     upper = emit("Mul", signed, size)
@@ -55,6 +57,23 @@ def joined(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor:
         segment_ids=integers([0, 0]),
     )
     return tf.reshape(result, _shape_of(low))
+
+
+def _made_of(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor | None:
+    """The int32 that halves are those of, if they are: taken apart and joined it is less exact."""
+    bits = _operand("FloorMod", low)
+    quotient = _operand("FloorMod", high)
+    is_same = bits is not None and quotient is not None and _operand("FloorDiv", quotient) is bits
+    return bits if is_same else None
+
+
+def _operand(op: str, x: tf.Tensor) -> tf.Tensor | None:
+    """What an op with the size of halves made a tensor of; None if it is not made so."""
+    made = values.source(x)
+    if made is None or made.type != op:
+        return None
+    operand, divisor = made.inputs
+    return operand if np.array_equal(tf.get_static_value(divisor), SIZE) else None
 
 
 def _shape_of(x):

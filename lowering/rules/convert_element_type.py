@@ -12,6 +12,7 @@ from lowering.arrays.halves import HALF, SIZE, WORD
 from lowering.formats import words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.dtypes import BOOL
+from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, TFJS
@@ -63,7 +64,7 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
 _FLOAT_OF_HALVES = elementwise(
     "float_of_halves", lambda ctx, *x: arithmetic.to_float32(x), [np.float32]
 )
-_HALVES_OF_FLOAT = elementwise("halves_of_float", lambda ctx, x: arithmetic.of_float32(x))
+_HALVES_OF_FLOAT = elementwise("halves_of_float", lambda ctx, x: arithmetic.of_float32(tensor(x)))
 _IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda ctx, *x: arithmetic.is_not_zero(x), BOOL)
 
 

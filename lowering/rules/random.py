@@ -58,7 +58,7 @@ def _stored(*operands, name, storage, **params):
     return fun(*operands, **params).astype(storage)
 
 
-@rule("random_of_halves", held=True, traits=Trait.LONG)
+@rule("random_of_halves", keep_constants=True, held=True, traits=Trait.LONG)
 def random_of_halves(ctx, *operands, **params):
     return ctx.lower(_random_of_halves, *operands, avals=ctx.in_avals, as_function=True, **params)
 
