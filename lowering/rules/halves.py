@@ -94,6 +94,6 @@ def bits_of_halves(ctx, *parts):
 
 @rule(halves.PLACES.name, keep_constants=True, traits=Trait.ELEMENTWISE)
 def places_of_halves(ctx, high, low):
-    last = constant(np.iinfo(np.int32).max)
+    last = constant(np.iinfo(np.int32).max, np.int32)
     is_large = emit("GreaterEqual", tensor(high), constant(halves.SIZE // 2, np.int32))
     return emit("SelectV2", is_large, last, tensor(arithmetic.to_int32((high, low))))
