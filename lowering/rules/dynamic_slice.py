@@ -25,5 +25,4 @@ def dynamic_slice_consumer(ctx, *operands, **_):
 
 @decomposition("dynamic_slice", target=TFJS, dtypes=words.WORDS)
 def dynamic_slice_of_halves(x, *starts, **params):
-    starts = map(halves.places, starts)
-    return halves.on_halves(lax.dynamic_slice_p.bind, x, *starts, **params)
+    return halves.on_halves(lax.dynamic_slice_p.bind, x, *map(halves.places, starts), **params)

@@ -25,5 +25,5 @@ def dynamic_update_slice_consumer(ctx, *operands, **_):
 
 @decomposition("dynamic_update_slice", target=TFJS, dtypes=words.WORDS)
 def dynamic_update_slice_of_halves(x, update, *starts):
-    starts = map(halves.places, starts)
-    return halves.on_halves(lax.dynamic_update_slice_p.bind, x, update, *starts)
+    places = map(halves.places, starts)
+    return halves.on_halves(lax.dynamic_update_slice_p.bind, x, update, *places)

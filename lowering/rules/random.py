@@ -67,7 +67,8 @@ def _random_of_halves(*operands, words, name, storage=None, **params):
     """The same of halves of words, which it returns, too."""
     rest = iter(operands)
     whole = [halves.join(next(rest), next(rest)) if is_word else next(rest) for is_word in words]
-    found: Any = registry.facts(name).on_words(*whole, **params)
+    fun: Any = registry.facts(name).on_words
+    found = fun(*whole, **params)
     found = found if storage is None else found.astype(storage)
     return halves.apart(found) if found.dtype == WORD else [found]
 
@@ -371,7 +372,7 @@ def rng_uniform_of_halves(low, high, *, shape):
     """Of the int32 in the order of the words."""
     least = np.int32(np.iinfo(np.int32).min)
     limits = [lax.bitcast_convert_type(x, np.int32) + least for x in (low, high)]
-    found = lax.rng_uniform(*limits, shape)
+    found = lax.rng_uniform(limits[0], limits[1], shape)
     return lax.bitcast_convert_type(found + least, np.uint32)
 
 
