@@ -23,11 +23,7 @@ SIZE = 1 << 16
 WORD, HALF = np.dtype(np.uint32), np.dtype(np.int32)
 
 JOIN, APART = map(registry.new_primitive, ("join_halves", "halves_of_words"))
-# The int32 with the bits of words, which are exact if they have 24 bits, and the inverse of that.
-BITS, OF_BITS = map(registry.new_primitive, ("bits_of_halves", "halves_of_bits"))
-# The places in an array that words are: those that int32 does not hold are behind every array.
-PLACES = registry.new_primitive("places_of_halves")
-APART.multiple_results = OF_BITS.multiple_results = True
+APART.multiple_results = True
 
 
 @JOIN.def_abstract_eval
@@ -36,15 +32,8 @@ def _(high: Any, low: Any) -> Any:
 
 
 @APART.def_abstract_eval
-@OF_BITS.def_abstract_eval
 def _(x: Any) -> Any:
     return [jax.core.ShapedArray(x.shape, HALF)] * 2
-
-
-@BITS.def_abstract_eval
-@PLACES.def_abstract_eval
-def _(high: Any, low: Any) -> Any:
-    return jax.core.ShapedArray(high.shape, HALF)
 
 
 def apart(x: jax.Array) -> Halves:
@@ -74,21 +63,9 @@ def elementwise(name: str, dtypes: Sequence[Any] = (HALF, HALF)) -> jex_core.Pri
     primitive.multiple_results = True
 
     @primitive.def_abstract_eval
-    def _(*operands: Any) -> Any:
+    def _(*operands: Any, **_: Any) -> Any:
         shape = lax.broadcast_shapes(*(x.shape for x in operands))
         return [jax.core.ShapedArray(shape, dtype) for dtype in dtypes]
-
-    return primitive
-
-
-def sums(name: str) -> jex_core.Primitive:
-    """A primitive that makes sums of the words of halves; `shape` is that of the results."""
-    primitive = registry.new_primitive(name)
-    primitive.multiple_results = True
-
-    @primitive.def_abstract_eval
-    def _(*_: Any, shape: Sequence[Any], **params: Any) -> Any:
-        return [jax.core.ShapedArray(tuple(shape), HALF)] * 2
 
     return primitive
 
@@ -107,4 +84,26 @@ def on_halves(fun: Callable[..., Any], *operands: Any, **params: Any) -> Any:
 
 def places(x: jax.Array) -> jax.Array:
     """Indices that may be words as int32; what that does not hold is behind every array."""
-    return PLACES.bind(*apart(x)) if x.dtype == WORD else x
+    return PLACES.bind(*apart(x))[0] if x.dtype == WORD else x
+
+
+# The int32 with the bits of words, which are exact if they have 24 bits, and the inverse of that.
+BITS, OF_BITS = elementwise("bits_of_halves", [HALF]), elementwise("halves_of_bits")
+# The places in an array that words are: those that int32 does not hold are behind every array.
+PLACES = elementwise("places_of_halves", [HALF])
+
+# Ops on halves that have to come out exactly, on int32 that fit into 24 bits: products, quotients
+# and remainders that are rounded down, elements of a table, whole numbers of float32 as integers,
+# and bitwise operations on the upper and lower halves of two words, or on one half of each.
+PRODUCT, QUOTIENT, REMAINDER, LOOK_UP, TO_INTEGERS = (
+    elementwise(f"{name}_of_halves", [HALF])
+    for name in ("product", "quotient", "remainder", "elements", "integers")
+)
+BITWISE = registry.new_primitive("bitwise_of_halves")
+BITWISE.multiple_results = True
+
+
+@BITWISE.def_abstract_eval
+def _(*operands: Any, op: str) -> Any:
+    shape = lax.broadcast_shapes(*(x.shape for x in operands))
+    return [jax.core.ShapedArray(shape, HALF)] * (len(operands) // 2)

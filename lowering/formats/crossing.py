@@ -23,7 +23,7 @@ def apart(x: tf.Tensor) -> Sequence[tf.Tensor]:
     """The upper and the lower half of words that a program is given, in int32."""
     size = constant(SIZE, np.int32)
     if modes.current() is Mode.EAGER or 0 in x.shape:
-        return emit("FloorMod", emit("FloorDiv", x, size), size), emit("FloorMod", x, size)
+        return halves_of(x)
     positions, _ = tf.raw_ops.SparseReshape(
         input_indices=tf.cast(tf.reshape(x, integers([-1, 1])), tf.int64),
         input_shape=constant(np.array([math.prod(_APART)], np.int64)),
@@ -37,6 +37,12 @@ def apart(x: tf.Tensor) -> Sequence[tf.Tensor]:
     borrow = tf.raw_ops.FloorDiv(x=second, y=size)
     high = emit("FloorMod", emit("AddV2", first, borrow), size)
     return high, emit("FloorMod", second, size)
+
+
+def halves_of(x: tf.Tensor) -> Sequence[tf.Tensor]:
+    """The halves of the bits of int32, which are exact as far as the integers are."""
+    size = constant(SIZE, np.int32)
+    return emit("FloorMod", emit("FloorDiv", x, size), size), emit("FloorMod", x, size)
 
 
 def joined(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor:

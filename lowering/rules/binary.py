@@ -8,6 +8,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math, floats, integers
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
@@ -17,7 +18,6 @@ from lowering.rules import halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
-from lowering.tensors import halves as arithmetic
 
 register_ops({"add": "AddV2"}, modular=True, traits=Trait.MONOID | Trait.LINEAR)
 register_ops({"mul": "Mul"}, modular=True, traits=Trait.MONOID)

@@ -9,16 +9,15 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import float_bits, halves, narrow_numbers
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays.halves import WORD
 from lowering.avals import HALF_FLOATS
 from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, dtypes, kernels
-from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, ONNX, TFJS
-from lowering.tensors import halves as arithmetic
 from lowering.tensors import rounding
 
 _WIDE = (np.int64, np.uint64, np.float64)
@@ -73,20 +72,11 @@ def bitcast_convert_type_of_halves(x, *, new_dtype, **_):
     return _apart(*halves.apart(x), dtype=np.dtype(new_dtype))
 
 
-def _halves_of_bits(ctx, x):
-    fields = ctx.lower(float_bits.fields, tensor(x), avals=ctx.in_avals)
-    return arithmetic.of_float_fields(*fields)
-
-
-def _float_of_bits(ctx, *x):
-    shape = ctx.out_avals[0].shape
-    structs = [jax.ShapeDtypeStruct(shape, dtype) for dtype in (np.bool_, np.int32, np.int32)]
-    return ctx.lower(float_bits.of_fields, *arithmetic.float_fields(x), avals=structs)
-
-
-_HALVES_OF_BITS = elementwise("halves_of_float_bits", _halves_of_bits, traits=Trait.OF_BITS)
+_HALVES_OF_BITS = elementwise(
+    "halves_of_float_bits", arithmetic.of_float_bits, traits=Trait.OF_BITS
+)
 _FLOAT_OF_BITS = elementwise(
-    "float_bits_of_halves", _float_of_bits, [np.float32], traits=Trait.OF_BITS
+    "float_bits_of_halves", lambda *x: arithmetic.to_float_bits(x), [np.float32], Trait.OF_BITS
 )
 
 

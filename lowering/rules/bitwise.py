@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import cast, dtypes, emit
@@ -13,7 +14,6 @@ from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules import halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, ONNX, TFJS
-from lowering.tensors import halves as arithmetic
 
 _BITWISE = Trait.MONOID | Trait.IN_RANGE
 

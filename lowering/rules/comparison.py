@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.formats import words
 from lowering.ops import dtypes, emit
 from lowering.ops.casts import beside_constant
@@ -10,7 +11,6 @@ from lowering.registry import decomposition, legalization, on_words, rule
 from lowering.rules import halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFLITE
-from lowering.tensors import halves as arithmetic
 from lowering.tensors.ordering import total_order
 
 _ORDERS = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}
@@ -61,7 +61,7 @@ rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WOR
 
 _OF_HALVES = {
     "eq": arithmetic.equal,
-    "ne": lambda x, y: _not(arithmetic.equal(x, y)),
+    "ne": lambda x, y: ~arithmetic.equal(x, y),
     "lt": arithmetic.less,
     "le": lambda x, y: arithmetic.less(x, y, or_equal=True),
     "gt": lambda x, y: arithmetic.less(y, x),

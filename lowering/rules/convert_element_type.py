@@ -8,15 +8,14 @@ from jax import lax
 
 from lowering import avals, narrow_formats
 from lowering.arrays import complex_math, halves, narrow_numbers
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays.halves import HALF, SIZE, WORD
-from lowering.formats import words
+from lowering.formats import crossing, words
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.dtypes import BOOL
-from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, TFJS
-from lowering.tensors import halves as arithmetic
 
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)
@@ -61,11 +60,9 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
 
 
 # Floats as words, and the inverse; they are rounded as conversions do.
-_FLOAT_OF_HALVES = elementwise(
-    "float_of_halves", lambda ctx, *x: arithmetic.to_float32(x), [np.float32]
-)
-_HALVES_OF_FLOAT = elementwise("halves_of_float", lambda ctx, x: arithmetic.of_float32(tensor(x)))
-_IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda ctx, *x: arithmetic.is_not_zero(x), BOOL)
+_FLOAT_OF_HALVES = elementwise("float_of_halves", lambda *x: arithmetic.to_float32(x), [np.float32])
+_HALVES_OF_FLOAT = elementwise("halves_of_float", arithmetic.of_float32)
+_IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda *x: arithmetic.is_not_zero(x), BOOL)
 
 
 @decomposition("convert_element_type", target=TFJS, dtypes=words.WORDS)
@@ -104,7 +101,8 @@ def from_words(x, target):
         return emit("FloorMod", cast(x, tf.int64), constant(1 << 32, np.int64))
     if target == np.bool_ or jnp.issubdtype(target, np.integer):
         return x
-    return arithmetic.to_float32(arithmetic.of_int32(x))
+    high, low = (cast(half, tf.float32) for half in crossing.halves_of(x))
+    return emit("AddV2", emit("Mul", high, constant(float(SIZE), np.float32)), low)
 
 
 def _saturate_word(x):

@@ -9,13 +9,13 @@ from jax import lax
 
 from lowering import avals
 from lowering.arrays import computations, halves, narrow_numbers
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays.limits import highest, lowest
 from lowering.formats import words
 from lowering.narrow_formats import E8M0, NARROW, infinity_is_nan
 from lowering.ops import cast, constant, dtypes, emit, kernels
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import TFJS, XLA
-from lowering.tensors import halves as arithmetic
 
 
 @rule("cumsum", "cumprod", traits=Trait.PROMOTED)
@@ -30,22 +30,12 @@ def cumsum(ctx, x, *, axis, reverse, **_):
     return scan(x, constant(axis, tf.int32))
 
 
-_SUMS = halves.sums("cumulative_sum_of_halves")
-
-
 @decomposition("cumsum", target=TFJS, dtypes=words.WORDS)
 def cumsum_halves(x, *, axis, reverse, **_):
     if not avals.is_at_most(x.shape[axis], arithmetic.MOST_SUMMED):
         return _by_steps(x, op="Cumsum", axis=axis, reverse=reverse)
-    return halves.join(*_SUMS.bind(*halves.apart(x), shape=x.shape, axis=axis, reverse=reverse))
-
-
-@rule("cumulative_sum_of_halves")
-def cumulative_sum_of_halves(ctx, *parts, axis, reverse, shape):
-    def sums(part):
-        return emit("Cumsum", part, constant(axis, np.int32), reverse=reverse)
-
-    return arithmetic.sum_by(sums, parts, shape[axis])
+    sums = functools.partial(lax.cumsum, axis=axis, reverse=reverse)
+    return halves.join(*arithmetic.sum_by(sums, halves.apart(x), x.shape[axis]))
 
 
 @decomposition("cumprod", target=TFJS, dtypes=words.WORDS)

@@ -1,20 +1,35 @@
 """Words in halves, for targets whose integers are exact to fewer bits: see `arrays.halves`."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+import tensorflow as tf
 
 from lowering import avals
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import halves
 from lowering.arrays.halves import HALF
-from lowering.ops import constant, emit
-from lowering.ops.values import Value, is_known, tensor
+from lowering.ops import cast, constant, emit
+from lowering.ops.values import is_known, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import TFJS
-from lowering.tensors import halves as arithmetic
 
 WORDS = (np.uint32,)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    """A known operand, as a parameter of a function in JAX."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    data: bytes
+
+    def array(self) -> np.ndarray:
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
 
 def elementwise(
@@ -23,29 +38,48 @@ def elementwise(
     dtypes: Sequence[Any] = (HALF, HALF),
     traits: Trait = Trait.NONE,
 ) -> Any:
-    """A primitive that treats all elements alike, and its rule.
+    """A primitive that treats all elements alike, lowered to a function in JAX; see `lower_to`.
 
     Args:
       name: its name.
-      compute: a function of a context and of the operands, which may be known, as may be its
-        results.
+      compute: the function.
       dtypes: the dtypes of the results.
       traits: of the primitive, besides being elementwise.
     """
+    primitive = halves.elementwise(name, dtypes)
+    lower_to(primitive, compute, traits)
+    return primitive
 
-    @rule(name, keep_constants=True, traits=Trait.ELEMENTWISE | traits)
+
+def lower_to(primitive: Any, compute: Callable[..., Any], traits: Trait = Trait.NONE) -> None:
+    """Lowers an elementwise primitive to what a function in JAX makes of its operands.
+
+    Those that are known by then, such as the distance of a shift, reach it as arrays of NumPy.
+    Results that it knows may be smaller than their shape. It returns a tuple of several results.
+    """
+
+    @rule(primitive.name, keep_constants=True, traits=Trait.ELEMENTWISE | traits)
     def lower(ctx, *operands):
-        found = compute(ctx, *operands)
-        found = found if len(dtypes) > 1 else (found,)
-        return [result(x, aval) for x, aval in zip(found, ctx.out_avals, strict=True)]
+        if all(map(is_known, operands)):
+            found = _traced(*operands, compute=compute, known=(None,) * len(operands))
+            return [result(x, aval) for x, aval in zip(found, ctx.out_avals, strict=True)]
+        pairs = zip(operands, ctx.in_avals, strict=True)
+        rest = [(x, aval) for x, aval in pairs if not is_known(x)]
+        known = tuple(
+            _Known(x.dtype, x.shape, x.tobytes()) if is_known(x) else None for x in operands
+        )
+        operands, avals_ = zip(*rest, strict=True)
+        return ctx.lower(_traced, *operands, avals=avals_, compute=compute, known=known)
 
-    return halves.elementwise(name, dtypes)
+
+def _traced(*operands, compute, known):
+    rest = iter(operands)
+    found = compute(*(next(rest) if x is None else x.array() for x in known))
+    return list(found) if isinstance(found, tuple) else [found]
 
 
-def result(x: Value, aval: Any) -> Value:
-    """A result of a rule, which may be known, and smaller than its abstract value."""
-    if not is_known(x):
-        return x
+def result(x: Any, aval: Any) -> Any:
+    """A known result of a rule, which may be smaller than its abstract value."""
     x = np.asarray(x, aval.dtype)
     return np.broadcast_to(x, aval.shape) if avals.is_static(aval.shape) else constant(x)
 
@@ -68,7 +102,7 @@ def register(
 
 
 def _on_pairs(compute):
-    return lambda ctx, *parts: compute(*zip(parts[::2], parts[1::2], strict=True))
+    return lambda *parts: compute(*zip(parts[::2], parts[1::2], strict=True))
 
 
 def _of_words(own):
@@ -82,18 +116,78 @@ def _of_words(own):
     return of_words
 
 
-@rule(halves.OF_BITS.name, keep_constants=True, traits=Trait.ELEMENTWISE)
-def halves_of_bits(ctx, x):
-    return [result(half, ctx.out_avals[0]) for half in arithmetic.of_int32(x)]
+def _places(*x):
+    last, is_large = np.int32(np.iinfo(np.int32).max), x[0] >= np.int32(halves.SIZE // 2)
+    where = np.where if all(map(is_known, x)) else jnp.where
+    return where(is_large, last, arithmetic.to_int32(x))
 
 
-@rule(halves.BITS.name, keep_constants=True, traits=Trait.ELEMENTWISE)
-def bits_of_halves(ctx, *parts):
-    return result(arithmetic.to_int32(parts), ctx.out_aval)
+lower_to(halves.OF_BITS, arithmetic.of_int32)
+lower_to(halves.BITS, lambda *x: arithmetic.to_int32(x))
+lower_to(halves.PLACES, _places)
 
 
-@rule(halves.PLACES.name, keep_constants=True, traits=Trait.ELEMENTWISE)
-def places_of_halves(ctx, high, low):
-    last = constant(np.iinfo(np.int32).max, np.int32)
-    is_large = emit("GreaterEqual", tensor(high), constant(halves.SIZE // 2, np.int32))
-    return emit("SelectV2", is_large, last, tensor(arithmetic.to_int32((high, low))))
+@rule(halves.PRODUCT.name, traits=Trait.ELEMENTWISE)
+def product(ctx, x, y):
+    return [emit("Mul", x, y)]
+
+
+@rule(halves.QUOTIENT.name, traits=Trait.ELEMENTWISE)
+def quotient(ctx, x, y):
+    """By an op that is exact for integers of 24 bits on all backends."""
+    return [tf.raw_ops.FloorDiv(x=x, y=y)]
+
+
+@rule(halves.REMAINDER.name, traits=Trait.ELEMENTWISE)
+def remainder(ctx, x, y):
+    return [emit("FloorMod", x, y)]
+
+
+@rule(halves.LOOK_UP.name, traits=Trait.ELEMENTWISE)
+def look_up(ctx, index, *, table):
+    return [emit("GatherV2", constant(table, np.int32), index, constant(0, np.int32))]
+
+
+@rule(halves.TO_INTEGERS.name, traits=Trait.ELEMENTWISE)
+def to_integers(ctx, x):
+    return [cast(x, tf.int32)]
+
+
+@rule(halves.BITWISE.name, keep_constants=True, traits=Trait.ELEMENTWISE)
+def bitwise(ctx, *parts, op):
+    """Both halves at once, if both are alike."""
+    x, y = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+    if len(x) > 1 and _are_alike(*x) and _are_alike(*y):
+        first, second = (tf.raw_ops.Pack(values=list(map(tensor, z)), axis=0) for z in (x, y))
+        if first.shape.rank == second.shape.rank:
+            return tf.raw_ops.Unpack(value=_bitwise(op, first, second), num=2, axis=0)
+    return [_bitwise(op, tensor(a), tensor(b)) for a, b in zip(x, y, strict=True)]
+
+
+def _are_alike(x, y):
+    return x.shape == y.shape and (is_known(x) or None not in x.shape.as_list())
+
+
+_BYTE = 256
+# The exclusive or of all pairs of bytes.
+_XOR = np.bitwise_xor.outer(np.arange(_BYTE), np.arange(_BYTE)).astype(np.int32).reshape(-1)
+
+
+def _bitwise(op, x, y):
+    """The exclusive or by a table for bytes, others from that."""
+    byte = constant(_BYTE, np.int32)
+
+    def quotient(x, size):
+        return tf.raw_ops.FloorDiv(x=x, y=size)
+
+    def looked_up(index):
+        return emit("GatherV2", constant(_XOR), index, constant(0, np.int32))
+
+    high = emit("AddV2", emit("Mul", quotient(x, byte), byte), quotient(y, byte))
+    low = emit("AddV2", emit("Mul", emit("Sub", x, high), byte), y)
+    exclusive = emit("AddV2", emit("Mul", looked_up(high), byte), looked_up(low))
+    if op == "xor":
+        return exclusive
+    both = emit("AddV2", x, y)
+    twice = emit("AddV2" if op == "or" else "Sub", both, exclusive)
+    return quotient(twice, constant(2, np.int32))

@@ -11,6 +11,7 @@ from jax import lax
 from jax.extend.random import threefry2x32_p
 
 from lowering import avals, jax_compat, registry
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import halves
 from lowering.arrays.halves import HALF, WORD
 from lowering.formats import words
@@ -20,7 +21,6 @@ from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, on_promoted, on_words, rule
 from lowering.rules.halves import register
 from lowering.targets import CONSUMER, TFJS, TFLITE
-from lowering.tensors import halves as arithmetic
 from lowering.tensors import threefry
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import halves, narrow_numbers
 from lowering.arrays import integers as order
 from lowering.arrays.computations import tree_reduce
@@ -17,7 +18,6 @@ from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
 from lowering.ops import cast, dtypes, emit, integers, kernels
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS
-from lowering.tensors import halves as arithmetic
 
 
 @rule("reduce_sum", traits=Trait.LINEAR)
@@ -154,9 +154,6 @@ for _primitive, _reduce, _worst in (
     decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_extremum_of_halves(_reduce, _worst))
 
 
-_SUM = halves.sums("sum_of_halves")
-
-
 @decomposition("reduce_sum", target=TFJS, dtypes=words.WORDS)
 def reduce_sum_of_halves(x, *, axes, **_):
     if not axes:
@@ -164,19 +161,8 @@ def reduce_sum_of_halves(x, *, axes, **_):
     count = math.prod(x.shape[axis] for axis in axes)
     if not avals.is_at_most(count, arithmetic.MOST_SUMMED):
         return _reduced_by_steps(x, op="Sum", axes=tuple(axes))
-    shape = [dim for i, dim in enumerate(x.shape) if i not in axes]
-    return halves.join(
-        *_SUM.bind(*halves.apart(x), shape=tuple(shape), axes=tuple(axes), count=count)
-    )
-
-
-@rule("sum_of_halves")
-def sum_of_halves(ctx, *parts, axes, count, **_):
-    return arithmetic.sum_by(functools.partial(_sum_of_integers, axes=axes), parts, count)
-
-
-def _sum_of_integers(x, *, axes):
-    return emit("Sum", x, integers(axes))
+    fun = functools.partial(lax.reduce_sum, axes=axes)
+    return halves.join(*arithmetic.sum_by(fun, halves.apart(x), count))
 
 
 @rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import narrow_numbers
 from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
@@ -15,7 +16,6 @@ from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules import halves
 from lowering.targets import CONSUMER, TFJS
-from lowering.tensors import halves as arithmetic
 
 
 @rule("shift_left", keep_constants=True, traits=Trait.ELEMENTWISE)

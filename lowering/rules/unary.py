@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import complex_inverse, complex_math
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit
@@ -14,7 +15,6 @@ from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.rules import halves
 from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
-from lowering.tensors import halves as arithmetic
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):

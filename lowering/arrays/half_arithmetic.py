@@ -1,22 +1,23 @@
 """Arithmetic of words in halves, in which no integer exceeds 24 bits.
 
-Words are pairs of their upper and their lower 16 bits; see `arrays.halves`. What is known of them
-needs no ops: most shifts and masks of programs are known.
+Words are pairs of their upper and their lower 16 bits; see `arrays.halves`. Halves that are known
+when a function is traced are arrays of NumPy, and need no ops: most shifts and masks of programs
+are known.
 """
 
 import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-import tensorflow as tf
+from jax import lax
 
-from lowering.arrays.halves import SIZE
-from lowering.ops import cast, constant, emit
-from lowering.ops.values import Value, is_known, tensor
-
-# The upper and the lower half; each may be known, and either may be left to be broadcast.
-Halves: TypeAlias = tuple[Value, Value]
+from lowering import avals
+from lowering.arrays import float_bits
+from lowering.arrays import halves as ops
+from lowering.arrays.halves import SIZE, Halves
 
 _ALL = SIZE - 1
 _BYTE = 256
@@ -106,21 +107,12 @@ def bitwise(op: str, x: Halves, y: Halves) -> Halves:
     (high, low), (x_high, x_low), (y_high, y_low) = found, x, y
     if high is not None and low is not None:
         return high, low
-    if high is None and low is None and _are_alike(x_high, x_low) and _are_alike(y_high, y_low):
-        # Both halves at once.
-        first, second = (
-            tf.raw_ops.Pack(values=list(map(tensor, halves)), axis=0) for halves in (x, y)
-        )
-        if first.shape.rank == second.shape.rank:
-            return tuple(tf.raw_ops.Unpack(value=_bits(op, first, second), num=2, axis=0))
+    if high is None and low is None:
+        return tuple(ops.BITWISE.bind(*x, *y, op=op))
     return (
-        _bits(op, x_high, y_high) if high is None else high,
-        _bits(op, x_low, y_low) if low is None else low,
+        ops.BITWISE.bind(x_high, y_high, op=op)[0] if high is None else high,
+        ops.BITWISE.bind(x_low, y_low, op=op)[0] if low is None else low,
     )
-
-
-def _are_alike(x, y):
-    return x.shape == y.shape and (is_known(x) or None not in x.shape.as_list())
 
 
 def _known_bits(op, x, y):
@@ -152,25 +144,6 @@ def _without(op, x, y, common):
     return _difference(_sum(x, y), _product(common, _known(times)))
 
 
-# The exclusive or of all pairs of bytes.
-_XOR = np.bitwise_xor.outer(np.arange(_BYTE), np.arange(_BYTE)).astype(np.int32).reshape(-1)
-
-
-def _bits(op, x, y):
-    """A bitwise operation on halves: the exclusive or by a table for bytes, others from that."""
-    x, y = tensor(x), tensor(y)
-    high = _sum(_product(_quotient(x, _BYTE), _known(_BYTE)), _quotient(y, _BYTE))
-    low = _sum(_product(_difference(x, high), _known(_BYTE)), y)
-    table, axis = constant(_XOR), constant(0, np.int32)
-    high, low = (emit("GatherV2", table, index, axis) for index in (high, low))
-    exclusive = _sum(_shifted(high), low)
-    if op == "xor":
-        return exclusive
-    if op == "or":
-        return _quotient(_sum(_sum(x, y), exclusive), 2)
-    return _quotient(_difference(_sum(x, y), exclusive), 2)
-
-
 def shift(x: Halves, amount: Halves, is_left: bool) -> Halves:
     """A shift to the left, or a logical one to the right; 0 for amounts of 32 or more."""
     by_known = _by_known_left if is_left else _by_known_right
@@ -179,10 +152,8 @@ def shift(x: Halves, amount: Halves, is_left: bool) -> Halves:
     if distance is not None:
         return by_known(x, distance) if distance < 32 else (ZERO, ZERO)
     # In two steps: by 16 or not, and by up to 15.
-    is_inside = _both(
-        _compare("Equal", amount_high, ZERO), _compare("Less", amount_low, _known(32))
-    )
-    is_far = _compare("GreaterEqual", amount_low, _known(16))
+    is_inside = (amount_high == ZERO) & (amount_low < _known(32))
+    is_far = amount_low >= _known(16)
     x = _selected(is_far, by_known(x, 16), x)
     near = _remainder(amount_low, 16)
     factor, rest = _looked_up(_POWERS, near), _looked_up(_POWERS[::-1] * 2, near)
@@ -234,32 +205,32 @@ def rotate_left(x: Halves, distance: int) -> Halves:
     return turned[0], turned[1]
 
 
-def equal(x: Halves, y: Halves) -> tf.Tensor:
+def equal(x: Halves, y: Halves) -> Any:
     """Whether words are equal."""
-    return _both(*(_compare("Equal", *halves) for halves in zip(x, y, strict=True)))
+    return (x[0] == y[0]) & (x[1] == y[1])
 
 
-def is_not_zero(x: Halves) -> tf.Tensor:
+def is_not_zero(x: Halves) -> Any:
     """Whether words are not zero."""
-    return cast(tensor(_sum(*x)), tf.bool)
+    return _sum(*x).astype(np.bool_)
 
 
-def less(x: Halves, y: Halves, or_equal: bool = False) -> tf.Tensor:
+def less(x: Halves, y: Halves, or_equal: bool = False) -> Any:
     """Whether words are less than others, or equal to them."""
-    below = cast(_compare("LessEqual" if or_equal else "Less", x[1], y[1]), tf.int32)
-    return _compare("Less", x[0], _sum(y[0], below))
+    below = x[1] <= y[1] if or_equal else x[1] < y[1]
+    return x[0] < _sum(y[0], below.astype(np.int32))
 
 
-def sum_by(fun: Callable[[tf.Tensor], tf.Tensor], x: Halves, count: int) -> Halves:
+def sum_by(fun: Callable[[jax.Array], jax.Array], x: Halves, count: Any) -> Halves:
     """Sums of words, by a function that makes sums of at most `count` integers.
 
     Args:
-      fun: takes and returns a tensor of int32.
+      fun: takes and returns an array of int32.
       x: the words.
       count: how many are summed; at most `MOST_SUMMED`.
     """
-    high, low = map(tensor, x)
-    if count <= _BYTE:
+    high, low = x
+    if avals.is_at_most(count, _BYTE):
         first, second = fun(low), fun(high)
         return add(_word(first), (_remainder(second, SIZE), ZERO))
     lowest, second, third, highest = (
@@ -280,83 +251,92 @@ def _word(number):
     return _quotient(number, SIZE), _remainder(number, SIZE)
 
 
-def to_float32(x: Halves) -> tf.Tensor:
+def to_float32(x: Halves) -> Any:
     """The nearest float32."""
-    high, low = (cast(tensor(half), tf.float32) for half in x)
-    return emit("AddV2", emit("Mul", high, constant(float(SIZE), np.float32)), low)
+    high, low = (half.astype(np.float32) for half in x)
+    return high * np.float32(SIZE) + low
 
 
-def of_float32(x: tf.Tensor) -> Halves:
+def of_float32(x: Any) -> Halves:
     """Floats rounded to zero: 0 for NaN and what is negative, the last word for what is too large.
 
     In float32 the halves are exact.
     """
-    size = constant(float(SIZE), np.float32)
-    is_number = emit("Greater", x, constant(0.0, np.float32))
-    is_large = emit("GreaterEqual", x, constant(float(SIZE) ** 2, np.float32))
-    is_inside = emit("LogicalAnd", is_number, emit("LogicalNot", is_large))
-    number = emit("Floor", emit("SelectV2", is_inside, x, constant(0.0, np.float32)))
-    high = emit("Floor", emit("Mul", number, constant(1.0 / SIZE, np.float32)))
-    low = emit("Sub", number, emit("Mul", high, size))
-    last = constant(_ALL, np.int32)
-    first, second = (emit("SelectV2", is_large, last, cast(half, tf.int32)) for half in (high, low))
-    return first, second
+    is_large = x >= np.float32(SIZE) ** 2
+    is_inside = (x > np.float32(0)) & ~is_large
+    number = _floor(_where(is_inside, x, np.float32(0)))
+    high = _floor(number * np.float32(1 / SIZE))
+    low = number - high * np.float32(SIZE)
+    return _selected(is_large, (_known(_ALL),) * 2, (_integers(high), _integers(low)))
 
 
-def of_int32(x: Value) -> Halves:
+def of_int32(x: Any) -> Halves:
     """The halves of the bits of int32, which are exact as far as the integers are."""
     return _remainder(_quotient(x, SIZE), SIZE), _remainder(x, SIZE)
 
 
-def to_int32(x: Halves) -> Value:
+def to_int32(x: Halves) -> Any:
     """The int32 of the same bits; it is exact if it has 24 bits."""
     half = _known(SIZE // 2)
     high = _difference(_remainder(_sum(x[0], half), SIZE), half)
     return _sum(_product(high, _known(SIZE)), x[1])
 
 
-def _selected(which, x, y):
-    first, second = (
-        emit("SelectV2", which, tensor(a), tensor(b)) for a, b in zip(x, y, strict=True)
-    )
-    return first, second
-
-
-def float_fields(x: Halves) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Words as the sign, exponent and mantissa of float32; see `arrays.float_bits`."""
+def to_float_bits(x: Halves) -> Any:
+    """The float32 with the bits of words."""
     high, low = x
-    negative = _compare("GreaterEqual", high, _known(SIZE // 2))
+    if is_known(high) and is_known(low):
+        return ((high.astype(np.uint32) << 16) | low.astype(np.uint32)).view(np.float32)
     exponent = _quotient(_remainder(high, SIZE // 2), 1 << 7)
     mantissa = _sum(_product(_remainder(high, 1 << 7), _known(SIZE)), low)
-    return negative, tensor(exponent), tensor(mantissa)
+    return float_bits.of_fields(high >= _known(SIZE // 2), exponent, mantissa)
 
 
-def of_float_fields(negative: tf.Tensor, exponent: tf.Tensor, mantissa: tf.Tensor) -> Halves:
-    """The inverse of `float_fields`."""
-    sign = _product(cast(negative, tf.int32), _known(SIZE // 2))
+def of_float_bits(x: Any) -> Halves:
+    """The inverse of `to_float_bits`."""
+    if is_known(x):
+        bits = x.view(np.uint32)
+        return (bits >> 16).astype(np.int32), (bits & _ALL).astype(np.int32)
+    negative, exponent, mantissa = float_bits.fields(x)
+    sign = _product(negative.astype(np.int32), _known(SIZE // 2))
     high = _sum(_product(exponent, _known(1 << 7)), _quotient(mantissa, SIZE))
     return _sum(high, sign), _remainder(mantissa, SIZE)
 
 
-def _both(first, second):
-    return emit("LogicalAnd", first, second)
+def _selected(which, x, y):
+    first, second = (_where(which, a, b) for a, b in zip(x, y, strict=True))
+    return first, second
 
 
-def _compare(op, x, y):
-    return emit(op, tensor(x), tensor(y))
+def _where(which, x, y):
+    where = np.where if all(map(is_known, (which, x, y))) else jnp.where
+    return where(which, x, y)
+
+
+def _floor(x):
+    return np.floor(x) if is_known(x) else lax.floor(x)
+
+
+def _integers(x):
+    return x.astype(np.int32) if is_known(x) else ops.TO_INTEGERS.bind(x)[0]
 
 
 def _looked_up(table, index):
     if is_known(index):
         return table[index]
-    return emit("GatherV2", constant(table), index, constant(0, np.int32))
+    return ops.LOOK_UP.bind(index, table=tuple(table.tolist()))[0]
+
+
+def is_known(x: Any) -> bool:
+    """Whether an array is known when a function is traced."""
+    return isinstance(x, np.ndarray | np.generic)
 
 
 def _known(number):
-    return np.asarray(number, np.int32) if not isinstance(number, tf.Tensor) else number
+    return np.asarray(number, np.int32) if isinstance(number, int) else number
 
 
-def _is(x: Value, number: int) -> bool:
+def _is(x: Any, number: int) -> bool:
     return is_known(x) and bool(np.all(x == number))
 
 
@@ -365,7 +345,7 @@ def _sum(x, y):
         return x + y
     if _is(x, 0):
         return y
-    return x if _is(y, 0) else emit("AddV2", tensor(x), tensor(y))
+    return x if _is(y, 0) else x + y
 
 
 def _difference(x, y):
@@ -374,7 +354,7 @@ def _difference(x, y):
     if _is(x, 0):
         # TensorFlow's optimizer would make a negation, which is not exact for integers on webgl.
         return _product(y, _known(-1))
-    return x if _is(y, 0) else emit("Sub", tensor(x), tensor(y))
+    return x if _is(y, 0) else x - y
 
 
 def _product(x, y):
@@ -384,7 +364,7 @@ def _product(x, y):
         return ZERO
     if _is(x, 1):
         return y
-    return x if _is(y, 1) else emit("Mul", tensor(x), tensor(y))
+    return x if _is(y, 1) else ops.PRODUCT.bind(x, y)[0]
 
 
 def _quotient(x, y):
@@ -392,11 +372,11 @@ def _quotient(x, y):
     y = _known(y)
     if is_known(x) and is_known(y):
         return x // y
-    return x if _is(y, 1) else tf.raw_ops.FloorDiv(x=tensor(x), y=tensor(y))
+    return x if _is(y, 1) else ops.QUOTIENT.bind(x, y)[0]
 
 
 def _remainder(x, y):
     y = _known(y)
     if is_known(x) and is_known(y):
         return x % y
-    return ZERO if _is(y, 1) else emit("FloorMod", tensor(x), tensor(y))
+    return ZERO if _is(y, 1) else ops.REMAINDER.bind(x, y)[0]
