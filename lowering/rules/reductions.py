@@ -133,25 +133,28 @@ def reduce_max_words(ctx, x, **_):
     return words.run_on_order(ctx, x)[0]
 
 
-def _extremum_of_halves(reduce, worst):
+def _extremum_of_halves(reduce, of_nothing, beyond):
     """Of the lower halves only those beside the extremum of the upper ones count."""
 
     def extremum(x, *, axes, **_):
         if not axes:
             return x
+        if any(x.shape[axis] == 0 for axis in axes):
+            shape = [dim for i, dim in enumerate(x.shape) if i not in axes]
+            return lax.full(shape, of_nothing, np.uint32)
         high, low = halves.apart(x)
         best = reduce(high, axes)
         beside = high == lax.expand_dims(best, axes)
-        return halves.join(best, reduce(jnp.where(beside, low, np.int32(worst)), axes))
+        return halves.join(best, reduce(jnp.where(beside, low, np.int32(beyond)), axes))
 
     return extremum
 
 
-for _primitive, _reduce, _worst in (
-    ("reduce_max", lax.reduce_max, -1),
-    ("reduce_min", lax.reduce_min, halves.SIZE),
+for _primitive, _extremum in (
+    ("reduce_max", _extremum_of_halves(lax.reduce_max, 0, -1)),
+    ("reduce_min", _extremum_of_halves(lax.reduce_min, (1 << 32) - 1, halves.SIZE)),
 ):
-    decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_extremum_of_halves(_reduce, _worst))
+    decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_extremum)
 
 
 @decomposition("reduce_sum", target=TFJS, dtypes=words.WORDS)

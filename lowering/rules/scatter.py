@@ -126,6 +126,7 @@ for _name in _COMPUTATIONS:
     def scatter_on_bits(operand, index, updates, *, name=_name, **params):
         """Of the int32 with the bits of words, which are in another order."""
         bind = getattr(lax, f"{name.replace('-', '_')}_p").bind
+        params |= {"update_jaxpr": None, "update_consts": ()}
         if operand.dtype != halves.WORD:
             return bind(operand, halves.places(index), updates, **params)
         has_order = name in ("scatter-min", "scatter-max")

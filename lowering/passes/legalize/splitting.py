@@ -183,6 +183,8 @@ class Walk:
         avals = [self.legal_avals(var.aval, self.target) for var in eqn.outvars]
         out_avals = tuple(aval for legal in avals for aval in legal)
         params = {"eqn": eqn, "out_avals": out_avals, "reason": reason}
+        if eqn.primitive is UNSPLIT:  # More operands stand for those of the same equation.
+            params = {**eqn.params, "out_avals": out_avals}
         self.add(eqn.replace(primitive=UNSPLIT, params=params))
 
     def decompose(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any]) -> None:

@@ -87,6 +87,8 @@ class _Split(Walk):
         rule = registry.rule_of(eqn, self.target, WORD)
         if eqn.primitive in (halves.JOIN, halves.APART):
             self.replace(eqn, self.read(eqn.invars))
+        elif not self.splitting.has_illegal(eqn):
+            self.add(self.splitting.with_legal_jaxprs(eqn))
         elif eqn.primitive is RANDOM:
             words = tuple(_is_word(x.aval) for x in eqn.invars)
             params = {**eqn.params, "words": words}
