@@ -1,6 +1,5 @@
 """Words in halves, for targets whose integers are exact to fewer bits: see `arrays.halves`."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,23 +12,11 @@ from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import halves
 from lowering.arrays.halves import HALF
 from lowering.ops import cast, constant, emit
-from lowering.ops.values import is_known, tensor
+from lowering.ops.values import fingerprint, is_known, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import TFJS
 
 WORDS = (np.uint32,)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Known:
-    """A known operand, as a parameter of a function in JAX."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    data: bytes
-
-    def array(self) -> np.ndarray:
-        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
 
 def elementwise(
@@ -65,17 +52,19 @@ def lower_to(primitive: Any, compute: Callable[..., Any], traits: Trait = Trait.
             return [result(x, aval) for x, aval in zip(found, ctx.out_avals, strict=True)]
         pairs = zip(operands, ctx.in_avals, strict=True)
         rest = [(x, aval) for x, aval in pairs if not is_known(x)]
-        known = tuple(
-            _Known(x.dtype, x.shape, x.tobytes()) if is_known(x) else None for x in operands
-        )
+        known = tuple(fingerprint(x) if is_known(x) else None for x in operands)
         operands, avals_ = zip(*rest, strict=True)
         return ctx.lower(_traced, *operands, avals=avals_, compute=compute, known=known)
 
 
 def _traced(*operands, compute, known):
     rest = iter(operands)
-    found = compute(*(next(rest) if x is None else x.array() for x in known))
+    found = compute(*(next(rest) if x is None else _array(*x) for x in known))
     return list(found) if isinstance(found, tuple) else [found]
+
+
+def _array(dtype, shape, data):
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
 def result(x: Any, aval: Any) -> Any:
@@ -127,30 +116,22 @@ lower_to(halves.BITS, lambda *x: arithmetic.to_int32(x))
 lower_to(halves.PLACES, _places)
 
 
-@rule(halves.PRODUCT.name, traits=Trait.ELEMENTWISE)
-def product(ctx, x, y):
-    return [emit("Mul", x, y)]
+# Floor divisions of int32 are exact for integers of 24 bits on all backends.
+_OPS = {
+    halves.PRODUCT: lambda x, y: emit("Mul", x, y),
+    halves.QUOTIENT: lambda x, y: tf.raw_ops.FloorDiv(x=x, y=y),
+    halves.REMAINDER: lambda x, y: emit("FloorMod", x, y),
+    halves.LOOK_UP: lambda index, table: _looked_up(table, index),
+    halves.TO_INTEGERS: lambda x: cast(x, tf.int32),
+}
+for _primitive, _op in _OPS.items():
+    rule(_primitive.name, traits=Trait.ELEMENTWISE)(
+        lambda ctx, *operands, op=_op, **params: [op(*operands, **params)]
+    )
 
 
-@rule(halves.QUOTIENT.name, traits=Trait.ELEMENTWISE)
-def quotient(ctx, x, y):
-    """By an op that is exact for integers of 24 bits on all backends."""
-    return [tf.raw_ops.FloorDiv(x=x, y=y)]
-
-
-@rule(halves.REMAINDER.name, traits=Trait.ELEMENTWISE)
-def remainder(ctx, x, y):
-    return [emit("FloorMod", x, y)]
-
-
-@rule(halves.LOOK_UP.name, traits=Trait.ELEMENTWISE)
-def look_up(ctx, index, *, table):
-    return [emit("GatherV2", constant(table, np.int32), index, constant(0, np.int32))]
-
-
-@rule(halves.TO_INTEGERS.name, traits=Trait.ELEMENTWISE)
-def to_integers(ctx, x):
-    return [cast(x, tf.int32)]
+def _looked_up(table, index):
+    return emit("GatherV2", constant(table, np.int32), index, constant(0, np.int32))
 
 
 @rule(halves.BITWISE.name, keep_constants=True, traits=Trait.ELEMENTWISE)
@@ -176,18 +157,12 @@ _XOR = np.bitwise_xor.outer(np.arange(_BYTE), np.arange(_BYTE)).astype(np.int32)
 def _bitwise(op, x, y):
     """The exclusive or by a table for bytes, others from that."""
     byte = constant(_BYTE, np.int32)
-
-    def quotient(x, size):
-        return tf.raw_ops.FloorDiv(x=x, y=size)
-
-    def looked_up(index):
-        return emit("GatherV2", constant(_XOR), index, constant(0, np.int32))
-
-    high = emit("AddV2", emit("Mul", quotient(x, byte), byte), quotient(y, byte))
+    high = emit("Mul", tf.raw_ops.FloorDiv(x=x, y=byte), byte)
+    high = emit("AddV2", high, tf.raw_ops.FloorDiv(x=y, y=byte))
     low = emit("AddV2", emit("Mul", emit("Sub", x, high), byte), y)
-    exclusive = emit("AddV2", emit("Mul", looked_up(high), byte), looked_up(low))
+    high, low = _looked_up(_XOR, high), _looked_up(_XOR, low)
+    exclusive = emit("AddV2", emit("Mul", high, byte), low)
     if op == "xor":
         return exclusive
-    both = emit("AddV2", x, y)
-    twice = emit("AddV2" if op == "or" else "Sub", both, exclusive)
-    return quotient(twice, constant(2, np.int32))
+    twice = emit("AddV2" if op == "or" else "Sub", emit("AddV2", x, y), exclusive)
+    return tf.raw_ops.FloorDiv(x=twice, y=constant(2, np.int32))

@@ -8,6 +8,7 @@ int32 with the same bits, which are exact as far as the integers are.
 Random bits stay one equation, as they do in `legalize.keys`.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,9 +101,10 @@ class _Split(Walk):
         elif rule.is_decomposition:
             self.decompose(eqn, rule.fun)
         elif self._selects(eqn):
-            self._apply_to_halves(eqn)
+            self.apply_to_parts(eqn, with_dtypes(eqn.params, _legal_dtype))
         else:
-            self._apply_to_bits(eqn)
+            results = tuple(_legal_dtype(x.aval.dtype) != x.aval.dtype for x in eqn.outvars)
+            self.decompose(eqn, _OnBits(eqn.primitive, results))
 
     def _selects(self, eqn: jex_core.JaxprEqn) -> bool:
         return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
@@ -133,71 +135,6 @@ class _Split(Walk):
             self._made_of[bits] = parts
         return self._made_of[bits]
 
-    def _apply_to_halves(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds an equation on the upper, and one on the lower halves."""
-        self.define(eqn.outvars)
-        params = with_dtypes(eqn.params, _legal_dtype)
-        fill = params.get("fill_value")
-        for i in range(2):
-            if fill is not None:
-                params["fill_value"] = self.legal_arrays(fill, eqn.outvars[0].aval, self.target)[i]
-            invars = [self.values_of(x)[i if _is_word(x.aval) else 0] for x in eqn.invars]
-            # Other results are those of the first equation.
-            outvars = [
-                self.values_of(x)[i] if _is_word(x.aval) else (x, jex_core.Var(x.aval))[i]
-                for x in eqn.outvars
-            ]
-            self.new.add(eqn.replace(invars=invars, outvars=outvars, params=dict(params)))
-
-    def _apply_to_bits(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds an equation on the int32 with the bits of words."""
-        invars = [self._bits_of(x, eqn) if _is_word(x.aval) else x for x in eqn.invars]
-        outvars = [
-            jex_core.Var(x.aval.update(dtype=HALF)) if _is_word(x.aval) else x for x in eqn.outvars
-        ]
-        params = {name: self._on_bits(x) for name, x in eqn.params.items()}
-        params = with_dtypes(params, _legal_dtype)
-        self.new.add(eqn.replace(invars=self.read(invars), outvars=outvars, params=params))
-        for var, bits in zip(eqn.outvars, outvars, strict=True):
-            if bits is not var:
-                self.values[var] = self._halves_of_bits(bits, eqn)
-
-    def _bits_of(self, atom: Any, eqn: jex_core.JaxprEqn) -> Any:
-        if isinstance(atom, jex_core.Literal):
-            return jex_core.Literal(
-                np.asarray(atom.val).astype(HALF), atom.aval.update(dtype=HALF, weak_type=False)
-            )
-        bits = jex_core.Var(atom.aval.update(dtype=HALF, weak_type=False))
-        self._made_of[bits] = self.values_of(atom)
-        self._add(eqn, halves.BITS, self.values_of(atom), [bits])
-        return bits
-
-    def _on_bits(self, value: Any) -> Any:
-        """A parameter; a computation on scalars is one on their bits."""
-        if isinstance(value, jex_core.ClosedJaxpr):
-            return self._computation(value)
-        if isinstance(value, jex_core.Jaxpr):
-            return self._computation(jex_core.ClosedJaxpr(value, ())).jaxpr
-        return value
-
-    def _computation(self, computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
-        """A single monoid is the same for bits, and has to be one, for reductions to recognize."""
-        avals = [x.aval for x in computation.jaxpr.invars]
-        structs = [jax.ShapeDtypeStruct(x.shape, _legal_dtype(x.dtype)) for x in avals]
-
-        def on_bits(*operands: jax.Array) -> Any:
-            if computations.monoid(computation):
-                (eqn,) = computation.eqns
-                return eqn.primitive.bind(*operands, **eqn.params)
-            words = [
-                lax.bitcast_convert_type(x, WORD) if _is_word(aval) else x
-                for x, aval in zip(operands, avals, strict=True)
-            ]
-            results = jex_core.jaxpr_as_fun(computation)(*words)
-            return [lax.bitcast_convert_type(x, HALF) if x.dtype == WORD else x for x in results]
-
-        return self.splitting.jaxpr(trace_ours(on_bits, structs)[0])
-
     def _add(
         self,
         scope: jex_core.JaxprEqn,
@@ -208,6 +145,59 @@ class _Split(Walk):
         """Adds an equation that has the line and the name scope of another."""
         new: dict[str, Any] = {"primitive": primitive, "params": {}, "effects": set()}
         self.new.add(scope.replace(invars=list(invars), outvars=list(outvars), **new))
+
+
+@dataclasses.dataclass(frozen=True)
+class _OnBits:
+    """What a primitive does with words: the same with the int32 that have their bits.
+
+    Attributes:
+      primitive: the primitive.
+      is_word: which of its results are words.
+    """
+
+    primitive: jex_core.Primitive
+    is_word: tuple[bool, ...]
+
+    def __call__(self, *operands: jax.Array, **params: Any) -> Any:
+        params = with_dtypes({name: _on_bits(x) for name, x in params.items()}, _legal_dtype)
+        found = self.primitive.bind(*map(_bits_of, operands), **params)
+        if not self.primitive.multiple_results:
+            return _words_of(found) if self.is_word[0] else found
+        return [_words_of(x) if w else x for x, w in zip(found, self.is_word, strict=True)]
+
+
+def _bits_of(x: jax.Array) -> jax.Array:
+    return lax.bitcast_convert_type(x, HALF) if x.dtype == WORD else x
+
+
+def _words_of(bits: jax.Array) -> jax.Array:
+    return lax.bitcast_convert_type(bits, WORD)
+
+
+def _on_bits(value: Any) -> Any:
+    """A parameter; a computation on scalars is one on their bits."""
+    if isinstance(value, jex_core.ClosedJaxpr):
+        return _computation(value)
+    if isinstance(value, jex_core.Jaxpr):
+        return _computation(jex_core.ClosedJaxpr(value, ())).jaxpr
+    return value
+
+
+def _computation(computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
+    """A single monoid is the same for bits, and has to be one, for reductions to recognize."""
+    avals = [x.aval for x in computation.jaxpr.invars]
+
+    def on_bits(*operands: jax.Array) -> Any:
+        if computations.monoid(computation):
+            (eqn,) = computation.eqns
+            return eqn.primitive.bind(*operands, **eqn.params)
+        pairs = zip(operands, avals, strict=True)
+        words = [_words_of(x) if _is_word(aval) else x for x, aval in pairs]
+        return list(map(_bits_of, jex_core.jaxpr_as_fun(computation)(*words)))
+
+    structs = [jax.ShapeDtypeStruct(x.shape, _legal_dtype(x.dtype)) for x in avals]
+    return trace_ours(on_bits, structs)[0]
 
 
 def _is_word(aval: Any) -> bool:
