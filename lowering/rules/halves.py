@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 
@@ -105,15 +104,9 @@ def _of_words(own):
     return of_words
 
 
-def _places(*x):
-    last, is_large = np.int32(np.iinfo(np.int32).max), x[0] >= np.int32(halves.SIZE // 2)
-    where = np.where if all(map(is_known, x)) else jnp.where
-    return where(is_large, last, arithmetic.to_int32(x))
-
-
 lower_to(halves.OF_BITS, arithmetic.of_int32)
 lower_to(halves.BITS, lambda *x: arithmetic.to_int32(x))
-lower_to(halves.PLACES, _places)
+lower_to(halves.PLACES, lambda *x: arithmetic.to_places(x))
 
 
 # Floor divisions of int32 are exact for integers of 24 bits on all backends.
