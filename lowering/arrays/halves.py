@@ -5,22 +5,22 @@ programs have them. The pass `legalize.words` puts halves in the place of words,
 left of `apart` and `join`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
-import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.arrays.exact import HALF, elementwise
 
 Halves: TypeAlias = tuple[Any, Any]
 
 # One more than the largest half.
 SIZE = 1 << 16
 
-WORD, HALF = np.dtype(np.uint32), np.dtype(np.int32)
+WORD = np.dtype(np.uint32)
 
 JOIN, APART = map(registry.new_primitive, ("join_halves", "halves_of_words"))
 APART.multiple_results = True
@@ -52,24 +52,6 @@ def of_short(x: jax.Array) -> jax.Array:
     return join(lax.full(x.shape, 0, HALF), x.astype(HALF))
 
 
-def elementwise(name: str, dtypes: Sequence[Any] = (HALF, HALF)) -> jex_core.Primitive:
-    """A primitive that treats all elements of its operands alike.
-
-    Args:
-      name: its name.
-      dtypes: the dtypes of its results.
-    """
-    primitive = registry.new_primitive(name)
-    primitive.multiple_results = True
-
-    @primitive.def_abstract_eval
-    def _(*operands: Any, **_: Any) -> Any:
-        shape = lax.broadcast_shapes(*(x.shape for x in operands))
-        return [jax.core.ShapedArray(shape, dtype) for dtype in dtypes]
-
-    return primitive
-
-
 def on_halves(fun: Callable[..., Any], *operands: Any, **params: Any) -> Any:
     """The results of a function that moves elements, on words: of the upper, and the lower halves.
 
@@ -91,19 +73,3 @@ def places(x: jax.Array) -> jax.Array:
 BITS, OF_BITS = elementwise("bits_of_halves", [HALF]), elementwise("halves_of_bits")
 # The places in an array that words are: those that int32 does not hold are behind every array.
 PLACES = elementwise("places_of_halves", [HALF])
-
-# Ops on halves that have to come out exactly, on int32 that fit into 24 bits: products, quotients
-# and remainders that are rounded down, elements of a table, whole numbers of float32 as integers,
-# and bitwise operations on the upper and lower halves of two words, or on one half of each.
-PRODUCT, QUOTIENT, REMAINDER, LOOK_UP, TO_INTEGERS = (
-    elementwise(f"{name}_of_halves", [HALF])
-    for name in ("product", "quotient", "remainder", "elements", "integers")
-)
-BITWISE = registry.new_primitive("bitwise_of_halves")
-BITWISE.multiple_results = True
-
-
-@BITWISE.def_abstract_eval
-def _(*operands: Any, op: str) -> Any:
-    shape = lax.broadcast_shapes(*(x.shape for x in operands))
-    return [jax.core.ShapedArray(shape, HALF)] * (len(operands) // 2)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import float_bits, halves, narrow_numbers
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import half_conversions as conversions
 from lowering.arrays.halves import WORD
 from lowering.avals import HALF_FLOATS
 from lowering.formats import words
@@ -73,10 +73,13 @@ def bitcast_convert_type_of_halves(x, *, new_dtype, **_):
 
 
 _HALVES_OF_BITS = elementwise(
-    "halves_of_float_bits", arithmetic.of_float_bits, traits=Trait.OF_BITS
+    "halves_of_float_bits", conversions.of_float_bits, traits=Trait.OF_BITS
 )
 _FLOAT_OF_BITS = elementwise(
-    "float_bits_of_halves", lambda *x: arithmetic.to_float_bits(x), [np.float32], Trait.OF_BITS
+    "float_bits_of_halves",
+    lambda *x: conversions.to_float_bits(x),
+    [np.float32],
+    Trait.OF_BITS,
 )
 
 

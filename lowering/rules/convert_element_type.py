@@ -8,7 +8,7 @@ from jax import lax
 
 from lowering import avals, narrow_formats
 from lowering.arrays import complex_math, halves, narrow_numbers
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import half_conversions as conversions
 from lowering.arrays.halves import HALF, SIZE, WORD
 from lowering.formats import crossing, words
 from lowering.ops import cast, constant, dtypes, emit
@@ -60,9 +60,11 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
 
 
 # Floats as words, and the inverse; they are rounded as conversions do.
-_FLOAT_OF_HALVES = elementwise("float_of_halves", lambda *x: arithmetic.to_float32(x), [np.float32])
-_HALVES_OF_FLOAT = elementwise("halves_of_float", arithmetic.of_float32)
-_IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda *x: arithmetic.is_not_zero(x), BOOL)
+_FLOAT_OF_HALVES = elementwise(
+    "float_of_halves", lambda *x: conversions.to_float32(x), [np.float32]
+)
+_HALVES_OF_FLOAT = elementwise("halves_of_float", conversions.of_float32)
+_IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda *x: conversions.is_not_zero(x), BOOL)
 
 
 @decomposition("convert_element_type", target=TFJS, dtypes=words.WORDS)

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals
-from lowering.arrays import half_arithmetic as arithmetic
-from lowering.arrays import halves
-from lowering.arrays.halves import HALF
+from lowering.arrays import exact, halves
+from lowering.arrays import half_conversions as conversions
+from lowering.arrays.exact import HALF
 from lowering.ops import cast, constant, emit
 from lowering.ops.values import fingerprint, is_known, tensor
 from lowering.registry import Trait, decomposition, rule
@@ -32,7 +32,7 @@ def elementwise(
       dtypes: the dtypes of the results.
       traits: of the primitive, besides being elementwise.
     """
-    primitive = halves.elementwise(name, dtypes)
+    primitive = exact.elementwise(name, dtypes)
     lower_to(primitive, compute, traits)
     return primitive
 
@@ -104,18 +104,18 @@ def _of_words(own):
     return of_words
 
 
-lower_to(halves.OF_BITS, arithmetic.of_int32)
-lower_to(halves.BITS, lambda *x: arithmetic.to_int32(x))
-lower_to(halves.PLACES, lambda *x: arithmetic.to_places(x))
+lower_to(halves.OF_BITS, conversions.of_int32)
+lower_to(halves.BITS, lambda *x: conversions.to_int32(x))
+lower_to(halves.PLACES, lambda *x: conversions.to_places(x))
 
 
 # Floor divisions of int32 are exact for integers of 24 bits on all backends.
 _OPS = {
-    halves.PRODUCT: lambda x, y: emit("Mul", x, y),
-    halves.QUOTIENT: lambda x, y: tf.raw_ops.FloorDiv(x=x, y=y),
-    halves.REMAINDER: lambda x, y: emit("FloorMod", x, y),
-    halves.LOOK_UP: lambda index, table: _looked_up(table, index),
-    halves.TO_INTEGERS: lambda x: cast(x, tf.int32),
+    exact.PRODUCT: lambda x, y: emit("Mul", x, y),
+    exact.QUOTIENT: lambda x, y: tf.raw_ops.FloorDiv(x=x, y=y),
+    exact.REMAINDER: lambda x, y: emit("FloorMod", x, y),
+    exact.LOOK_UP: lambda index, table: _looked_up(table, index),
+    exact.TO_INTEGERS: lambda x: cast(x, tf.int32),
 }
 for _primitive, _op in _OPS.items():
     rule(_primitive.name, traits=Trait.ELEMENTWISE)(
@@ -127,7 +127,7 @@ def _looked_up(table, index):
     return emit("GatherV2", constant(table, np.int32), index, constant(0, np.int32))
 
 
-@rule(halves.BITWISE.name, keep_constants=True, traits=Trait.ELEMENTWISE)
+@rule(exact.BITWISE.name, keep_constants=True, traits=Trait.ELEMENTWISE)
 def bitwise(ctx, *parts, op):
     """Both halves at once, if both are alike."""
     x, y = parts[: len(parts) // 2], parts[len(parts) // 2 :]
