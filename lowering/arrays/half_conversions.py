@@ -22,17 +22,6 @@ from lowering.arrays.halves import SIZE, Halves
 _ALL = SIZE - 1
 
 
-def is_not_zero(x: Halves) -> Any:
-    """Whether words are not zero."""
-    return plus(*x).astype(np.bool_)
-
-
-def to_float32(x: Halves) -> Any:
-    """The nearest float32."""
-    high, low = (half.astype(np.float32) for half in x)
-    return high * np.float32(SIZE) + low
-
-
 def of_float32(x: Any) -> Halves:
     """Floats rounded to zero: 0 for NaN and what is negative, the last word for what is too large.
 

@@ -12,7 +12,6 @@ from lowering.arrays import half_conversions as conversions
 from lowering.arrays.halves import HALF, SIZE, WORD
 from lowering.formats import crossing, words
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.ops.dtypes import BOOL
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, TFJS
@@ -59,12 +58,7 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     return cast(x, to)
 
 
-# Floats as words, and the inverse; they are rounded as conversions do.
-_FLOAT_OF_HALVES = elementwise(
-    "float_of_halves", lambda *x: conversions.to_float32(x), [np.float32]
-)
 _HALVES_OF_FLOAT = elementwise("halves_of_float", conversions.of_float32)
-_IS_NOT_ZERO = elementwise("halves_are_not_zero", lambda *x: conversions.is_not_zero(x), BOOL)
 
 
 @decomposition("convert_element_type", target=TFJS, dtypes=words.WORDS)
@@ -74,14 +68,13 @@ def convert_element_type_of_halves(x, *, new_dtype, **_):
         return _to_halves(x)
     high, low = halves.apart(x)
     if new_dtype == np.bool_:
-        return _IS_NOT_ZERO.bind(high, low)[0]
+        return (high + low).astype(np.bool_)
     is_integer = jnp.issubdtype(new_dtype, np.integer)
     if is_integer and narrow_formats.width(new_dtype) <= 16:
         return low.astype(new_dtype)
-    if np.dtype(new_dtype).itemsize == 8:
-        wide = np.dtype(np.int64 if is_integer else np.float64)
-        return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
-    return _FLOAT_OF_HALVES.bind(high, low)[0].astype(new_dtype)
+    is_wide = np.dtype(new_dtype).itemsize == 8
+    wide = np.dtype(new_dtype if is_wide else np.float32)
+    return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
 
 
 def _to_halves(x):
