@@ -1,9 +1,10 @@
 """Words (uint32) are split into their upper and their lower 16 bits, as int32 from 0 to 65535.
 
-It is for targets whose integers are exact to fewer bits (`tfjs.quirks.integers_of_24_bits`). A primitive that moves elements is
-applied to the upper halves and to the lower ones. Others have decompositions in JAX, which are
-split in turn, down to the arithmetic of halves (`arrays.halves`). What has none is applied to the
-int32 with the same bits, which are exact as far as the integers are.
+It is for targets whose integers are exact to fewer bits (`tfjs.quirks.integers_of_24_bits`). A
+primitive that moves elements is applied to the upper halves and to the lower ones. Others have
+decompositions in JAX, which are split in turn, down to the arithmetic of halves (`arrays.halves`).
+What has none is applied to the int32 with the same bits, which are exact as far as the integers
+are.
 
 Random bits stay one equation, as they do in `legalize.keys`.
 """
