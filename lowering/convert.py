@@ -231,8 +231,7 @@ def _lower(
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
     with jax_compat.our_settings(), lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
-        if target.splits("complex64"):
-            operands = boundary.split(operands)
+        operands = boundary.split(operands, given.avals)
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
         prevent = functools.partial(
@@ -247,7 +246,6 @@ def _lower(
         if without_gradient and not target.is_natural:
             results = prevent(results)
         avals = traced.program.traced.out_avals
-        if target.splits("complex64"):
-            results = boundary.joined(results, avals)
+        results = boundary.joined(results, avals)
         results = [boundary.leave(x, a.dtype) for x, a in zip(results, avals, strict=True)]
         return prevent(results) if without_gradient and target.is_natural else results

@@ -70,6 +70,7 @@ def _kind(each):
             target.is_natural and mode is not Mode.EAGER
         ),
         "runtimes": lambda mode, target: target.is_consumer,
+        "TF.js": lambda mode, target: target == lowering.targets.TFJS,
     }
     cases = list(itertools.product(Mode, lowering.targets.TARGETS.values()))
     (kind,) = (k for k, of in kinds.items() if all(of(*c) == each.when(*c) for c in cases))

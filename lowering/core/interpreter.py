@@ -15,7 +15,7 @@ from lowering.context import EQUATION, Context, Lowering, describe
 from lowering.core.memory import Memory
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
-from lowering.formats import halves, narrow
+from lowering.formats import narrow
 from lowering.ops import constant, dtypes, integers, modes, names, values
 from lowering.ops.dims import Dimensions
 from lowering.ops.outlining import Functions
@@ -188,9 +188,7 @@ class Interpreter(Lowering):
         if result.shape.rank is None or result.shape.as_list() != static:
             traits = registry.facts(ctx.eqn.primitive.name).traits
             if traits & _MAY_BE_PARTIAL and values.is_partial(result, static):
-                is_split = targets.current().splits(dtypes.WORD) and halves.is_word(aval)
-                kind = halves.BroadcastWords if is_split else Broadcastable
-                return kind(result, lambda x: movement.broadcast(ctx, x, shape))
+                return Broadcastable(result, lambda x: movement.broadcast(ctx, x, shape))
             result.set_shape(static)
         return result
 
@@ -203,12 +201,8 @@ class Interpreter(Lowering):
     def call_flat(self, flattened: Flattened, operands: Sequence[Value]) -> list[tf.Tensor]:
         """Calls the function of a program on vectors, which is one for all lengths."""
         length = {flattening.LENGTH: constant(math.prod(flattened.shape), "int32")}
-        (vector,) = self._call_function(flattened.jaxpr, operands, length, flattened.key)
-        shape = integers(flattened.shape)
-        (aval,) = flattened.jaxpr.out_avals
-        if halves.is_word(aval):
-            return [halves.moved(lambda x: tf.reshape(x, shape), vector)]
-        return [tf.reshape(vector, shape)]
+        vectors = self._call_function(flattened.jaxpr, operands, length, flattened.key)
+        return [tf.reshape(vector, integers(flattened.shape)) for vector in vectors]
 
     def lower(
         self,
@@ -259,12 +253,13 @@ class Interpreter(Lowering):
             x if values.is_small(x) else values.tensor(x, var.aval.dtype)
             for x, var in zip(operands, eqn.invars, strict=True)
         ]
-        return self._call_carrying(
+        return self._functions.call(
             (self.target.name, id(eqn)),
             lambda variables, *operands: lower(self._with_dimensions(variables), *operands),
             operands,
-            eqn,
+            [var.aval for var in eqn.invars],
             self.dimensions.variables,
+            eqn,
         )
 
     def _call_function(
@@ -276,40 +271,16 @@ class Interpreter(Lowering):
     ) -> list[tf.Tensor]:
         """Calls a jaxpr as a function of the graph."""
         variables = self.dimensions.variables if variables is None else variables
-        return self._call_carrying(
+        return self._functions.call(
             (self.target.name, id(jaxpr) if key is None else key),
             lambda variables, *operands: self._with_dimensions(variables).run_to_tensors(
                 jaxpr, *operands
             ),
             operands,
+            [var.aval for var in jaxpr.invars],
+            variables,
             jaxpr,
-            variables,
         )
-
-    def _call_carrying(
-        self,
-        key: Any,
-        lower: Callable[..., Sequence[tf.Tensor]],
-        operands: Sequence[Value],
-        kept: Any,
-        variables: Mapping[str, tf.Tensor],
-    ) -> list[tf.Tensor]:
-        """Calls the function of an equation or a jaxpr, with words as functions carry them."""
-        in_avals, out_avals = ([v.aval for v in vs] for vs in (kept.invars, kept.outvars))
-
-        def on_carried(variables, *parts):
-            results = lower(variables, *halves.restored(parts, in_avals))
-            return [values.tensor(x) for x in halves.carried(results, out_avals)]
-
-        results = self._functions.call(
-            key,
-            on_carried,
-            halves.carried(operands, in_avals),
-            halves.carried_avals(in_avals),
-            variables,
-            kept,
-        )
-        return halves.restored(results, out_avals)
 
     def _with_dimensions(self, variables: Mapping[str, tf.Tensor]) -> "Interpreter":
         """Lowers the same program, where the dimension variables are other tensors."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lowering.context import Context
-from lowering.formats import halves, narrow
+from lowering.formats import narrow
 from lowering.narrow_formats import NARROW
-from lowering.ops import dtypes, values
+from lowering.ops import values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
 
@@ -59,22 +59,6 @@ class Narrow(Representation):
 
     def apply(self, ctx, rule, operands):
         return narrow.apply(ctx, *operands)
-
-
-class Halves(Representation):
-    """Words whose halves are moved alike."""
-
-    def applies(self, ctx, rule, operands):
-        is_split = ctx.target.splits(dtypes.WORD)
-        if rule.is_decomposition or not is_split:
-            return False
-        if not has_trait(ctx.eqn.primitive.name, Trait.SELECTS):
-            return False
-        has_words = any(map(halves.is_word, (*ctx.in_avals, *ctx.out_avals)))
-        return has_words and not rule.takes(dtypes.WORD, True)
-
-    def apply(self, ctx, rule, operands):
-        return halves.apply(ctx, *operands)
 
 
 class Decomposed(Representation):
@@ -133,7 +117,6 @@ class Broadcasts(Tensors):
 
 REPRESENTATIONS: Sequence[Representation] = (
     Known(),
-    Halves(),
     Narrow(),
     Decomposed(),
     Broadcasts(),

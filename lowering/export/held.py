@@ -113,7 +113,7 @@ def _unstacked(x: tf.Tensor) -> list[tf.Tensor]:
 def to_runtime(x: tf.Tensor) -> tf.Tensor:
     """A result of the function as a runtime returns it."""
     if x.dtype.is_complex:
-        return tf.stack(boundary.split([x]), -1)
+        return tf.stack(boundary.parts(x), -1)
     if x.dtype != tf.bfloat16:
         return x
     before = boundary.before_cast(x)

@@ -12,9 +12,9 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals, narrow_formats
+from lowering import avals, narrow_formats, targets
 from lowering.errors import UnsupportedError
-from lowering.formats import halves
+from lowering.formats import crossing
 from lowering.narrow_formats import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.ops.casts import narrowed, widened
@@ -26,12 +26,24 @@ _CAST_INTEGER = frozenset(map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4)))
 _CAST_COMPILED = frozenset(dtype for dtype in narrow_formats.FLOAT if dtype.name.endswith("fnuz"))
 
 
-def split(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
-    """Tensors with two, the real and the imaginary part, in place of each of complex numbers."""
-    return [part for x in tensors for part in (_parts(x) if x.dtype.is_complex else (x,))]
+def split(tensors: Iterable[tf.Tensor], avals_: Sequence[Any]) -> list[tf.Tensor]:
+    """The tensors of a program's values: for a value that the target splits, those of its parts."""
+    return [part for x, a in zip(tensors, avals_, strict=True) for part in _split(x, a.dtype)]
 
 
-def _parts(x: tf.Tensor) -> Sequence[tf.Tensor]:
+def _split(x: tf.Tensor, dtype: Any) -> Sequence[tf.Tensor]:
+    if avals.is_complex(dtype) and targets.current().splits("complex64"):
+        return parts(x)
+    return crossing.apart(x) if _has_halves(dtype) else (x,)
+
+
+def _has_halves(dtype: Any) -> bool:
+    is_word = dtype == dtypes.WORD or avals.is_key(dtype)
+    return is_word and targets.current().splits(dtypes.WORD)
+
+
+def parts(x: tf.Tensor) -> Sequence[tf.Tensor]:
+    """The real and the imaginary parts of complex numbers."""
     source = values.source(x)
     is_made_of_parts = source is not None and source.type == "Complex"
     return source.inputs if is_made_of_parts else (tf.math.real(x), tf.math.imag(x))
@@ -40,10 +52,13 @@ def _parts(x: tf.Tensor) -> Sequence[tf.Tensor]:
 def joined(tensors: Iterable[tf.Tensor], avals_: Sequence[Any]) -> list[tf.Tensor]:
     """The inverse of `split`; the abstract values are those of the results."""
     rest = iter(tensors)
-    return [
-        tf.complex(next(rest), next(rest)) if avals.is_complex(aval.dtype) else next(rest)
-        for aval in avals_
-    ]
+
+    def value(dtype: Any) -> tf.Tensor:
+        if avals.is_complex(dtype) and targets.current().splits("complex64"):
+            return tf.complex(next(rest), next(rest))
+        return crossing.joined(next(rest), next(rest)) if _has_halves(dtype) else next(rest)
+
+    return [value(aval.dtype) for aval in avals_]
 
 
 def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
@@ -52,8 +67,6 @@ def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     Raises:
       UnsupportedError: if TensorFlow cannot convert it in the current mode.
     """
-    if dtype == dtypes.WORD or avals.is_key(dtype):
-        return halves.enter(_held(x, dtype))
     if dtype not in narrow_formats.NARROW:
         return _held(x, dtype)
     if _has_cast(dtype):
@@ -106,8 +119,6 @@ def leave(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
       UnsupportedError: as `enter`.
     """
     to = dtypes.to_tf_argument(dtype)
-    if dtype == dtypes.WORD or avals.is_key(dtype):
-        x = halves.leave(x)
     if dtype not in narrow_formats.NARROW:
         return narrowed(x, to)
     if _has_cast(dtype):

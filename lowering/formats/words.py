@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lowering import targets
 from lowering.context import Context
-from lowering.formats import halves, narrow
+from lowering.formats import narrow
 from lowering.ops import constant, dtypes, emit
 from lowering.ops.values import Value, full, is_known, tensor
 
@@ -47,13 +46,12 @@ def run_on_indices(
     ctx: Context,
     *operands: Value,
     data: Sequence[int] = (0,),
-    moves: bool = True,
     **params: Any,
 ) -> list[tf.Tensor]:
     """The results of an equation whose operands but those at `data` are indices.
 
-    Where consumers run it, an index that int32 does not hold is behind every array. `moves` says
-    whether it only moves elements. `params` replace parameters.
+    Where consumers run it, an index that int32 does not hold is behind every array. `params`
+    replace parameters.
     """
 
     def index(x):
@@ -68,7 +66,4 @@ def run_on_indices(
         index(full(x)) if is_held and i not in data and var.aval.dtype == dtypes.WORD else x
         for i, (x, var) in enumerate(zip(operands, ctx.eqn.invars, strict=True))
     ]
-    if moves and targets.current().splits(dtypes.WORD) and ctx.out_aval.dtype == dtypes.WORD:
-        eqn = ctx.eqn.replace(params={**ctx.eqn.params, **params})
-        return halves.apply_to_each(ctx, eqn, *held, data=data)
     return narrow.run_on_held(ctx, *held, **params)

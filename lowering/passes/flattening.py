@@ -17,6 +17,7 @@ from lowering import avals, jax_compat, registry
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import Jaxpr, used
 from lowering.passes.legalize.keys import RANDOM
+from lowering.passes.legalize.words import RANDOM_OF_HALVES
 from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 
@@ -40,8 +41,8 @@ class Flattened:
     """A program on vectors.
 
     Attributes:
-      jaxpr: the program; its length is the dimension variable `LENGTH`, its result is a vector.
-      shape: the shape of the result of the program that it was made of.
+      jaxpr: the program; its length is the dimension variable `LENGTH`, its results are vectors.
+      shape: the shape of the results of the program that it was made of.
       key: programs with the same key do the same.
     """
 
@@ -73,17 +74,18 @@ def _program(eqn: jex_core.JaxprEqn) -> tuple[Jaxpr | None, Sequence[Any]]:
 
 
 def _draws_bits(eqn: jex_core.JaxprEqn) -> bool:
-    return eqn.primitive is RANDOM and eqn.params["name"] == "random_bits"
+    return eqn.primitive in (RANDOM, RANDOM_OF_HALVES) and eqn.params["name"] == "random_bits"
 
 
 def flatten(program: Jaxpr) -> Flattened | None:
-    """A program on vectors that gives the elements of the result of another.
+    """A program on vectors that gives the elements of the results of another.
 
-    None if that has several results, draws no random bits, or does not treat all elements alike.
-    Its operands have to be words of keys or of size one.
+    None if those have different shapes, or it draws no random bits, or does not treat all elements
+    alike. Its operands have to be words of keys or of size one.
     """
     jaxpr = inline_calls(program, frozenset())
-    shape = getattr(jaxpr.outvars[0].aval, "shape", ()) if len(jaxpr.outvars) == 1 else ()
+    shapes = {getattr(x.aval, "shape", ()) for x in jaxpr.outvars}
+    shape = shapes.pop() if len(shapes) == 1 else ()
     if not avals.is_static(shape) or math.prod(shape) <= 1 or jaxpr.constvars:
         return None
     drawing = [eqn for eqn in jaxpr.eqns if _draws_bits(eqn)]

@@ -29,6 +29,7 @@ from lowering.passes.legalize.complex_numbers import avals_of_parts, split_compl
 from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
 from lowering.passes.legalize.promotion import promote_halves
+from lowering.passes.legalize.words import avals_of_halves, split_words
 from lowering.passes.literals import convert_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
@@ -117,6 +118,10 @@ def _splits_complex(mode: Mode, target: Target) -> bool:
     return target.splits("complex64")
 
 
+def _splits_words(mode: Mode, target: Target) -> bool:
+    return target.splits("uint32")
+
+
 # What is done once to a traced function and all jaxprs in it.
 WHOLE_PROGRAM = (
     Pass("replace references", without_references, is_required=True),
@@ -137,6 +142,14 @@ WHOLE_PROGRAM = (
         when=_splits_complex,
         is_required=True,
         legal_avals=avals_of_parts,
+    ),
+    Pass(
+        "split words",
+        split_words,
+        given=("target",),
+        when=_splits_words,
+        is_required=True,
+        legal_avals=avals_of_halves,
     ),
     Pass(
         "promote narrow numbers",

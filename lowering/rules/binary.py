@@ -8,15 +8,16 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math, floats, integers
-from lowering.formats import halves, words
+from lowering.arrays import half_arithmetic as arithmetic
+from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
+from lowering.rules import halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
-from lowering.tensors import halves as arithmetic
 
 register_ops({"add": "AddV2"}, modular=True, traits=Trait.MONOID | Trait.LINEAR)
 register_ops({"mul": "Mul"}, modular=True, traits=Trait.MONOID)
@@ -80,17 +81,7 @@ def _product(x, y):
     return emit("AddV2", high, emit("Mul", emit("FloorMod", x, size), y))
 
 
-def register_halves(computations):
-    """Registers rules of elementwise primitives of words in halves, by name."""
-    for primitive, compute in computations.items():
-        rule(primitive, target=TFJS, dtypes=words.WORDS, keep_constants=True)(
-            lambda ctx, *operands, compute=compute, **_: halves.joined(
-                *compute(*map(halves.of, operands))
-            )
-        )
-
-
-register_halves(
+halves.register(
     {
         "add": arithmetic.add,
         "add_any": arithmetic.add,

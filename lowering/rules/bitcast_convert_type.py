@@ -8,15 +8,16 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import float_bits, narrow_numbers
+from lowering.arrays import float_bits, halves, narrow_numbers
+from lowering.arrays import half_conversions as conversions
+from lowering.arrays.halves import WORD
 from lowering.avals import HALF_FLOATS
-from lowering.formats import halves, words
+from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, dtypes, kernels
-from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
+from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, ONNX, TFJS
-from lowering.tensors import halves as arithmetic
 from lowering.tensors import rounding
 
 _WIDE = (np.int64, np.uint64, np.float64)
@@ -37,9 +38,6 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     x = rounding.stored(x, source)
-    is_of_words = source != target and dtypes.WORD in (source, target)
-    if is_of_words and ctx.target.splits(dtypes.WORD):
-        return _of_halves(ctx, x)
     if 8 in (source.itemsize, target.itemsize):
         regroup = _of_wide if source.itemsize == 8 else _to_wide
         return ctx.lower(regroup, x, avals=ctx.in_avals, dtype=target)
@@ -62,14 +60,27 @@ def bitcast_convert_type_short(x, *, new_dtype, **_):
     return _through_words(x, dtype=np.dtype(new_dtype))
 
 
-@decomposition("bitcast_convert_type", target=TFJS, dtypes=SHORT)
-def bitcast_convert_type_short_halves(x, *, new_dtype, **params):
-    if new_dtype == np.uint32:
+@decomposition("bitcast_convert_type", target=TFJS, dtypes=words.WORDS)
+def bitcast_convert_type_of_halves(x, *, new_dtype, **_):
+    """From and to all dtypes but int32."""
+    if x.dtype == np.float32:
+        return halves.join(*_HALVES_OF_BITS.bind(x))
+    if x.dtype != WORD:
         return _joined(x)
-    if x.dtype != np.uint32:
-        return bitcast_convert_type_short(x, new_dtype=new_dtype, **params)
-    halves_ = lax.shift_right_logical(x, np.uint32(16)), x & np.uint32(0xFFFF)
-    return _apart(*(half.astype(np.int32) for half in halves_), dtype=np.dtype(new_dtype))
+    if new_dtype == np.float32:
+        return _FLOAT_OF_BITS.bind(*halves.apart(x))[0]
+    return _apart(*halves.apart(x), dtype=np.dtype(new_dtype))
+
+
+_HALVES_OF_BITS = elementwise(
+    "halves_of_float_bits", conversions.of_float_bits, traits=Trait.OF_BITS
+)
+_FLOAT_OF_BITS = elementwise(
+    "float_bits_of_halves",
+    lambda *x: conversions.to_float_bits(x),
+    [np.float32],
+    Trait.OF_BITS,
+)
 
 
 @rule("bitcast_convert_type", target=ONNX, dtypes=_WIDE)
@@ -98,30 +109,6 @@ def _to_wide(x, *, dtype):
     pair = lax.bitcast_convert_type(x, np.uint32).astype(np.uint64)
     bits = pair[..., 0] | lax.shift_left(pair[..., 1], np.uint64(32))
     return lax.bitcast_convert_type(bits, dtype)
-
-
-def _of_halves(ctx, x):
-    """Words in halves as other numbers, or these as words."""
-    source, target, shape = ctx.in_avals[0].dtype, ctx.out_aval.dtype, ctx.in_avals[0].shape
-
-    def struct_of(dtype):
-        return jax.ShapeDtypeStruct(shape, dtype)
-
-    if source == np.int32:
-        return x
-    if source == np.float32:
-        fields = ctx.lower(float_bits.fields, x, avals=ctx.in_avals)
-        return halves.joined(*arithmetic.of_float_fields(*fields))
-    if source != dtypes.WORD:
-        return ctx.lower(_joined, x, avals=ctx.in_avals)
-    if target == np.int32:
-        return arithmetic.to_int32(halves.of(x))
-    if target == np.float32:
-        fields = arithmetic.float_fields(halves.whole(x))
-        structs = [struct_of(dtype) for dtype in (np.bool_, np.int32, np.int32)]
-        return ctx.lower(float_bits.of_fields, *fields, avals=structs)
-    parts = list(map(tensor, halves.whole(x)))
-    return ctx.lower(_apart, *parts, avals=[struct_of(np.int32)] * 2, dtype=target)
 
 
 def _apart(high, low, *, dtype):

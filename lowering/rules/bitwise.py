@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import cast, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.rules.binary import register_halves
+from lowering.rules import halves
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, ONNX, TFJS
-from lowering.tensors import halves as arithmetic
 
 _BITWISE = Trait.MONOID | Trait.IN_RANGE
 
@@ -25,8 +25,8 @@ register_ops(
 )
 
 
-register_halves({op: functools.partial(arithmetic.bitwise, op) for op in ("and", "or", "xor")})
-register_halves({"not": arithmetic.invert})
+halves.register({op: functools.partial(arithmetic.bitwise, op) for op in ("and", "or", "xor")})
+halves.register({"not": arithmetic.invert})
 
 
 @on_promoted("not", dtypes=SHORT)
@@ -56,15 +56,15 @@ def population_count_words(x, *, bits=32):
 @decomposition("population_count", target=ONNX, dtypes=(np.int64, np.uint64))
 def population_count_wide(x):
     """The bits of both halves."""
-    halves = lax.bitcast_convert_type(x, np.uint32)
-    return jnp.sum(lax.population_count(halves), -1, dtype=np.uint32).astype(x.dtype)
+    parts = lax.bitcast_convert_type(x, np.uint32)
+    return jnp.sum(lax.population_count(parts), -1, dtype=np.uint32).astype(x.dtype)
 
 
 @decomposition("population_count", target=TFJS, dtypes=(np.int32,))
 def population_count_halves(x):
     """The bits of both halves, as WebGL holds no integers of more than 24 bits."""
-    halves = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
-    return sum(population_count_words(half, bits=16) for half in halves)
+    parts = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
+    return sum(population_count_words(half, bits=16) for half in parts)
 
 
 @decomposition("clz", target=TFJS, dtypes=(np.int32,))

@@ -13,7 +13,7 @@ def call_tf(ctx, *operands, callee, **_):
     given = [boundary.leave(x, aval.dtype) for x, aval in zip(operands, ctx.in_avals, strict=True)]
     if ctx.target.is_consumer:
         # Complex numbers are made of their parts here, where it is checked who has such an op.
-        given = boundary.joined(boundary.split(given), ctx.in_avals)
+        given = [tf.complex(*boundary.parts(x)) if x.dtype.is_complex else x for x in given]
     results = callee(*given)
     return [
         boundary.enter(_checked(ctx, y, aval), aval.dtype)

@@ -3,13 +3,14 @@
 import jax.numpy as jnp
 from jax import lax
 
-from lowering.formats import halves, words
+from lowering.arrays import half_arithmetic as arithmetic
+from lowering.formats import words
 from lowering.ops import dtypes, emit
 from lowering.ops.casts import beside_constant
 from lowering.registry import decomposition, legalization, on_words, rule
+from lowering.rules import halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE
-from lowering.tensors import halves as arithmetic
+from lowering.targets import CONSUMER, PORTABLE, TFLITE
 from lowering.tensors.ordering import total_order
 
 _ORDERS = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}
@@ -60,19 +61,16 @@ rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WOR
 
 _OF_HALVES = {
     "eq": arithmetic.equal,
-    "ne": lambda x, y: _not(arithmetic.equal(x, y)),
+    "ne": lambda x, y: ~arithmetic.equal(x, y),
     "lt": arithmetic.less,
     "le": lambda x, y: arithmetic.less(x, y, or_equal=True),
     "gt": lambda x, y: arithmetic.less(y, x),
     "ge": lambda x, y: arithmetic.less(y, x, or_equal=True),
 }
-for _primitive, _compare in {
-    **_OF_HALVES,
-    **{f"{name}_to": _OF_HALVES[name] for name in ("eq", "lt", "le")},
-}.items():
-    rule(_primitive, target=TFJS, dtypes=words.WORDS, keep_constants=True)(
-        lambda ctx, x, y, compare=_compare: compare(halves.of(x), halves.of(y))
-    )
+halves.register(
+    {**_OF_HALVES, **{f"{name}_to": _OF_HALVES[name] for name in ("eq", "lt", "le")}},
+    dtypes=dtypes.BOOL,
+)
 
 
 _NATURAL = {

@@ -6,9 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat
-from lowering.formats import halves
 from lowering.ops import constant, emit
-from lowering.ops.values import tensor
 from lowering.registry import Trait, rule
 from lowering.tensors import loops, movement
 
@@ -26,8 +24,7 @@ def cond(ctx, index, *operands, branches, **_):
 
     def run(branch):
         # TensorFlow's branches need a result.
-        results = halves.carried(ctx.run(branch, *operands), ctx.out_avals)
-        return list(map(tensor, results)) or [constant(0, np.int32)]
+        return ctx.run(branch, *operands) or [constant(0, np.int32)]
 
     thunks = [functools.partial(run, branch) for branch in branches]
     if last == 1:
@@ -37,7 +34,7 @@ def cond(ctx, index, *operands, branches, **_):
     else:
         # TensorFlow runs the last branch for an index out of range.
         results = tf.switch_case(tf.maximum(index, 0), thunks)
-    return halves.restored(results, ctx.out_avals) if ctx.out_avals else []
+    return results if ctx.out_avals else []
 
 
 def _nested(ctx, index, thunks, first):
@@ -75,32 +72,13 @@ def while_(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, *
     init = operands[cond_nconsts + body_nconsts :]
     fixed = _unchanged(body_jaxpr, body_nconsts, len(init))
 
-    def goes_on(*carry):
-        return ctx.run(cond_jaxpr, *cond_consts, *halves.restored(carry, ctx.out_avals))[0]
-
-    def body(*carry):
-        values = halves.restored(carry, ctx.out_avals)
-        return _carried_tensors(ctx.run(body_jaxpr, *body_consts, *values), ctx.out_avals)
-
-    results = loops.while_loop(
-        goes_on,
-        body,
-        _carried(init, ctx.out_avals, fixed),
+    return loops.while_loop(
+        lambda *carry: ctx.run(cond_jaxpr, *cond_consts, *carry)[0],
+        lambda *carry: ctx.run(body_jaxpr, *body_consts, *carry),
+        loops.Carried(init, ctx.out_avals, fixed),
         cond_jaxpr.outvars[0].aval.shape,
         ctx.target,
     )
-    return halves.restored(results, ctx.out_avals)
-
-
-def _carried(init, avals, fixed):
-    """What a loop carries; `fixed` says which values it does not change."""
-    return loops.Carried(
-        halves.carried(init, avals), halves.carried_avals(avals), halves.of_carried(fixed, avals)
-    )
-
-
-def _carried_tensors(values, avals):
-    return list(map(tensor, halves.carried(values, avals)))
 
 
 @rule("scan", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
@@ -111,25 +89,10 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     xs = operands[num_consts + num_carry :]
     carry_avals, ys_avals = ctx.out_avals[:num_carry], ctx.out_avals[num_carry:]
     xs_avals = [var.aval for var in ctx.eqn.invars[num_consts + num_carry :]]
-    carried = _carried(init, carry_avals, _unchanged(jaxpr, num_consts, num_carry))
-    step_avals = [var.aval for var in jaxpr.invars[num_consts:]]
-    result_avals = [var.aval for var in jaxpr.outvars]
-
-    def body(*carry_and_x):
-        values = halves.restored(carry_and_x, step_avals)
-        return _carried_tensors(ctx.run(jaxpr, *consts, *values), result_avals)
-
-    scan = loops.Scan(
-        ctx,
-        body,
-        carried,
-        halves.carried(xs, xs_avals),
-        halves.carried_avals(xs_avals),
-        halves.carried_avals(ys_avals),
-        length,
-        reverse,
-    )
-    return halves.restored(_scanned(ctx, scan, length, unroll), ctx.out_avals)
+    carried = loops.Carried(init, carry_avals, _unchanged(jaxpr, num_consts, num_carry))
+    body = functools.partial(ctx.run, jaxpr, *consts)
+    scan = loops.Scan(ctx, body, carried, xs, xs_avals, ys_avals, length, reverse)
+    return _scanned(ctx, scan, length, unroll)
 
 
 def _scanned(ctx, scan, length, unroll):

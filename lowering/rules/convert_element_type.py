@@ -6,14 +6,15 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering import avals, narrow_formats, targets
-from lowering.arrays import complex_math, narrow_numbers
-from lowering.formats import halves, words
+from lowering import avals, narrow_formats
+from lowering.arrays import complex_math, halves, narrow_numbers
+from lowering.arrays import half_conversions as conversions
+from lowering.arrays.halves import HALF, SIZE, WORD
+from lowering.formats import crossing, words
 from lowering.ops import cast, constant, dtypes, emit
-from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, on_promoted, rule
-from lowering.targets import CONSUMER
-from lowering.tensors import halves as arithmetic
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
+from lowering.rules.halves import elementwise
+from lowering.targets import CONSUMER, TFJS
 
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)
@@ -54,9 +55,34 @@ def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
         if target == dtypes.WORD:
             return _saturate_word(x)
         return saturate(x, to, ml_dtypes.iinfo(target))
-    if x.dtype == tf.bool and target == dtypes.WORD and targets.current().splits(dtypes.WORD):
-        return halves.joined(arithmetic.ZERO, cast(x, to))
     return cast(x, to)
+
+
+_HALVES_OF_FLOAT = elementwise("halves_of_float", conversions.of_float32)
+
+
+@decomposition("convert_element_type", target=TFJS, dtypes=words.WORDS)
+def convert_element_type_of_halves(x, *, new_dtype, **_):
+    """From and to all dtypes but int32, whose bits the words are."""
+    if x.dtype != WORD:
+        return _to_halves(x)
+    high, low = halves.apart(x)
+    if new_dtype == np.bool_:
+        return (high + low).astype(np.bool_)
+    is_integer = jnp.issubdtype(new_dtype, np.integer)
+    if is_integer and narrow_formats.width(new_dtype) <= 16:
+        return low.astype(new_dtype)
+    is_wide = np.dtype(new_dtype).itemsize == 8
+    wide = np.dtype(new_dtype if is_wide else np.float32)
+    return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
+
+
+def _to_halves(x):
+    if jnp.issubdtype(x.dtype, np.floating):
+        return halves.join(*_HALVES_OF_FLOAT.bind(x.astype(np.float32)))
+    if x.dtype == np.bool_ or jnp.issubdtype(x.dtype, np.unsignedinteger):
+        return halves.of_short(x)
+    return x.astype(HALF).astype(WORD)
 
 
 @rule("to_integers", target=CONSUMER)
@@ -68,20 +94,14 @@ def from_words(x, target):
     """Words as int32 or float32 numbers, or int64 where those may not do, to be converted."""
     if dtypes.to_tf(target).size == 8:
         return emit("FloorMod", cast(x, tf.int64), constant(1 << 32, np.int64))
-    if not (target == np.bool_ or jnp.issubdtype(target, np.integer)):
-        return arithmetic.to_float32(halves.of(x))
-    if not targets.current().splits(dtypes.WORD):
+    if target == np.bool_ or jnp.issubdtype(target, np.integer):
         return x
-    high, low = halves.of(x)
-    if target == np.bool_:
-        return emit("AddV2", tensor(high), tensor(low))
-    return tensor(low) if narrow_formats.width(target) <= 16 else arithmetic.to_int32((high, low))
+    high, low = (cast(half, tf.float32) for half in crossing.halves_of(x))
+    return emit("AddV2", emit("Mul", high, constant(float(SIZE), np.float32)), low)
 
 
 def _saturate_word(x):
     """Floats as uint32: what int32 does not hold is converted without the highest bit."""
-    if targets.current().splits(dtypes.WORD):
-        return halves.joined(*arithmetic.of_float32(x))
     bit = 1 << 31
     is_high = emit("GreaterEqual", x, constant(float(bit), x.dtype))
     low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), x.dtype)), x)

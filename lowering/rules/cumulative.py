@@ -8,14 +8,14 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import computations, narrow_numbers
+from lowering.arrays import computations, halves, narrow_numbers
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays.limits import highest, lowest
-from lowering.formats import halves, words
+from lowering.formats import words
 from lowering.narrow_formats import E8M0, NARROW, infinity_is_nan
 from lowering.ops import cast, constant, dtypes, emit, kernels
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import TFJS, XLA
-from lowering.tensors import halves as arithmetic
 
 
 @rule("cumsum", "cumprod", traits=Trait.PROMOTED)
@@ -30,17 +30,12 @@ def cumsum(ctx, x, *, axis, reverse, **_):
     return scan(x, constant(axis, tf.int32))
 
 
-@rule("cumsum", target=TFJS, dtypes=words.WORDS)
-def cumsum_halves(ctx, x, *, axis, reverse, **_):
-    count = ctx.in_avals[0].shape[axis]
-    if not avals.is_at_most(count, arithmetic.MOST_SUMMED):
-        steps = {"op": "Cumsum", "axis": axis, "reverse": reverse}
-        return ctx.lower(_by_steps, x, avals=ctx.in_avals, **steps)
-
-    def sums(part):
-        return emit("Cumsum", part, constant(axis, np.int32), reverse=reverse)
-
-    return halves.joined(*arithmetic.sum_by(sums, halves.whole(x), count))
+@decomposition("cumsum", target=TFJS, dtypes=words.WORDS)
+def cumsum_halves(x, *, axis, reverse, **_):
+    if not avals.is_at_most(x.shape[axis], arithmetic.MOST_SUMMED):
+        return _by_steps(x, op="Cumsum", axis=axis, reverse=reverse)
+    sums = functools.partial(lax.cumsum, axis=axis, reverse=reverse)
+    return halves.join(*arithmetic.sum_by(sums, halves.apart(x), x.shape[axis]))
 
 
 @decomposition("cumprod", target=TFJS, dtypes=words.WORDS)

@@ -1,9 +1,12 @@
 """Slices whose start is computed."""
 
+from jax import lax
+
+from lowering.arrays import halves
 from lowering.formats import words
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import blocks
 
 
@@ -18,3 +21,8 @@ def dynamic_slice(ctx, x, *starts, slice_sizes):
 @rule("dynamic_slice", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
 def dynamic_slice_consumer(ctx, *operands, **_):
     return words.run_on_indices(ctx, *operands, data=(0,))[0]
+
+
+@decomposition("dynamic_slice", target=TFJS, dtypes=words.WORDS)
+def dynamic_slice_of_halves(x, *starts, **params):
+    return halves.on_halves(lax.dynamic_slice_p.bind, x, *map(halves.places, starts), **params)

@@ -1,9 +1,12 @@
 """Writes of a block whose place is computed."""
 
+from jax import lax
+
+from lowering.arrays import halves
 from lowering.formats import words
 from lowering.ops.values import tensor
-from lowering.registry import Trait, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, decomposition, rule
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import blocks
 
 
@@ -18,3 +21,9 @@ def dynamic_update_slice(ctx, x, update, *starts):
 @rule("dynamic_update_slice", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
 def dynamic_update_slice_consumer(ctx, *operands, **_):
     return words.run_on_indices(ctx, *operands, data=(0, 1))[0]
+
+
+@decomposition("dynamic_update_slice", target=TFJS, dtypes=words.WORDS)
+def dynamic_update_slice_of_halves(x, update, *starts):
+    places = map(halves.places, starts)
+    return halves.on_halves(lax.dynamic_update_slice_p.bind, x, update, *places)

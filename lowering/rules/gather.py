@@ -9,13 +9,13 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.arrays import complex_math
+from lowering.arrays import complex_math, halves
 from lowering.formats import words
 from lowering.narrow_formats import FLOAT, INTEGER, NARROW, SHORT
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, on_promoted, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import blocks, indexing, movement
 
 
@@ -70,6 +70,16 @@ def gather_of_parts(operand, index, *, fill_value, **params):
     return lax.complex(
         *(lax.gather_p.bind(x, index, fill_value=fill, **params) for x, fill in parts)
     )
+
+
+@decomposition("gather", target=TFJS, dtypes=words.WORDS)
+def gather_of_halves(operand, index, *, fill_value, **params):
+    index = halves.places(index)
+    if operand.dtype != halves.WORD:
+        return lax.gather_p.bind(operand, index, fill_value=fill_value, **params)
+    fill = int(np.asarray(-1 if fill_value is None else fill_value).astype(np.uint32))
+    parts = zip(halves.apart(operand), divmod(fill, halves.SIZE), strict=True)
+    return halves.join(*(lax.gather_p.bind(x, index, fill_value=n, **params) for x, n in parts))
 
 
 @on_promoted("gather", dtypes=NARROW + SHORT)

@@ -9,7 +9,8 @@ from jax import lax
 
 from lowering.avals import real_dtype
 from lowering.ops import bitcast, cast, constant, dtypes
-from lowering.registry import Trait, legalization, rule
+from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.targets import TFJS
 from lowering.tensors import movement
 
 
@@ -25,6 +26,17 @@ def iota(ctx, *dyn_shape, dtype, shape, dimension, **_):
 def iota_of_parts(*dyn_shape, dtype, shape, dimension, **_):
     real = lax.broadcasted_iota(real_dtype(dtype), shape, dimension)
     return lax.complex(real, jnp.zeros_like(real))
+
+
+@decomposition("iota", target=TFJS, dtypes=(np.uint32,))
+def iota_of_halves(*dyn_shape, dtype, shape, dimension, **_):
+    return lax.broadcasted_iota(np.int32, shape, dimension).astype(dtype)
+
+
+@decomposition("iota_2x32_shape", target=TFJS, dtypes=(np.uint32,))
+def iota_2x32_shape_of_halves(*, shape):
+    low = lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
+    return jnp.zeros(shape, np.uint32), low.astype(np.uint32)
 
 
 @rule("empty", "empty2", "create_linear")

@@ -21,7 +21,7 @@ def fit(ctx, x, *, dtype, storage):
     to = dtypes.to_tf(storage)
     if x.dtype.is_complex:
         x = emit("Real", x, Tout=x.dtype.real_dtype)
-    if ctx.target.emulates(dtypes.WORD) and ctx.in_avals[0].dtype == dtypes.WORD:
+    if ctx.in_avals[0].dtype == dtypes.WORD and ctx.target.emulates(dtypes.WORD):
         x = from_words(x, dtype)
     if x.dtype.is_floating and to.is_integer:
         return saturate(x, to, ml_dtypes.iinfo(dtype))

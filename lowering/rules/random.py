@@ -11,13 +11,16 @@ from jax import lax
 from jax.extend.random import threefry2x32_p
 
 from lowering import avals, jax_compat, registry
-from lowering.formats import halves, words
+from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import halves
+from lowering.arrays.halves import HALF, WORD
+from lowering.formats import words
 from lowering.narrow_formats import SHORT
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, on_promoted, on_words, rule
+from lowering.rules.halves import register
 from lowering.targets import CONSUMER, TFJS, TFLITE
-from lowering.tensors import halves as arithmetic
 from lowering.tensors import threefry
 
 
@@ -55,7 +58,22 @@ def _stored(*operands, name, storage, **params):
     return fun(*operands, **params).astype(storage)
 
 
-@on_promoted("random", dtypes=SHORT)
+@rule("random_of_halves", keep_constants=True, held=True, traits=Trait.LONG)
+def random_of_halves(ctx, *operands, **params):
+    return ctx.lower(_random_of_halves, *operands, avals=ctx.in_avals, as_function=True, **params)
+
+
+def _random_of_halves(*operands, words, name, storage=None, **params):
+    """The same of halves of words, which it returns, too."""
+    rest = iter(operands)
+    whole = [halves.join(next(rest), next(rest)) if is_word else next(rest) for is_word in words]
+    fun: Any = registry.facts(name).on_words
+    found = fun(*whole, **params)
+    found = found if storage is None else found.astype(storage)
+    return halves.apart(found) if found.dtype == WORD else [found]
+
+
+@on_promoted("random", "random_of_halves", dtypes=SHORT)
 def random_short(*operands, primitive, dtypes, storages, **params):
     """Random bits are in the range of their dtype."""
     return primitive.bind(*operands, storage=storages[0], **params)
@@ -81,11 +99,9 @@ def threefry2x32_consumer(key0, key1, x0, x1):
     return x0, x1
 
 
-@rule("threefry2x32", target=TFJS, dtypes=words.WORDS, keep_constants=True)
-def threefry2x32_halves(ctx, *operands):
-    """The same of halves, without a decomposition: it is most of what a random number costs."""
-    key0, key1, x0, x1 = map(halves.of, operands)
-    parity = halves.of(np.uint32(threefry.PARITY))
+def threefry2x32_halves(key0, key1, x0, x1):
+    """The same of halves, with fewer ops: it is most of what a random number costs."""
+    parity = arithmetic.known(threefry.PARITY)
     schedule = [key0, key1, functools.reduce(_xor_halves, (key0, key1, parity))]
     terms, x1 = [x0, key0], arithmetic.add(x1, key1)
     for i in range(5):
@@ -93,11 +109,12 @@ def threefry2x32_halves(ctx, *operands):
             total = arithmetic.add(*terms, x1)
             terms, x1 = [total], _xor_halves(arithmetic.rotate_left(x1, int(distance)), total)
         terms.append(schedule[(i + 1) % 3])
-        x1 = arithmetic.add(x1, schedule[(i + 2) % 3], halves.of(np.uint32(i + 1)))
-    return halves.joined(*arithmetic.add(*terms)), halves.joined(*x1)
+        x1 = arithmetic.add(x1, schedule[(i + 2) % 3], arithmetic.known(i + 1))
+    return *arithmetic.add(*terms), *x1
 
 
 _xor_halves = functools.partial(arithmetic.bitwise, "xor")
+register({"threefry2x32": threefry2x32_halves}, dtypes=(HALF,) * 4, traits=Trait.LONG)
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
@@ -348,6 +365,15 @@ def _uniform_for_consumer(ctx, low, high, shape):
 @rule("rng_uniform", target=CONSUMER, dtypes=words.WORDS)
 def rng_uniform_words(ctx, low, high, **_):
     return words.run_on_order(ctx, low, high)[0]
+
+
+@decomposition("rng_uniform", target=TFJS, dtypes=words.WORDS)
+def rng_uniform_of_halves(low, high, *, shape):
+    """Of the int32 in the order of the words."""
+    least = np.int32(np.iinfo(np.int32).min)
+    limits = [lax.bitcast_convert_type(x, np.int32) + least for x in (low, high)]
+    found = lax.rng_uniform(limits[0], limits[1], shape)
+    return lax.bitcast_convert_type(found + least, np.uint32)
 
 
 @rule("rng_uniform")

@@ -9,16 +9,15 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
+from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import halves, narrow_numbers
 from lowering.arrays import integers as order
-from lowering.arrays import narrow_numbers
 from lowering.arrays.computations import tree_reduce
-from lowering.formats import halves, words
+from lowering.formats import words
 from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
-from lowering.ops import cast, constant, dtypes, emit, integers, kernels
-from lowering.ops.values import tensor
+from lowering.ops import cast, dtypes, emit, integers, kernels
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS
-from lowering.tensors import halves as arithmetic
 
 
 @rule("reduce_sum", traits=Trait.LINEAR)
@@ -134,32 +133,39 @@ def reduce_max_words(ctx, x, **_):
     return words.run_on_order(ctx, x)[0]
 
 
-@rule("reduce_max", "reduce_min", target=TFJS, dtypes=words.WORDS)
-def reduce_max_halves(ctx, x, *, axes, **_):
+def _extremum_of_halves(reduce, of_nothing, beyond):
     """Of the lower halves only those beside the extremum of the upper ones count."""
-    if not axes:
-        return x
-    is_max = ctx.eqn.primitive.name == "reduce_max"
-    op, worst = ("Max", -1) if is_max else ("Min", halves.SIZE)
-    high, low = map(tensor, halves.whole(x))
-    best = emit(op, high, integers(axes), keep_dims=True)
-    beside = emit("SelectV2", emit("Equal", high, best), low, constant(worst, np.int32))
-    return halves.joined(emit(op, high, integers(axes)), emit(op, beside, integers(axes)))
+
+    def extremum(x, *, axes, **_):
+        if not axes:
+            return x
+        if any(x.shape[axis] == 0 for axis in axes):
+            shape = [dim for i, dim in enumerate(x.shape) if i not in axes]
+            return lax.full(shape, of_nothing, np.uint32)
+        high, low = halves.apart(x)
+        best = reduce(high, axes)
+        beside = high == lax.expand_dims(best, axes)
+        return halves.join(best, reduce(jnp.where(beside, low, np.int32(beyond)), axes))
+
+    return extremum
 
 
-@rule("reduce_sum", target=TFJS, dtypes=words.WORDS)
-def reduce_sum_halves(ctx, x, *, axes, **_):
+for _primitive, _extremum in (
+    ("reduce_max", _extremum_of_halves(lax.reduce_max, 0, -1)),
+    ("reduce_min", _extremum_of_halves(lax.reduce_min, (1 << 32) - 1, halves.SIZE)),
+):
+    decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_extremum)
+
+
+@decomposition("reduce_sum", target=TFJS, dtypes=words.WORDS)
+def reduce_sum_of_halves(x, *, axes, **_):
     if not axes:
         return x
-    count = math.prod(ctx.in_avals[0].shape[axis] for axis in axes)
+    count = math.prod(x.shape[axis] for axis in axes)
     if not avals.is_at_most(count, arithmetic.MOST_SUMMED):
-        return ctx.lower(_reduced_by_steps, x, avals=ctx.in_avals, op="Sum", axes=tuple(axes))
-    fun = functools.partial(_sum_of_integers, axes=axes)
-    return halves.joined(*arithmetic.sum_by(fun, halves.whole(x), count))
-
-
-def _sum_of_integers(x, *, axes):
-    return emit("Sum", x, integers(axes))
+        return _reduced_by_steps(x, op="Sum", axes=tuple(axes))
+    fun = functools.partial(lax.reduce_sum, axes=axes)
+    return halves.join(*arithmetic.sum_by(fun, halves.apart(x), count))
 
 
 @rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)

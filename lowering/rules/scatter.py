@@ -18,13 +18,13 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering import avals
-from lowering.arrays import complex_math, computations
+from lowering.arrays import complex_math, computations, halves
 from lowering.formats import words
 from lowering.ops import dtypes, kernels, move
 from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, rule
-from lowering.targets import CONSUMER
+from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.targets import CONSUMER, TFJS
 from lowering.tensors import blocks, indexing, movement, rows, scattering
 
 # The update computation of a primitive, and how rows are updated by it.
@@ -97,14 +97,43 @@ def scatter_add(ctx, *operands, **params):
 
 
 @rule("scatter", *_COMPUTATIONS, target=CONSUMER, dtypes=words.HELD, keep_constants=True)
-def scatter_consumer(ctx, operand, index, updates, *, update_jaxpr, **_):
+def scatter_consumer(ctx, operand, index, updates, **_):
     """Indices are words, or what is updated is held in another dtype."""
     is_order = ctx.eqn.primitive.name in ("scatter-min", "scatter-max")
-    run = functools.partial(words.run_on_indices, ctx, data=(0, 2), moves=update_jaxpr is None)
+    run = functools.partial(words.run_on_indices, ctx, data=(0, 2))
     if not is_order or ctx.out_aval.dtype != dtypes.WORD:
         return run(operand, index, updates)[0]
     flipped = words.flipped(operand), index, words.flipped(updates)
     return words.flipped(run(*flipped)[0])
+
+
+@decomposition("scatter", target=TFJS, dtypes=words.WORDS)
+def scatter_of_halves(operand, index, updates, *, update_jaxpr, update_consts, **params):
+    index = halves.places(index)
+    if update_jaxpr is not None and operand.dtype == halves.WORD:
+        combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
+        return _one_by_one(combine, operand, index, updates, **params)
+    replace = functools.partial(lax.scatter_p.bind, update_jaxpr=None, update_consts=(), **params)
+    if operand.dtype == halves.WORD:
+        return halves.on_halves(replace, operand, index, updates)
+    params |= {"update_jaxpr": update_jaxpr, "update_consts": update_consts}
+    return lax.scatter_p.bind(operand, index, updates, **params)
+
+
+for _name in _COMPUTATIONS:
+
+    @decomposition(_name, target=TFJS, dtypes=words.WORDS)
+    def scatter_on_bits(operand, index, updates, *, name=_name, **params):
+        """Of the int32 with the bits of words, which are in another order."""
+        bind = getattr(lax, f"{name.replace('-', '_')}_p").bind
+        params |= {"update_jaxpr": None, "update_consts": ()}
+        if operand.dtype != halves.WORD:
+            return bind(operand, halves.places(index), updates, **params)
+        has_order = name in ("scatter-min", "scatter-max")
+        least = np.int32(np.iinfo(np.int32).min if has_order else 0)
+        bits = [lax.bitcast_convert_type(x, np.int32) + least for x in (operand, updates)]
+        found = bind(bits[0], halves.places(index), bits[1], **params) + least
+        return lax.bitcast_convert_type(found, np.uint32)
 
 
 @legalization("scatter", dtypes=COMPLEX)

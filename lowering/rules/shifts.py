@@ -7,15 +7,15 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import narrow_numbers
 from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import bitcast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.rules.binary import register_halves
+from lowering.rules import halves
 from lowering.targets import CONSUMER, TFJS
-from lowering.tensors import halves as arithmetic
 
 
 @rule("shift_left", keep_constants=True, traits=Trait.ELEMENTWISE)
@@ -133,7 +133,7 @@ def _looked_up(table, amount):
     return emit("GatherV2", constant(table), amount, constant(0, np.int32))
 
 
-register_halves(
+halves.register(
     {
         "shift_left": functools.partial(arithmetic.shift, is_left=True),
         "shift_right_logical": functools.partial(arithmetic.shift, is_left=False),

@@ -6,14 +6,13 @@ import tensorflow as tf
 from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering import targets
-from lowering.arrays import complex_math, narrow_numbers
-from lowering.formats import halves, words
+from lowering.arrays import complex_math, halves, narrow_numbers
+from lowering.arrays.halves import WORD
+from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, integers
-from lowering.ops.values import tensor
-from lowering.registry import Trait, legalization, on_promoted, rule
-from lowering.targets import CONSUMER, PORTABLE, XLA
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
+from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
 from lowering.tensors import movement, ordering
 
 
@@ -59,41 +58,30 @@ on_promoted("sort", dtypes=NARROW)(narrow_numbers.on_order)
 @rule("sort", target=CONSUMER, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER, *dtypes.BOOL))
 def sort_held(ctx, *operands, dimension, num_keys, **_):
     """Operands are sorted as what holds them."""
-    held = [_in_order(x, aval) for x, aval in zip(operands, ctx.in_avals, strict=True)]
-    num_keys = sum(map(len, held[:num_keys]))
-    parts = [part for of_operand in held for part in of_operand]
-    results = iter(_along_last(ctx, parts, dimension, num_keys, _sort_last_natural))
-    return [
-        _from_order([next(results) for _ in of_operand], aval)
-        for of_operand, aval in zip(held, ctx.in_avals, strict=True)
-    ]
+    is_word = [aval.dtype == WORD for aval in ctx.in_avals]
+    held = [words.flipped(x) if w else x for x, w in zip(operands, is_word, strict=True)]
+    results = _along_last(ctx, held, dimension, num_keys, _sort_last_natural)
+    return [words.flipped(x) if w else x for x, w in zip(results, is_word, strict=True)]
 
 
 @legalization("sort", dtypes=dtypes.COMPLEX)
-def sort_parts(*operands, num_keys, **params):
+def sort_parts(*operands, **params):
     """By the real parts, and by the imaginary ones of equal ones."""
-    split = [complex_math.parts(x) if jnp.iscomplexobj(x) else (x,) for x in operands]
+    return _sort_parts(operands, jnp.iscomplexobj, complex_math.parts, lax.complex, **params)
+
+
+@decomposition("sort", target=TFJS, dtypes=words.WORDS)
+def sort_halves(*operands, **params):
+    """By the upper halves, and by the lower ones of equal ones."""
+    return _sort_parts(operands, lambda x: x.dtype == WORD, halves.apart, halves.join, **params)
+
+
+def _sort_parts(operands, is_split, apart, join, *, num_keys, **params):
+    split = [apart(x) if is_split(x) else (x,) for x in operands]
     num_keys = sum(map(len, split[:num_keys]))
     flat = [part for parts in split for part in parts]
     results = iter(lax.sort_p.bind(*flat, num_keys=num_keys, **params))
-    return [
-        lax.complex(next(results), next(results)) if jnp.iscomplexobj(x) else next(results)
-        for x in operands
-    ]
-
-
-def _in_order(x, aval):
-    """The numbers that an operand is held in, in its order."""
-    if aval.dtype == dtypes.WORD and targets.current().splits(dtypes.WORD):
-        return list(map(tensor, halves.whole(x)))
-    return [words.flipped(x) if aval.dtype == dtypes.WORD else x]
-
-
-def _from_order(parts, aval):
-    if len(parts) > 1:
-        return halves.joined(*parts)
-    (x,) = parts
-    return words.flipped(x) if aval.dtype == dtypes.WORD else x
+    return [join(next(results), next(results)) if is_split(x) else next(results) for x in operands]
 
 
 def _sort_last(operands, num_keys, size):

@@ -7,13 +7,14 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import complex_inverse, complex_math
-from lowering.formats import halves, words
+from lowering.arrays import half_arithmetic as arithmetic
+from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.rules import halves
 from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
-from lowering.tensors import halves as arithmetic
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
@@ -80,12 +81,14 @@ def sign_words(ctx, x):
     return cast(emit("NotEqual", x, constant(0, x.dtype)), x.dtype)
 
 
-@rule("neg", target=TFJS, dtypes=words.WORDS, keep_constants=True)
-def neg_halves(ctx, x):
-    return halves.joined(*arithmetic.subtract((arithmetic.ZERO, arithmetic.ZERO), halves.of(x)))
+decomposition("sign", target=TFJS, dtypes=words.WORDS)(lambda x: (x != 0).astype(x.dtype))
+halves.register(
+    {"neg": lambda x: arithmetic.subtract((arithmetic.ZERO, arithmetic.ZERO), x)},
+)
 
 
 rule("abs", target=CONSUMER, dtypes=words.WORDS)(lambda ctx, x: x)
+decomposition("abs", target=TFJS, dtypes=words.WORDS)(lambda x: x)
 
 
 @decomposition("sign", dtypes=dtypes.COMPLEX)

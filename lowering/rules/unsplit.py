@@ -12,8 +12,6 @@ def unsplit(ctx, *parts, eqn, reason, **_):
     """What calls TensorFlow or Python says itself what it does; other rules are refused."""
     if reason:
         raise UnsupportedError.with_location(describe(eqn, ctx.target, reason))
-    if not ctx.target.splits("complex64"):
-        return ctx.equation(eqn, *parts)
     with kernels.unchecked():
         operands = boundary.joined(parts, [var.aval for var in eqn.invars])
-    return boundary.split(ctx.equation(eqn, *operands))
+    return boundary.split(ctx.equation(eqn, *operands), [var.aval for var in eqn.outvars])

@@ -67,7 +67,7 @@ class _Split(Walk):
         elif (fun := self._decomposition(eqn)) is not None:
             self.decompose(eqn, fun)
         elif registry.facts(eqn.primitive.name).traits & (Trait.SELECTS | Trait.LINEAR):
-            self._apply_to_parts(eqn)
+            self.apply_to_parts(eqn, with_dtypes(eqn.params, _real_dtype))
         else:
             self.add_unsplit(eqn)
 
@@ -76,19 +76,6 @@ class _Split(Walk):
         dtypes = [x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if _is_complex(x)]
         rule = registry.rule_of(eqn, self.target, *dtypes[:1] or [np.dtype(np.complex64)])
         return rule.fun if rule is not None and rule.is_decomposition else None
-
-    def _apply_to_parts(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds an equation on the real, and one on the imaginary parts."""
-        self.define(eqn.outvars)
-        params = with_dtypes(eqn.params, _real_dtype)
-        for i in range(2):
-            invars = [self.values_of(x)[i if _is_complex(x) else 0] for x in eqn.invars]
-            # Other results are those of the first equation.
-            outvars = [
-                self.values_of(x)[i] if _is_complex(x) else (x, jex_core.Var(x.aval))[i]
-                for x in eqn.outvars
-            ]
-            self.new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
 
 
 def _is_complex(atom: Any) -> bool:

@@ -183,6 +183,8 @@ class Walk:
         avals = [self.legal_avals(var.aval, self.target) for var in eqn.outvars]
         out_avals = tuple(aval for legal in avals for aval in legal)
         params = {"eqn": eqn, "out_avals": out_avals, "reason": reason}
+        if eqn.primitive is UNSPLIT:  # More operands stand for those of the same equation.
+            params = {**eqn.params, "out_avals": out_avals}
         self.add(eqn.replace(primitive=UNSPLIT, params=params))
 
     def decompose(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any]) -> None:
@@ -196,6 +198,21 @@ class Walk:
             self.add_unsplit(eqn, f"{type(error).__name__}: {error}")
         else:
             self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
+
+    def apply_to_parts(self, eqn: jex_core.JaxprEqn, params: dict[str, Any]) -> None:
+        """Adds an equation on the first, and one on the second of the two parts of values."""
+        self.define(eqn.outvars)
+        for i in range(2):
+            invars = [self.values_of(x)[i if self._is_split(x) else 0] for x in eqn.invars]
+            # Other results are those of the first equation.
+            outvars = [
+                self.values_of(x)[i] if self._is_split(x) else (x, jex_core.Var(x.aval))[i]
+                for x in eqn.outvars
+            ]
+            self.new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
+
+    def _is_split(self, atom: Any) -> bool:
+        return self.is_illegal(atom.aval, self.target)
 
     def replace(self, eqn: jex_core.JaxprEqn, atoms: Sequence[Any]) -> None:
         """Lets atoms stand for the results of an equation, in their shapes."""

@@ -1,0 +1,109 @@
+"""Words become their halves, jaxpr in and jaxpr out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import lowering  # noqa: F401  Registers the rules.
+from lowering.arrays import halves
+from lowering.arrays.halves import HALF, WORD
+from lowering.passes import pipeline
+from lowering.passes.inlining import inline_calls
+from lowering.passes.jaxprs import called_jaxprs
+from lowering.passes.legalize.keys import split_keys
+from lowering.passes.legalize.splitting import UNSPLIT
+from lowering.passes.legalize.words import RANDOM_OF_HALVES, split_words
+from lowering.targets import TFJS, TFLITE
+from tests.passes.programs import primitives, traced
+
+X = np.random.default_rng(0).integers(2**32, size=(3, 4), dtype=np.uint32)
+
+
+def dtypes_of(jaxpr):
+    """The dtypes of all variables of a jaxpr, and of those that are in it."""
+    found = {x.aval.dtype for x in (*jaxpr.invars, *jaxpr.constvars, *jaxpr.outvars)}
+    for eqn in jaxpr.eqns:
+        found |= {x.aval.dtype for x in (*eqn.invars, *eqn.outvars)}
+        for called in called_jaxprs(eqn):
+            found |= dtypes_of(called)
+    return found
+
+
+def split(fun, *args):
+    after = inline_calls(split_words(traced(fun, *args), TFJS), frozenset())
+    assert WORD not in dtypes_of(after)
+    return after
+
+
+def test_without_words_nothing_changes():
+    jaxpr = traced(lambda x: x + 1, np.float32(1))
+    assert split_words(jaxpr, TFJS) is jaxpr
+
+
+def test_only_targets_that_split_words_have_the_pass():
+    jaxpr = traced(lambda x: x + x, X)
+    assert pipeline.whole_program(jaxpr, TFLITE)[0].in_avals[0].dtype == WORD
+    assert [x.dtype for x in pipeline.whole_program(jaxpr, TFJS)[0].in_avals] == [HALF, HALF]
+
+
+def test_moves_are_of_each_half():
+    after = split(lambda x: x.T.reshape(2, 6), X)
+    assert primitives(after).count("transpose") == primitives(after).count("reshape") == 2
+    results = jax.core.eval_jaxpr(after.jaxpr, after.consts, *split_array(X))
+    for expected, actual in zip(split_array(X.T.reshape(2, 6)), results, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def split_array(x):
+    return (x >> 16).astype(np.int32), (x & 0xFFFF).astype(np.int32)
+
+
+def test_arithmetic_is_one_equation():
+    assert primitives(split(lambda x, y: (x + y) ^ x, X, X)) == ["add_of_halves", "xor_of_halves"]
+
+
+def test_known_words_are_known_halves():
+    (eqn,) = split(lambda x: x * np.uint32(0x10002), X).eqns
+    assert [x.val for x in eqn.invars[2:]] == [1, 2]
+
+
+def test_constants_are_split():
+    after = split(lambda x: x + np.asarray(X), X)
+    assert [x.dtype for x in after.consts] == [HALF, HALF]
+
+
+def test_what_is_made_of_halves_is_not_taken_apart():
+    def fun(x):
+        bits = lax.bitcast_convert_type(x, np.int32)
+        return bits + 1, lax.bitcast_convert_type(bits, np.uint32) + x
+
+    assert halves.OF_BITS.name not in primitives(split(fun, X))
+
+
+def test_loops_carry_halves():
+    after = split(lambda x: lax.fori_loop(0, 3, lambda _, y: y * x + y, x), X)
+    (loop,) = (eqn for eqn in after.eqns if eqn.primitive.name in ("while", "scan"))
+    assert sum(x.aval.dtype == HALF and x.aval.shape == X.shape for x in loop.outvars) == 2
+
+
+def test_indices_that_are_words_become_places():
+    after = split(lambda x, i: lax.dynamic_index_in_dim(x, i, keepdims=False), X, np.uint32(2))
+    names = primitives(after)
+    assert halves.PLACES.name in names and names.count("dynamic_slice") == 2
+
+
+def test_other_primitives_are_of_the_bits():
+    names = primitives(split(lambda x: x.at[jnp.array([0, 0])].add(x[:2]), X))
+    assert "scatter-add" in names and halves.BITS.name in names and UNSPLIT.name not in names
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint8"])
+def test_random_bits_are_one_equation(dtype):
+    jaxpr = split_keys(
+        traced(lambda key: jax.random.bits(key, (5,), dtype), jax.random.key(0)), TFJS
+    )
+    after = split_words(jaxpr, TFJS)
+    eqns = [eqn for eqn in after.eqns if eqn.primitive is RANDOM_OF_HALVES]
+    assert len(eqns) == 1 and len(eqns[0].outvars) == (2 if dtype == "uint32" else 1)
