@@ -279,7 +279,8 @@ OPERATIONS: tuple[Operation, ...] = (
         binary=True,
         smooth=False,
     ),
-    Operation(_convert, needs_exact=True, keeps_exact=True),
+    # A derivative that has been in a narrower dtype has fewer digits than its own dtype.
+    Operation(_convert, needs_exact=True, keeps_exact=True, smooth=False),
     # Shape.
     Operation(_reshape, keeps_exact=True),
     Operation(_unary(jnp.transpose), keeps_exact=True),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from jax import lax
 
 from lowering import avals
 from lowering.arrays import exact, halves
@@ -107,6 +108,18 @@ def _of_words(own):
 lower_to(halves.OF_BITS, conversions.of_int32)
 lower_to(halves.BITS, lambda *x: conversions.to_int32(x))
 lower_to(halves.PLACES, lambda *x: conversions.to_places(x))
+
+
+# Programs that are split may be evaluated for a target that does not split, such as `portable`.
+@decomposition(halves.APART.name)
+def apart(x):
+    return [lax.convert_element_type(half, HALF) for half in (x >> 16, x & (halves.SIZE - 1))]
+
+
+@decomposition(halves.JOIN.name)
+def join(high, low):
+    high, low = (lax.convert_element_type(half, halves.WORD) for half in (high, low))
+    return (high << 16) | low
 
 
 # Floor divisions of int32 are exact for integers of 24 bits on all backends.

@@ -1,12 +1,13 @@
 """Words become their halves, jaxpr in and jaxpr out."""
 
 import jax
+import jax.extend.core as jex_core
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-import lowering  # noqa: F401  Registers the rules.
+import lowering
 from lowering.arrays import halves
 from lowering.arrays.halves import HALF, WORD
 from lowering.passes import pipeline
@@ -107,3 +108,17 @@ def test_random_bits_are_one_equation(dtype):
     after = split_words(jaxpr, TFJS)
     eqns = [eqn for eqn in after.eqns if eqn.primitive is RANDOM_OF_HALVES]
     assert len(eqns) == 1 and len(eqns[0].outvars) == (2 if dtype == "uint32" else 1)
+
+
+def test_split_programs_are_evaluated_by_targets_that_do_not_split():
+    """Loops over known numbers run on TensorFlow, as `portable`, when a program is exported."""
+
+    def fun(x):
+        key = jax.random.fold_in(jax.random.key(0), 7)
+        return x + jax.random.bits(key, x.shape)
+
+    after = split_words(split_keys(traced(fun, X), TFJS), TFJS)
+    halved = lowering.convert(jex_core.jaxpr_as_fun(after), target="portable")
+    parts = (X >> 16).astype(HALF), (X & 0xFFFF).astype(HALF)
+    high, low = (np.asarray(part).astype(WORD) for part in halved(*parts))
+    np.testing.assert_array_equal(high << 16 | low, jax.jit(fun)(X))
