@@ -34,17 +34,6 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return cast(x, dtype)
 
 
-def beside_constant(x: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
-    """`x` to be compared with `other`, with an op after it if bools are compared with a constant.
-
-    See `quirks.zeros_like_bools`.
-    """
-    source, beside = values.source(x), values.source(other)
-    is_bool = source is not None and source.type == "Cast" and source.inputs[0].dtype == tf.bool
-    is_beside = beside is not None and beside.type == "Const"
-    return emit("Maximum", x, x) if is_bool and is_beside else x
-
-
 def _has_broadcasts(source: tf.Operation | None) -> bool:
     """Whether there is a broadcast in the graph of an op; of its ops, only new ones are asked."""
     if source is None:

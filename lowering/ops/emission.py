@@ -18,6 +18,7 @@ from lowering import targets
 from lowering.errors import UnsupportedError
 from lowering.ops import (
     activations,
+    decided,
     dtypes,
     kernels,
     making,
@@ -66,6 +67,8 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return ranks.fitted(op, functools.partial(_run, op), operands, attrs)
     if swapped.may_swap(op, operands):
         return swapped.with_other_rank(op, *operands)
+    if (place := decided.place_of_zero(op, operands)) is not None:
+        op, operands = decided.with_other_number(op, operands, place)
     if activations.are_lost(op, operands):
         operands = activations.apart(operands)
     return _run(op, *operands, **attrs)

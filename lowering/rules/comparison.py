@@ -6,21 +6,15 @@ from jax import lax
 from lowering.arrays import half_arithmetic as arithmetic
 from lowering.formats import words
 from lowering.ops import dtypes, emit
-from lowering.ops.casts import beside_constant
 from lowering.registry import decomposition, legalization, on_words, rule
 from lowering.rules import halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, PORTABLE, TFLITE
+from lowering.targets import CONSUMER, PORTABLE
 from lowering.tensors.ordering import total_order
 
 _ORDERS = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}
 
 register_ops({"eq": "Equal", "ne": "NotEqual", **_ORDERS})
-
-for _primitive, _op in _ORDERS.items():
-    rule(_primitive, target=TFLITE, dtypes=(*dtypes.FLOAT, *dtypes.SIGNED))(
-        lambda ctx, x, y, op=_op: emit(op, beside_constant(x, y), beside_constant(y, x))
-    )
 
 
 def _not(x):

@@ -63,7 +63,7 @@ def broadcasts_behind_casts() -> bool:
     return fails("'tfl.broadcast_to' op operand #0 must be", fun, np.arange(4, dtype=np.int32))
 
 
-@_quirk(_PATTERNS, "lowering.ops.casts.beside_constant")
+@_quirk(_PATTERNS, "lowering.ops.decided.place_of_zero")
 def zeros_like_bools() -> bool:
     """A comparison that is decided, as bools are cast to 0 or 1, becomes ZerosLike of the bools.
 
