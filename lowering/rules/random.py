@@ -75,8 +75,9 @@ def _random_of_halves(*operands, words, name, storage=None, **params):
 
 @on_promoted("random", "random_of_halves", dtypes=SHORT)
 def random_short(*operands, primitive, dtypes, storages, **params):
-    """Random bits are in the range of their dtype."""
-    return primitive.bind(*operands, storage=storages[0], **params)
+    """Random bits are in the range of their dtype; a seed may be short, too."""
+    storage = storages[0] if len(storages) == 1 else None
+    return primitive.bind(*operands, storage=storage, **params)
 
 
 @rule("threefry2x32", traits=Trait.ELEMENTWISE | Trait.LONG)

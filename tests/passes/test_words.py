@@ -110,6 +110,13 @@ def test_random_bits_are_one_equation(dtype):
     assert len(eqns) == 1 and len(eqns[0].outvars) == (2 if dtype == "uint32" else 1)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+def test_seeds_may_be_short(dtype):
+    jaxpr = traced(lambda seed: jax.random.key_data(jax.random.key(seed)), np.array(3, dtype))
+    after, _ = pipeline.whole_program(jaxpr, TFJS)
+    assert len(after.jaxpr.outvars) == 2
+
+
 def test_split_programs_are_evaluated_by_targets_that_do_not_split():
     """Loops over known numbers run on TensorFlow, as `portable`, when a program is exported."""
 
