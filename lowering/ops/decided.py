@@ -40,13 +40,14 @@ def with_other_number(
     op: str, operands: tuple[Any, ...], place: int
 ) -> tuple[str, tuple[Any, ...]]:
     """The comparison with -1 that has the same results, and its operands."""
-    changed = list(operands)
-    changed[place] = constant(-1, operands[place].dtype)
+    zero, changed = operands[place], list(operands)
+    # It keeps its shape, to which the other operand may be broadcast.
+    changed[place] = constant(np.full(zero.shape.as_list(), -1), zero.dtype)
     return _INSTEAD[place][op], tuple(changed)
 
 
 def _is_zero(x: tf.Tensor) -> bool:
-    value = tf.get_static_value(x)
+    value = None if x.dtype.is_unsigned else tf.get_static_value(x)
     return value is not None and not np.any(value)
 
 

@@ -11,12 +11,11 @@ from lowering import avals
 from lowering.arrays import exact, halves
 from lowering.arrays import half_conversions as conversions
 from lowering.arrays.exact import HALF
+from lowering.formats import words
 from lowering.ops import cast, constant, emit
 from lowering.ops.values import fingerprint, is_known, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import TFJS
-
-WORDS = (np.uint32,)
 
 
 def elementwise(
@@ -87,7 +86,7 @@ def register(
     """
     for primitive, compute in computations.items():
         own = elementwise(f"{primitive}_of_halves", _on_pairs(compute), dtypes, traits)
-        decomposition(primitive, target=TFJS, dtypes=WORDS)(_of_words(own))
+        decomposition(primitive, target=TFJS, dtypes=words.WORDS)(_of_words(own))
 
 
 def _on_pairs(compute):
@@ -99,8 +98,8 @@ def _of_words(own):
         results = own.bind(*(half for x in operands for half in halves.apart(x)))
         if len(results) == 1:
             return results[0]
-        words = [halves.join(*pair) for pair in zip(results[::2], results[1::2], strict=True)]
-        return words if len(words) > 1 else words[0]
+        found = [halves.join(*pair) for pair in zip(results[::2], results[1::2], strict=True)]
+        return found if len(found) > 1 else found[0]
 
     return of_words
 

@@ -206,7 +206,7 @@ def roots_of_the_largest_numbers() -> bool:
 
 
 @_quirk(
-    f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/src/f32-vrsqrt/simd-rsqrt.c.in",
+    f"{_XNNPACK}/89dc6118d5513103b334ef1a34e7d3d14946539a/src/f32-vrsqrt/simd-rsqrt.c.in",
     "lowering.rules.unary.rsqrt_tflite",
 )
 def inverse_root_of_zero() -> bool:
