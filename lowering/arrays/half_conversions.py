@@ -37,7 +37,9 @@ def of_float32(x: Any) -> Halves:
 
 def of_int32(x: Any) -> Halves:
     """The halves of the bits of int32, which are exact as far as the integers are."""
-    return remainder(quotient(x, SIZE), SIZE), remainder(x, SIZE)
+    low = remainder(x, SIZE)
+    # WebAssembly divides in float32, which is exact for multiples of 2^16.
+    return remainder(quotient(minus(x, low), SIZE), SIZE), low
 
 
 def to_int32(x: Halves) -> Any:

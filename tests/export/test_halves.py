@@ -75,6 +75,19 @@ def test_unary_operations_and_conversions(check):
     check(fun, EXTREMES, floats, integers, shorts)
 
 
+def test_bits_of_int32(check):
+    """Of int32 all 32 bits count, as far as a backend has them."""
+    rng = np.random.default_rng(2)
+    integers = np.append(EXTREMES, rng.integers(2**32, size=500, dtype=np.uint32)).view(np.int32)
+
+    def fun(x):
+        words = lax.bitcast_convert_type(x, np.uint32)
+        halves = words >> 16, words & np.uint32(0xFFFF)
+        return [*halves, words * np.uint32(3), words < np.uint32(2**31), lax.mulhi(x, x[::-1])]
+
+    check(fun, integers, without=["webgl"])
+
+
 def test_movement(check):
     x = np.random.default_rng(1).integers(2**32, size=(4, 6), dtype=np.uint32)
 
