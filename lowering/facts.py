@@ -35,6 +35,8 @@ class Trait(enum.Flag):
     CONTRACTION = enum.auto()
     # Must not run at lowering time: it may run forever, or depends on when the program runs.
     NOT_FOLDED = enum.auto()
+    # Gives other results each time, without an effect that JAX knows of.
+    DRAWS = enum.auto()
     # Cheap to compute where it is used, and large to keep: not moved out of a loop.
     NOT_HOISTED = enum.auto()
     # Says where or how its operand is kept; the result is the operand.

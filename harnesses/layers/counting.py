@@ -15,7 +15,7 @@ import lowering
 from harnesses.layers.layer import Layer
 from lowering.errors import UnsupportedError
 from lowering.export import onnx, readers, tfjs, tflite
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import TARGETS
 
 # The ops of which there is nothing to see.

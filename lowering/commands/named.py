@@ -129,14 +129,17 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
             given[name], of_each[name] = _of_value(
                 args.args, returned[name] if several else returned
             )
-    for option in ("polymorphic_shapes", "input_names"):
+    if args.constraint:
+        symbolic = [own for own in of_each.values() if "polymorphic_shapes" in own]
+        if not symbolic:
+            raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
+        for own in symbolic:
+            known = own.get("polymorphic_constraints", ())
+            own["polymorphic_constraints"] = [*known, *args.constraint]
+    for option in ("polymorphic_shapes", "polymorphic_constraints", "input_names"):
         values = {name: own[option] for name, own in of_each.items() if option in own}
         if values:
             options[option] = values if len(found) > 1 else values.popitem()[1]
-    if args.constraint:
-        if "polymorphic_shapes" not in options:
-            raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
-        options["polymorphic_constraints"] = args.constraint
     if len(found) > 1:
         return found, given, options
     return next(iter(found.values())), next(iter(given.values())), options
@@ -202,27 +205,15 @@ def _of_specifications(specified: Sequence[Argument]) -> tuple[tuple[Any, ...], 
 
 def _of_value(text: str, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The same for arguments from a module, whose shapes may have symbolic dimensions of JAX."""
-    import jax
+    from lowering.frontend import polymorphic
 
     if not isinstance(value, tuple | list):
         raise CommandError(f"{text} is no tuple of arguments but {type(value).__name__}")
 
-    def is_symbolic(leaf: Any) -> bool:
-        return not all(isinstance(dim, int) for dim in getattr(leaf, "shape", ()))
-
-    if not any(map(is_symbolic, jax.tree.leaves(value))):
-        return tuple(value), {}
-    shapes = jax.tree.map(
-        lambda leaf: f"({', '.join(map(str, leaf.shape))},)" if is_symbolic(leaf) else None, value
-    )
-
-    def plain(leaf: Any) -> Any:
-        if not is_symbolic(leaf):
-            return leaf
-        dims = [dim if isinstance(dim, int) else 1 for dim in leaf.shape]
-        return jax.ShapeDtypeStruct(dims, leaf.dtype)
-
-    return tuple(jax.tree.map(plain, value)), {"polymorphic_shapes": list(shapes)}
+    inputs, shapes, constraints = polymorphic.of_structs(tuple(value))
+    if shapes is None:
+        return inputs, {}
+    return inputs, {"polymorphic_shapes": shapes, "polymorphic_constraints": constraints}
 
 
 def _shape(array: Array) -> str | None:

@@ -39,7 +39,7 @@ def _show_passes(args: argparse.Namespace) -> None:
     import jax
 
     from lowering.avals import is_key
-    from lowering.export.entry import entry
+    from lowering.export.entries import entry
     from lowering.export.samples import symbolic_shapes
     from lowering.passes import changes
     from lowering.passes.program import trace
@@ -63,7 +63,7 @@ def _show_passes(args: argparse.Namespace) -> None:
 
 def _show_ops(args: argparse.Namespace) -> None:
     from lowering.export import listing, saved_model
-    from lowering.export.entry import entry
+    from lowering.export.entries import entry
     from lowering.export.narrow import in_bits_of
     from lowering.targets import CONSUMERS, TARGETS
 

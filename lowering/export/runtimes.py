@@ -18,6 +18,7 @@ import tensorflow as tf
 from lowering.export import onnx, tflite_converter
 from lowering.export.empty import without_empty
 from lowering.export.entry import Entry
+from lowering.export.onnx import saving
 from lowering.export.packages import import_package
 from lowering.export.tfjs import graph_model
 from lowering.export.tfjs.node import Node, NodeDiedError
@@ -95,7 +96,7 @@ def _run_tflite(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _run_onnx(entry: Entry) -> dict[str, dict[str, np.ndarray]]:
-    return {"onnxruntime": onnx.run(onnx.serialized(onnx.converted(entry.concrete)), entry)}
+    return {"onnxruntime": onnx.run(saving.serialized(onnx.converted(entry.concrete)), entry)}
 
 
 def _run_tfjs(entry: Entry) -> dict[str, dict[str, np.ndarray]]:

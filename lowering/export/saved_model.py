@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from lowering.errors import UnsupportedError
 from lowering.export import limits, origins, output_order, paths, reach, reports, signatures
-from lowering.export.entry import Entry, entries
+from lowering.export.entries import entries
+from lowering.export.entry import Entry
 from lowering.export.paths import new_path
 from lowering.export.reports import Report
 from lowering.export.verification import check_tolerance

@@ -19,7 +19,8 @@ from lowering.export import (
     weight_quantization,
 )
 from lowering.export.empty import without_empty
-from lowering.export.entry import Entry, entries
+from lowering.export.entries import entries
+from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import in_bits_of

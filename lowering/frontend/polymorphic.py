@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import tensorflow as tf
 
+from lowering import jax_compat
 from lowering.errors import ShapeError
 from lowering.frontend import containers
 from lowering.frontend.checks import Argument
@@ -86,6 +87,46 @@ def symbolic_shapes(
     if not constraints and all(spec is None for _, _, spec in expanded):
         return tuple(Argument(name, dims, None) for name, dims, _ in expanded), None
     return _parsed(expanded, tuple(constraints))
+
+
+def of_structs(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[str]]:
+    """The symbolic dimensions that arguments have themselves, as `jax.export` makes them.
+
+    Args:
+      args: the positional arguments, as pytrees of arrays and `jax.ShapeDtypeStruct`s.
+
+    Returns:
+      The arguments with a size of 1 in the place of symbolic ones, their specifications, and the
+      constraints of their scope. The specifications are None if no dimension is symbolic.
+
+    Raises:
+      ValueError: for dimensions of several scopes.
+    """
+
+    def symbolic(leaf: Any) -> list[Any]:
+        return [d for d in getattr(leaf, "shape", None) or () if jax.export.is_symbolic_dim(d)]
+
+    found = [dim for leaf in jax.tree_util.tree_leaves(args) for dim in symbolic(leaf)]
+    if not found:
+        return args, None, []
+    if any(dim.scope is not found[0].scope for dim in found):
+        raise ValueError(
+            f"the symbolic dimensions {', '.join(sorted(set(map(str, found))))} are of several "
+            "scopes; make all shapes by one call of jax.export.symbolic_shape, or with one scope="
+        )
+
+    def text(leaf: Any) -> str | None:
+        return f"({', '.join(map(str, leaf.shape))},)" if symbolic(leaf) else None
+
+    def sized(leaf: Any) -> Any:
+        if not symbolic(leaf):
+            return leaf
+        sizes = [1 if jax.export.is_symbolic_dim(dim) else dim for dim in leaf.shape]
+        return jax.ShapeDtypeStruct(sizes, leaf.dtype)
+
+    constraints = [constraint for constraint, *_ in jax_compat.dim_constraints(found[0].scope)]
+    tree_map = jax.tree_util.tree_map
+    return tree_map(sized, args), tree_map(text, args), constraints
 
 
 def of_leaves(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[Any]:

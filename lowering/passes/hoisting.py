@@ -16,6 +16,7 @@ import jax.extend.core as jex_core
 
 from lowering import avals, jax_compat
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed, used
+from lowering.passes.remembering import PerJaxpr
 from lowering.passes.rewriting import Rewriter, replace_equations
 from lowering.passes.trace import trace_ours
 from lowering.registry import Trait, has_trait
@@ -88,7 +89,8 @@ def _split(
     invariant: list[jex_core.JaxprEqn] = []
     varying: list[jex_core.JaxprEqn] = []
     for eqn in needed(body.eqns, lambda eqn: bool(eqn.effects), body.outvars):
-        is_invariant = is_fixed.issuperset(used([eqn])) and not eqn.effects
+        is_same_each_time = not eqn.effects and not _draws(eqn)
+        is_invariant = is_same_each_time and is_fixed.issuperset(used([eqn]))
         (invariant if is_invariant else varying).append(eqn)
         if is_invariant:
             is_fixed.update(eqn.outvars)
@@ -105,6 +107,16 @@ def _split(
         jax_compat.with_equations(body, consts, results, invariant),
         jax_compat.with_equations(body, [*consts, *results, *others], body.outvars, varying),
     )
+
+
+def _draws(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation, or one that it calls, gives other results each time."""
+    return has_trait(eqn.primitive.name, Trait.DRAWS) or any(map(_has_draws, called_jaxprs(eqn)))
+
+
+@PerJaxpr
+def _has_draws(jaxpr: Jaxpr) -> bool:
+    return any(map(_draws, jaxpr.eqns))
 
 
 def _contract_scan(new, eqn, *, mode):
@@ -178,6 +190,7 @@ def _is_plain(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation costs as much for all steps at once as for one after the other."""
     return (
         not eqn.effects
+        and not _draws(eqn)
         and jax_compat.can_be_mapped(eqn.primitive)
         and not any(True for _ in called_jaxprs(eqn))
     )

@@ -2,8 +2,20 @@
 
 import dataclasses
 import importlib
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
+
+
+class _OnDemand(types.ModuleType):
+    """A module that is imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+# For reproducers: quirks are known without TensorFlow.
+tf: Any = _OnDemand("tensorflow")
 
 
 @dataclasses.dataclass(frozen=True)

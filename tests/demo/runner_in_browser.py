@@ -10,7 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 from harnesses.browser import RUNTIMES, Browser
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.export.flat import flat_entry
 from lowering.targets import ONNX, TFJS, TFLITE
 

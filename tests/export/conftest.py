@@ -8,7 +8,7 @@ import pytest
 
 from harnesses.browser import Browser, chromium
 from lowering.export import onnx
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.export.tfjs import graph_model
 from lowering.export.tfjs.node import Node
 from lowering.targets import TFJS

@@ -8,7 +8,7 @@ import tensorflow as tf
 from jax import lax
 
 import lowering
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import CONSUMERS, TARGETS
 
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from jax.interpreters import mlir
 import lowering
 from lowering import export
 from lowering.export import onnx, packages, tflite
-from lowering.export.entry import _OF_EACH, entry
+from lowering.export.entries import _OF_EACH, entry
 from lowering.export.tfjs import graph_model
 from lowering.targets import ONNX, Target
 
@@ -72,6 +72,31 @@ def test_a_flax_model(export_to, params):
 
 def test_a_batch_of_any_size(export_to, params):
     export_to(classify, (IMAGES,), params=params, polymorphic_shapes=["b, ..."])
+
+
+@pytest.mark.parametrize("constraints", [(), ("b >= 4", "mod(c, 2) == 0")])
+def test_structs_with_symbolic_dimensions(export_to, constraints):
+    """They say themselves what `polymorphic_shapes` says."""
+    scope = jax.export.SymbolicScope(constraints)
+
+    def struct(shape, dtype="float32"):
+        return jax.ShapeDtypeStruct(jax.export.symbolic_shape(shape, scope=scope), dtype)
+
+    def fun(inputs, y):
+        return inputs["x"] * 2, inputs["z"][0].sum(0), y
+
+    inputs = {"x": struct("b, 4"), "z": [struct("2*b + 1, c", "int32")]}
+    export_to(fun, (inputs, jax.ShapeDtypeStruct((3,), "float32")))
+
+
+def test_dimensions_that_are_symbolic_twice():
+    x, y = (jax.ShapeDtypeStruct(jax.export.symbolic_shape("b"), "float32") for _ in range(2))
+    with pytest.raises(ValueError, match="b are of several scopes"):
+        export.to_onnx(lambda x, y: x, (x, y))
+    with pytest.raises(ValueError, match="polymorphic_shapes has to be left out"):
+        export.to_onnx(lambda x: x, (x,), polymorphic_shapes=["b"])
+    with pytest.raises(ValueError, match="is a sequence of strings, not 'b >= 2'"):
+        export.to_onnx(lambda x: x, (x,), polymorphic_constraints="b >= 2")
 
 
 def test_many_results_and_arguments_keep_their_order(export_to):

@@ -8,7 +8,7 @@ from jax import lax
 from tensorflow.python.eager import context
 
 from lowering import export
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.export.frozen import frozen
 from lowering.targets import ONNX
 

@@ -7,7 +7,7 @@ import pytest
 from flax import nnx
 
 from lowering import export
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import TARGETS
 
 KEY = jax.random.key(3)

@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 
 from lowering.export import onnx, to_onnx
-from lowering.export.entry import entry
+from lowering.export.entries import entry
+from lowering.export.onnx import saving
 from lowering.export.verification import verify
 from lowering.targets import ONNX
 
@@ -37,7 +38,7 @@ def exported(fun, *args, opset=NEWEST, **options):
     """The kinds of nodes of a model, which computes what JAX does and passes the checker."""
     program = entry(fun, args, ONNX, **options)
     model = models.model(program.concrete, opset, dims=program.sizes())
-    written = onnx.serialized(model)
+    written = saving.serialized(model)
     package.checker.check_model(package.load_from_string(written), full_check=True)
     verify("the model", program, onnx.run(written, program), None)
     return collections.Counter(
@@ -358,7 +359,7 @@ def test_elus_keep_digits_of_small_numbers():
     x = -np.logspace(-30, 2, 200).astype(np.float32)
     program = entry(jax.nn.selu, (x,), ONNX)
     model = models.model(program.concrete, NEWEST)
-    (found,) = onnx.run(onnx.serialized(model), program).values()
+    (found,) = onnx.run(saving.serialized(model), program).values()
     np.testing.assert_allclose(found, jax.nn.selu(x), 2e-6)
     assert len(model.graph) < 10
 

@@ -12,8 +12,9 @@ from jax import lax
 from lowering import call_tf
 from lowering.errors import UnsupportedError
 from lowering.export import onnx
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.export.flat import flat_entry
+from lowering.export.onnx import saving
 from lowering.export.verification import verify
 from lowering.targets import ONNX
 
@@ -178,7 +179,7 @@ OPS = {
 def made(concrete, opset=NEWEST, **options):
     """A model, which has passed the checker."""
     model = models.model(concrete, opset, **options)
-    written = onnx.serialized(model)
+    written = saving.serialized(model)
     package.checker.check_model(package.load_from_string(written), full_check=True)
     return model, written
 
@@ -268,7 +269,7 @@ def test_maps_of_functions_of_tensorflow(name):
     mapped = call_tf(MAPPED[name])
     for x in (ROWS[0], ROWS, numbers(2, 3, 4)):
         program = entry(mapped, (x,), ONNX)
-        written = onnx.serialized(models.model(program.concrete, NEWEST))
+        written = saving.serialized(models.model(program.concrete, NEWEST))
         package.checker.check_model(package.load_from_string(written), full_check=True)
         verify("the model", program, onnx.run(written, program), None)
         mapped = jax.vmap(mapped)
@@ -342,7 +343,7 @@ def test_weights_beside_the_model(tmp_path):
     params = {"w": MATRIX, "b": ROWS[0]}
     program = entry(mlp, (ROWS,), ONNX, params=params)
     path = tmp_path / "model.onnx"
-    onnx.save(models.model(program.concrete, NEWEST), path, external_data=True)
+    saving.save(models.model(program.concrete, NEWEST), path, external_data=True)
     assert {x.name for x in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
     package.checker.check_model(str(path), full_check=True)
     verify("the model", program, onnx.run(path, program), None)

@@ -7,7 +7,7 @@ import pytest
 
 from lowering import export
 from lowering.errors import UnsupportedError
-from lowering.export import entry, listing, onnx, origins, tflite_converter
+from lowering.export import entries, listing, onnx, origins, tflite_converter
 from lowering.export.tfjs import graph_model
 from lowering.targets import TARGETS
 
@@ -45,7 +45,7 @@ def program(x, key):
 
 @pytest.mark.parametrize("target", ["tf", "tflite"])
 def test_every_op_comes_from_a_line_of_the_program(target):
-    rows = listing.lines(entry.entry(program, (X, KEY), TARGETS[target]))
+    rows = listing.lines(entries.entry(program, (X, KEY), TARGETS[target]))
     strange = {
         (row.op, row.primitive, row.source)
         for row in rows
@@ -56,7 +56,7 @@ def test_every_op_comes_from_a_line_of_the_program(target):
 
 
 def test_steps_of_a_primitive_have_its_name():
-    rows = listing.lines(entry.entry(jnp.linalg.eigvalsh, (X,), TARGETS["tf"]))
+    rows = listing.lines(entries.entry(jnp.linalg.eigvalsh, (X,), TARGETS["tf"]))
     loops = {row.primitive for row in rows if row.op == "StatelessWhile"}
     assert loops == {"eigh"}
 
@@ -90,7 +90,7 @@ def test_what_a_converter_refuses_has_a_line(module, stage, message, monkeypatch
 
 
 def test_names_of_ops_as_runtimes_write_them():
-    made = entry.entry(lambda x: x @ x + x.max(), (np.stack([X, X]),), TARGETS["tflite"])
+    made = entries.entry(lambda x: x @ x + x.max(), (np.stack([X, X]),), TARGETS["tflite"])
     for message, named in (
         ("node BATCH_MATMUL failed to prepare", "BatchMatMulV2 of dot_general"),
         ("failed to delegate REDUCE_MAX", None),

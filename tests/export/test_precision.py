@@ -8,7 +8,7 @@ import pytest
 
 from lowering import export
 from lowering.export import precision, verification
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import ONNX, TF
 
 X = np.random.default_rng(0).uniform(-1, 1, (4, 4)).astype(np.float32)

@@ -8,7 +8,7 @@ import pytest
 
 from lowering import export
 from lowering.export import litert, quantization, tflite, weight_quantization
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import TFLITE
 
 ROWS = jax.ShapeDtypeStruct((4, 32), "float32")

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from lowering.export import runtimes
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.export.held import restored
 from lowering.targets import CONSUMERS, TARGETS
 

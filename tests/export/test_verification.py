@@ -9,7 +9,7 @@ import pytest
 
 from lowering import export
 from lowering.export import differences, onnx, reach
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import ONNX, TF
 
 X = np.float32([0.5, np.nan, -2.0])

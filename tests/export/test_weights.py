@@ -13,7 +13,7 @@ from ai_edge_litert.interpreter import Interpreter
 from jax import lax
 
 from lowering import export
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFLITE
 

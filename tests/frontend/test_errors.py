@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import lowering
 from lowering import convert
-from lowering.export import entry
+from lowering.export import entries
 from lowering.targets import TF
 from tests.helpers import MODES
 
@@ -82,7 +82,7 @@ def test_what_is_no_constraint(constraints):
         fun_tf(X)
     if wrong is not constraints:
         with pytest.raises(ValueError, match=re.escape(f"polymorphic_constraints has {wrong!r}")):
-            entry.entry(lambda x: x, (X,), TF, **options)
+            entries.entry(lambda x: x, (X,), TF, **options)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from lowering import convert
-from lowering.export import entry
+from lowering.export import entries
 from lowering.targets import TF
 
 RAGGED = tf.ragged.constant([[1.0], [2.0, 3.0]])
@@ -53,17 +53,17 @@ def test_messages_name_the_parameter():
             convert(predict)({"w": np.ones(3)}, x=value)
     for weights in (RAGGED, "relu"):
         with pytest.raises(TypeError, match=r"params takes arrays, not .* at params\['w'\]"):
-            entry.entry(predict, (np.ones(3),), TF, params={"w": weights})
+            entries.entry(predict, (np.ones(3),), TF, params={"w": weights})
     with pytest.raises(TypeError, match=r"params\['w'\] has the dtype object"):
-        entry.entry(predict, (np.ones(3),), TF, params={"w": np.array([None])})
+        entries.entry(predict, (np.ones(3),), TF, params={"w": np.array([None])})
 
 
 @pytest.mark.parametrize("value", [RAGGED, MASKED])
 def test_what_loses_a_part_is_not_exported(value):
     with pytest.raises(TypeError, match=r"(?s)args takes arrays.*; give its"):
-        entry.entry(lambda x: x, (value,), TF)
+        entries.entry(lambda x: x, (value,), TF)
     with pytest.raises(TypeError, match=r"(?s)params takes arrays.*; give its"):
-        entry.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": value})
+        entries.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": value})
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_python_values_are_fixed_before_an_export(value, fixed):
         return x if train else -x
 
     with pytest.raises(TypeError) as caught:
-        entry.entry(predict, (np.ones(3), value), TF)
+        entries.entry(predict, (np.ones(3), value), TF)
     assert f"functools.partial(predict, {fixed})" in str(caught.value)
 
 
@@ -90,13 +90,13 @@ def test_python_values_are_fixed_before_an_export(value, fixed):
 )
 def test_dtypes_that_jax_lacks_are_not_exported(value, message):
     with pytest.raises(TypeError, match=message):
-        entry.entry(lambda x: x, (value,), TF)
+        entries.entry(lambda x: x, (value,), TF)
     with pytest.raises(TypeError, match=r"params\['w'\]"):
-        entry.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": value})
+        entries.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": value})
 
 
 def test_abstract_values_are_specifications():
-    made = entry.entry(lambda x: x, (jax.typeof(np.ones(3)),), TF)
+    made = entries.entry(lambda x: x, (jax.typeof(np.ones(3)),), TF)
     assert made.samples[0].shape == (3,)
     with pytest.raises(TypeError, match="params takes arrays, not ShapedArray"):
-        entry.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": jax.typeof(np.ones(3))})
+        entries.entry(lambda p, x: x, (np.ones(3),), TF, params={"w": jax.typeof(np.ones(3))})

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 import lowering
 from tests import helpers
@@ -108,3 +109,19 @@ def test_not_partitionable_bits_are_not_mistaken_for_others():
     with jax.threefry_partitionable(True):
         np.testing.assert_array_equal(converted(WORDS), fun(WORDS))
         assert not np.array_equal(old, fun(WORDS))
+
+
+@pytest.mark.parametrize("target", ["tf", "xla", "portable"])
+def test_draws_of_known_bounds_differ_from_each_other(target):
+    """They are neither made when the program is lowered, nor once for a loop, nor merged."""
+
+    def draw():
+        return lax.rng_uniform(np.float32(0), np.float32(1), (2,))
+
+    def fun():
+        steps = lax.scan(lambda carry, _: (carry, jax.jit(draw)() + carry), 0.0, length=3)[1]
+        return draw(), draw(), *steps
+
+    converted = tf.function(lowering.convert(fun, target=target), autograph=False)
+    found = {x.numpy().tobytes() for _ in range(2) for x in converted()}
+    assert len(found) == 10

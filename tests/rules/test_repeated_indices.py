@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import lowering
+from lowering.arrays import repetition
 from lowering.export import runtimes
 from lowering.export.flat import flat_entry
 from lowering.targets import CONSUMERS
-from lowering.tensors import rows as row_updates
 
 COUNT, PLACES = 4000, 100
 
@@ -88,7 +88,7 @@ def test_how_often_a_function_is_applied(name):
 
     counts = np.int32([0, 1, 5, 16, 33, 14_400])
     x = np.linspace(-2, 3, 6, dtype=np.float32)
-    result = row_updates.apply_to_each(x, counts, apply=fun)
+    result = repetition.apply_to_each(x, counts, apply=fun)
     expected = [
         jax.lax.fori_loop(0, n, lambda _, y: FUNCTIONS[name](y), y)
         for n, y in zip(counts, x, strict=True)

@@ -12,7 +12,7 @@ from jax import lax
 
 from lowering import convert, targets
 from lowering.export import runtimes
-from lowering.export.entry import entry
+from lowering.export.entries import entry
 from lowering.targets import TFLITE, folders
 from tests.helpers import ROOT, code_blocks
 

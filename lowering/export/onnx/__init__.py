@@ -8,9 +8,7 @@ inlined.
 
 import contextlib
 import dataclasses
-import errno
 import functools
-import io
 import logging
 import os
 import pathlib
@@ -21,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import limits, onnx_files, quantization, reach, reports, signatures
-from lowering.export.entry import Entry, entry
+from lowering.export import quantization, reach, reports, signatures
+from lowering.export.entries import entry
+from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
 from lowering.export.metadata import check as check_metadata
 from lowering.export.narrow import advising_32_bits
-from lowering.export.onnx import computing, quantized
+from lowering.export.onnx import computing, quantized, saving
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -137,16 +136,16 @@ def to_onnx(
         computing.check(compute_dtype, model)
         add_metadata(metadata, model)
         if path is None and not verify and quantize is None:
-            return making.model(serialized(model))
+            return making.model(saving.serialized(model))
         data = quantized.inputs(made, representative_data)
         with _file(making.path) as written:
             if quantize is not None:
                 _quantize(model, written, made, quantize, data, external_data)
             elif path is None:
-                _check_size(model)
-                save(model, written)
+                saving.check_size(model)
+                saving.save(model, written)
             else:
-                save(model, written, external_data)
+                saving.save(model, written, external_data)
             del model
             if verify:
                 _verify(making, written, made, tolerance, quantize, data)
@@ -176,7 +175,7 @@ def _quantize(
     names = [spec.name for spec in made.specs]
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "model.onnx"
-        save(model, source)
+        saving.save(model, source)
         named = [dict(zip(names, arrays, strict=True)) for arrays in data]
         quantized.save(source, path, quantize, named, external_data)
 
@@ -233,7 +232,7 @@ def write(
     (concrete,) = signatures.signatures(signatures.single(function, "an ONNX model")).values()
     chosen = chosen_opset(opset)
     with new_path(path) as written:
-        save(converted(concrete, chosen), written, external_data)
+        saving.save(converted(concrete, chosen), written, external_data)
 
 
 def chosen_opset(opset: int | None, quantize: str | None = None) -> int:
@@ -286,60 +285,6 @@ def converted(
 
     kept = map(np.dtype, target.computed_like)
     return model(concrete, chosen, sizes, dtypes_of([concrete]), name or concrete.graph.name, kept)
-
-
-def serialized(model: Any) -> bytes:
-    """A model as bytes.
-
-    Raises:
-      ValueError: if that is more than one message of protobuf has.
-    """
-    _check_size(model)
-    file = io.BytesIO()
-    onnx_files.write(model, file)
-    return file.getvalue()
-
-
-def _check_size(model: Any) -> None:
-    if _bytes_of_weights(model) > limits.LARGEST:
-        raise ValueError(
-            "the weights have more than 2 GB, which one message of ONNX does not hold; with `path` "
-            "they are written to a file beside the model"
-        )
-
-
-def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
-    """Writes a model, one weight after the other.
-
-    Args:
-      model: the model, as `converted` makes it.
-      path: the file.
-      external_data: whether weights are written to a file beside it, with ".data" behind its name;
-        where they are too large for one file they are.
-    """
-    try:
-        _write(model, path, external_data)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        # NumPy does not say why it has written less than it wanted.
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
-
-
-def _write(model: Any, path: pathlib.Path, external_data: bool) -> None:
-    import onnx_ir as ir
-
-    if external_data or _bytes_of_weights(model) > limits.LARGEST:
-        ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
-    else:
-        with path.open("wb") as file:
-            onnx_files.write(model, file)
-
-
-def _bytes_of_weights(model: Any) -> int:
-    """The size of all weights."""
-    values = [x.const_value for x in model.graph.initializers.values()]
-    return sum(tensor.nbytes for tensor in values if tensor is not None)
 
 
 def _sizes(made: Entry) -> Any:

@@ -22,21 +22,6 @@ from lowering.export.onnx.values import (
 # Under which key a large constant has the one that it is made of, and how.
 FOLDED = "folded"
 
-# Ops whose result has another dtype than their first operand.
-_RESULTS = {
-    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), dtypes.BOOL),
-    **dict.fromkeys(("IsNaN", "IsInf"), dtypes.BOOL),
-    **dict.fromkeys(("Shape", "ArgMax", "ArgMin"), dtypes.INT64),
-}
-
-# Ops whose operands have one dtype, which a kernel may lack, and how many operands that are; the
-# others are counts, axes and the like.
-_OF_ONE_DTYPE = {
-    **dict.fromkeys(("Pad", "TopK", "Tile", "Expand", "CumSum", "CumProd", "Trilu"), 1),
-    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin"), 1),
-}
-
-
 # Ops that have other results each time.
 _RANDOM = frozenset({"RandomUniformLike", "Dropout"})
 
@@ -113,8 +98,8 @@ class Builder:
             if made.shape is None and len(operands) == 1 and kind in layout.ELEMENTWISE:
                 made.shape = first.shape
             return made
-        result = attributes.pop("dtype", _RESULTS.get(kind, dtype_of(first)))
-        of_dtype = _OF_ONE_DTYPE.get(kind, len(operands))
+        result = attributes.pop("dtype", dtypes.RESULTS.get(kind, dtype_of(first)))
+        of_dtype = dtypes.OF_ONE_DTYPE.get(kind, len(operands))
         widened = [
             self.cast(x, wider)
             if x is not None and i < of_dtype and dtype_of(x) == dtype_of(first)
@@ -127,7 +112,7 @@ class Builder:
         """The results of a node with several; dtypes are looked after by the caller."""
         first = _deciding(kind, operands)
         given = None if first is None else dtype_of(first)
-        dtype = attributes.pop("dtype", _RESULTS.get(kind, given))
+        dtype = attributes.pop("dtype", dtypes.RESULTS.get(kind, given))
         key = _key(kind, operands, outputs, attributes)
         has_graph = any(isinstance(x, ir.Graph) for x in attributes.values())
         found = None if has_graph or kind in _RANDOM else self._found(key)

@@ -40,6 +40,20 @@ _WIDER = {
 # Ops whose results are the same in a wider dtype, whatever their operands.
 _OF_ORDER = {"DepthToSpace", "MaxPool", "SpaceToDepth"}
 
+# Ops whose result has another dtype than their first operand.
+RESULTS = {
+    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), BOOL),
+    **dict.fromkeys(("IsNaN", "IsInf"), BOOL),
+    **dict.fromkeys(("Shape", "ArgMax", "ArgMin"), INT64),
+}
+
+# Ops whose operands have one dtype, which a kernel may lack, and how many operands that are; the
+# others are counts, axes and the like.
+OF_ONE_DTYPE = {
+    **dict.fromkeys(("Pad", "TopK", "Tile", "Expand", "CumSum", "CumProd", "Trilu"), 1),
+    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin"), 1),
+}
+
 
 def of(dtype: Any) -> ir.DataType:
     """The dtype of ONNX for one of TensorFlow or NumPy; an UnsupportedError if there is none."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from lowering.export import quantization, reach, reports, signatures
-from lowering.export.entry import Entry, entries
+from lowering.export.entries import entries
+from lowering.export.entry import Entry
 from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
 from lowering.export.reports import Report

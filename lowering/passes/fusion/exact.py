@@ -29,6 +29,16 @@ def primitive_like_operand(name: str) -> jex_core.Primitive:
     return primitive
 
 
+def is_float(x: Any, *others: Any) -> bool:
+    """Whether an array has floats of 16 bits or more."""
+    return jnp.issubdtype(x.dtype, jnp.floating) and np.dtype(x.dtype).itemsize > 1
+
+
+def is_wide(x: Any, *others: Any) -> bool:
+    """Whether an array has floats whose sums need no wider dtype."""
+    return x.dtype in (np.float32, np.float64)
+
+
 BATCH_NORM = primitive_like_operand("batch_norm")
 SOFTMAX = primitive_like_operand("softmax")
 
@@ -53,11 +63,6 @@ def _softmax_of_bounded(x):
     return exp / exp.sum(-1, keepdims=True)
 
 
-def _is_wide_float(x):
-    """Whether sums need no wider dtype."""
-    return x.dtype in (np.float32, np.float64)
-
-
 def batch_norm(x, mean, variance, scale, offset, epsilon):
     """Normalization by known statistics."""
     return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + offset
@@ -77,7 +82,7 @@ def _is_images(x, *features):
 
 PATTERNS = (
     *(
-        Pattern(example, SOFTMAX.bind, args=(_MATRIX,), when=_is_wide_float)
+        Pattern(example, SOFTMAX.bind, args=(_MATRIX,), when=is_wide)
         for example in (
             jax.nn.softmax,
             _softmax,

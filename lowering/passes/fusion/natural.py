@@ -1,6 +1,6 @@
 """Groups of equations that are one op where NaN and the signs of zeros need not be JAX's.
 
-JAX writes activations, clips and quotients out. Natural targets get the op that TensorFlow, its
+JAX writes activations and clips out. Natural targets get the op that TensorFlow, its
 converters and people know them by; `passes.fusion.exact` shows how groups are written and replaced.
 """
 
@@ -17,7 +17,15 @@ from jax import lax
 
 from lowering import registry
 from lowering.arrays.complex_math import size_of_parts
-from lowering.passes.fusion.exact import BATCH_NORM, SOFTMAX, batch_norm, primitive_like_operand
+from lowering.passes.fusion import quotients
+from lowering.passes.fusion.exact import (
+    BATCH_NORM,
+    SOFTMAX,
+    batch_norm,
+    is_float,
+    is_wide,
+    primitive_like_operand,
+)
 from lowering.passes.fusion.patterns import Pattern, fuse
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.promotion import has_halves
@@ -38,8 +46,6 @@ _ELU = primitive_like_operand("elu")
 _SCALED_ELU = primitive_like_operand("scaled_elu")
 _SOFTPLUS = primitive_like_operand("softplus")
 _LOG_SOFTMAX = primitive_like_operand("log_softmax")
-_FLOOR_DIVIDE = primitive_like_operand("floor_divide")
-_FLOOR_MOD = primitive_like_operand("floor_mod")
 _GELU = primitive_like_operand("gelu")
 _RSQRT_OF_POSITIVE = primitive_like_operand("rsqrt_of_positive")
 _SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
@@ -48,27 +54,14 @@ _SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
 _X = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
 _FEATURES = jax.ShapeDtypeStruct((1, 3), np.float32)
-_INTEGERS = jax.ShapeDtypeStruct((2, 3), np.int32)
-_INTEGER = jax.ShapeDtypeStruct((), np.int32)
-_WORDS = jax.ShapeDtypeStruct((2, 3), np.uint32)
-_WORD = jax.ShapeDtypeStruct((), np.uint32)
-
-
-def _is_float(x: Any, *others: Any) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.floating) and np.dtype(x.dtype).itemsize > 1
 
 
 def _is_single(x: Any, *others: Any) -> bool:
     return x.dtype == np.float32
 
 
-def _is_wide(x: Any, *others: Any) -> bool:
-    """Whether sums need no wider dtype."""
-    return x.dtype in (np.float32, np.float64)
-
-
 def _are_wide(x: Any, y: Any) -> bool:
-    return _is_wide(x) and _is_wide(y)
+    return is_wide(x) and is_wide(y)
 
 
 def _is_by_feature(x: Any, *operands: Any) -> bool:
@@ -84,27 +77,6 @@ def _is_by_feature(x: Any, *operands: Any) -> bool:
     )
 
 
-def _is_signed(x: Any, *others: Any) -> bool:
-    return x.dtype in (np.int32, np.int64)
-
-
-def _is_unsigned(x: Any, *others: Any) -> bool:
-    return x.dtype.kind == "u"
-
-
-def _is_divisor(y: Any) -> bool:
-    """Whether TensorFlow divides by a number as JAX does."""
-    return y not in (0, -1)
-
-
-def _is_number(y: Any) -> bool:
-    return y != 0 and np.isfinite(y)
-
-
-def _is_power_of_two(y: Any) -> bool:
-    return int(y).bit_count() == 1
-
-
 def _is_positive(y: Any) -> bool:
     return 0 < y < np.inf
 
@@ -117,7 +89,7 @@ def _of_float(
         example,
         primitive.bind,
         args=(_X, *[_NUMBER] * literals),
-        when=_is_float,
+        when=is_float,
         literals=tuple(range(1, 1 + literals)),
     )
 
@@ -175,16 +147,6 @@ def _square_of_size(x, y):
     return lax.square(x) + lax.square(y)
 
 
-def _shifted_right(x, power):
-    """A quotient by a power of two."""
-    return lax.shift_right_logical(x, lax.population_count(power - 1))
-
-
-def _masked(x, power):
-    """A remainder by a power of two."""
-    return lax.bitwise_and(x, power - 1)
-
-
 def _clip(x, low, high):
     return lax.min(high, lax.max(low, x))
 
@@ -230,19 +192,6 @@ def _of_axes(
     return Pattern(example, replacement, args=(_X,), when=when, reduction="reduce_max")
 
 
-def _by_number(
-    example: Callable[..., Any],
-    replacement: Callable[..., Any],
-    args: tuple[jax.ShapeDtypeStruct, ...],
-    when: Callable[..., bool],
-    when_literals: Callable[..., bool] = _is_number,
-) -> Pattern:
-    """A quotient or remainder by a number that is known."""
-    return Pattern(
-        example, replacement, args=args, when=when, literals=(1,), when_literals=when_literals
-    )
-
-
 NATURAL_PATTERNS = (
     _of_float(jax.nn.relu6, _RELU6),
     _of_float(jax.nn.leaky_relu, _LEAKY_RELU, literals=1),
@@ -250,33 +199,32 @@ NATURAL_PATTERNS = (
     _of_float(jax.nn.elu, _ELU),
     _of_float(jax.nn.softplus, _SOFTPLUS),
     _of_float(jax.nn.celu, _ELU),
-    Pattern(jax.nn.hard_tanh, _hard_tanh, args=(_X,), when=_is_float),
-    Pattern(lambda x: 1 / jnp.sqrt(x), lax.rsqrt, args=(_X,), when=_is_float),
+    Pattern(jax.nn.hard_tanh, _hard_tanh, args=(_X,), when=is_float),
+    Pattern(lambda x: 1 / jnp.sqrt(x), lax.rsqrt, args=(_X,), when=is_float),
     *(
-        _by_number(example, by_op, (_X, _NUMBER), _is_single, _is_positive)
+        Pattern(
+            example,
+            by_op,
+            args=(_X, _NUMBER),
+            when=_is_single,
+            literals=(1,),
+            when_literals=_is_positive,
+        )
         for example, by_op in ((jax.nn.elu, _SCALED_ELU.bind), (jax.nn.celu, _celu_by_op))
     ),
-    *(Pattern(example, _relu, args=(_X,), when=_is_float) for example in _RELUS),
+    *(Pattern(example, _relu, args=(_X,), when=is_float) for example in _RELUS),
     *(_of_float(example, _GELU) for example in _GELUS),
-    _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), _is_wide),
-    _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), _is_float),
-    _of_axes(_log_softmax, _along(_LOG_SOFTMAX), _is_float),
-    _of_axes(lambda x, axes=(-1,): jax.nn.logsumexp(x, axes), _log_sum_exp, _is_wide),
+    _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), is_wide),
+    _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), is_float),
+    _of_axes(_log_softmax, _along(_LOG_SOFTMAX), is_float),
+    _of_axes(lambda x, axes=(-1,): jax.nn.logsumexp(x, axes), _log_sum_exp, is_wide),
     _of_axes(
         lambda x, axes=(-1,): jax.nn.logsumexp(x, axes, keepdims=True),
         functools.partial(_log_sum_exp, keepdims=True),
-        _is_wide,
+        is_wide,
     ),
-    Pattern(jax.nn.logsumexp, _log_sum_exp, args=(_X,), when=_is_wide),
-    _by_number(
-        jnp.floor_divide, _FLOOR_DIVIDE.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor
-    ),
-    _by_number(jnp.remainder, _FLOOR_MOD.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor),
-    _by_number(lax.div, _shifted_right, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(lax.rem, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(jnp.remainder, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
-    _by_number(jnp.remainder, _FLOOR_MOD.bind, (_X, _NUMBER), _is_float),
+    Pattern(jax.nn.logsumexp, _log_sum_exp, args=(_X,), when=is_wide),
+    *quotients.PATTERNS,
     Pattern(batch_norm, BATCH_NORM.bind, args=(_X, *[_FEATURES] * 4, _NUMBER), when=_is_by_feature),
     *(
         Pattern(example, _square_of_size, args=(_X, _X), when=_is_single)
@@ -290,7 +238,7 @@ NATURAL_PATTERNS = (
         _clip,
         _clamp,
         args=(_X, _NUMBER, _NUMBER),
-        when=_is_float,
+        when=is_float,
         literals=(1, 2),
         when_literals=lambda low, high: low <= high,
     ),
@@ -333,7 +281,7 @@ def _of_positive(make_positive: Callable[..., Any]) -> Pattern:
         lambda x, y: lax.rsqrt(make_positive(x, y)),
         lambda x, y: _RSQRT_OF_POSITIVE.bind(make_positive(x, y)),
         args=(_X, _NUMBER),
-        when=_is_float,
+        when=is_float,
         literals=(1,),
         when_literals=_is_positive,
     )

@@ -98,7 +98,10 @@ def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
 
 def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
     """What equations have in common that compute the same; None if there may be no other."""
-    if eqn.effects or has_trait(eqn.primitive.name, Trait.NOT_FOLDED | Trait.PER_DEVICE):
+    name = eqn.primitive.name
+    if eqn.effects or has_trait(name, Trait.DRAWS):
+        return None
+    if has_trait(name, Trait.NOT_FOLDED | Trait.PER_DEVICE):  # As callbacks have both.
         return None
     if any(True for _ in called_jaxprs(eqn)):
         return None

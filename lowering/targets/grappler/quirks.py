@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.targets.quirk import quirks_of
+from lowering.targets.quirk import quirks_of, tf
 
 _quirk = quirks_of("grappler", {"tensorflow": "2.21.0"})
 _SOURCES = "https://github.com/tensorflow/tensorflow/blob"
@@ -23,8 +23,6 @@ _REMAPPER = f"{_SOURCES}/599ec8649d9e0bccd9b6c3846d740293d0fd7ab6/{_OPTIMIZERS}/
 
 def _differs(fun: Callable[..., Any], *arrays: np.ndarray) -> bool:
     """Whether a graph gives other results than its ops one by one, or an error."""
-    import tensorflow as tf
-
     tensors = [tf.constant(x) for x in arrays]
     expected = fun(*tensors).numpy()
     try:
@@ -54,8 +52,6 @@ def quotients_by_constants() -> bool:
 @_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
 def quotients_by_roots() -> bool:
     """A quotient by a square root becomes a product with a Rsqrt, which has fewer digits."""
-    import tensorflow as tf
-
     return _differs(lambda x: x / tf.sqrt(x), _NUMBERS)
 
 
@@ -65,24 +61,18 @@ def extrema_of_monotonic_functions() -> bool:
 
     So NaN is lost, what overflows, and which of several arguments with the same result is first.
     """
-    import tensorflow as tf
-
     return _differs(lambda x: tf.argmax(tf.nn.relu(x)), np.array([-2, -1], np.float32))
 
 
 @_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
 def logarithms_of_sums_with_one() -> bool:
     """The logarithm of a sum with one becomes a Log1p, which is precise where the sum is not."""
-    import tensorflow as tf
-
     return _differs(lambda x: tf.math.log(x + 1.0), np.array([1e-8], np.float32))
 
 
 @_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
 def exponentials_less_one() -> bool:
     """An exponential less one becomes an Expm1, which is precise where the difference is not."""
-    import tensorflow as tf
-
     return _differs(lambda x: tf.exp(x) - 1.0, np.array([1e-8], np.float32))
 
 
@@ -95,8 +85,6 @@ def sums_of_equal_complex_numbers() -> bool:
 @_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
 def logarithms_of_softmax() -> bool:
     """The logarithm of a Softmax becomes a LogSoftmax, which is finite where the former is not."""
-    import tensorflow as tf
-
     return _differs(lambda x: tf.math.log(tf.nn.softmax(x)), np.array([[0, 200]], np.float32))
 
 
@@ -112,7 +100,6 @@ def sums_of_equal_terms_in_loops() -> bool:
 
     The loop then has an empty result.
     """
-    import tensorflow as tf
 
     def fun(x):
         return tf.while_loop(lambda x: tf.reduce_any(x < 9), lambda x: [x + x + 1], [x])[0]
@@ -129,16 +116,12 @@ def differences_to_zero() -> bool:
 @_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
 def squares_of_differences() -> bool:
     """The square of a difference becomes a SquaredDifference, which lacks short integers."""
-    import tensorflow as tf
-
     return _differs(lambda x: tf.raw_ops.Square(x=x - 2), np.array([1], np.int16))
 
 
 @_quirk(_ARITHMETIC, "lowering.ops.optimizer.emitted")
 def packs_of_equal_tensors() -> bool:
     """A Pack of one tensor becomes a Tile, which fails for uint16."""
-    import tensorflow as tf
-
     return _differs(lambda x: tf.stack([x, x]), np.array([1], np.uint16))
 
 
@@ -151,16 +134,12 @@ def complex_factors_of_one() -> bool:
 @_quirk(_ARITHMETIC, "lowering.rules.binary.pow_")
 def powers_with_known_exponents() -> bool:
     """A power with a known exponent becomes another op: that of 1/2 a Sqrt, NaN for -infinity."""
-    import tensorflow as tf
-
     return _differs(lambda x: tf.pow(x, 0.5), np.array([-np.inf], np.float32))
 
 
 @_quirk(_FOLDING, "lowering.ops.constants._loses_signs")
 def signs_of_constant_zeros() -> bool:
     """A large constant of negative zeros becomes one of zeros."""
-    import tensorflow as tf
-
     zeros = np.full(100, -0.0, np.float32)
     return _differs(lambda x: tf.where(x > 0, zeros, x), np.ones(100, np.float32))
 
@@ -172,7 +151,6 @@ def explicit_padding_of_depthwise_convolutions() -> bool:
     The process ends as the shapes do not fit. TensorFlow joins them only where it uses oneDNN, by
     default on processors with instructions for neural networks (`TF_ENABLE_ONEDNN_OPTS=1`).
     """
-    import tensorflow as tf
 
     def fun(x: Any) -> Any:
         padding = [[0, 0], [1, 0], [0, 1], [0, 0]]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.targets.quirk import quirks_of
+from lowering.targets.quirk import quirks_of, tf
 from lowering.targets.tflite.reproduction import converter_of, fails, run
 
 _quirk = quirks_of("tflite", {"tensorflow": "2.21.0", "ai-edge-litert": "2.3.0"})
@@ -33,15 +33,12 @@ def swapped_operands() -> bool:
     scalar, or with as many axes as the transposed operand has. The transpose may stand before
     other ops, past which it is moved, or come from the converter itself.
     """
-    import tensorflow as tf
-
     return not np.array_equal(run(lambda x: 10.0 - tf.transpose(x), _MATRIX), 10 - _MATRIX.T)
 
 
 @_quirk(_OPTIMIZE, "lowering.ops.casts.widened")
 def casts_behind_gathers() -> bool:
     """A cast before a gather is moved behind it, which has no kernel for the narrower dtype."""
-    import tensorflow as tf
 
     def fun(x: Any) -> Any:
         return tf.gather(tf.cast(x, tf.int32), [1, 0])
@@ -55,7 +52,6 @@ def broadcasts_behind_casts() -> bool:
 
     It is moved behind any ops whose operands are all broadcast.
     """
-    import tensorflow as tf
 
     def fun(x: Any) -> Any:
         return tf.cast(tf.broadcast_to(x, [3, 4]), tf.uint16)
@@ -69,16 +65,12 @@ def zeros_like_bools() -> bool:
 
     It has a kernel for numbers only.
     """
-    import tensorflow as tf
-
     return fails("'tfl.zeros_like' op operand #0", lambda x: tf.cast(x, tf.int32) < 0, _MATRIX > 0)
 
 
 @_quirk(_PATTERNS, "lowering.ops.optimizer.emitted")
 def negated_comparisons() -> bool:
     """The negation of a comparison becomes the opposite comparison, which differs at NaN."""
-    import tensorflow as tf
-
     nan = np.array([np.nan], np.float32)
     return not run(lambda x: tf.logical_not(x > 0), nan)[0]
 
@@ -89,7 +81,6 @@ def negated_comparisons() -> bool:
 )
 def overwritten_values_of_loops() -> bool:
     """A value of a loop is overwritten by its successor before that of another is read from it."""
-    import tensorflow as tf
 
     def fun(x: Any, y: Any) -> Any:
         swapped = tf.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b, a), (0, x, y))
@@ -104,7 +95,6 @@ def reshapes_before_transposes() -> bool:
 
     It happens if another transpose follows. The matrix may be transposed by the converter itself.
     """
-    import tensorflow as tf
 
     def fun(x: Any) -> Any:
         return tf.transpose(tf.reshape(tf.transpose(x), [3, 2, -1]), [1, 2, 0])
@@ -120,8 +110,6 @@ def activations_of_products() -> bool:
 
     It becomes a part of FullyConnected, in whose place BatchMatMul comes, which has none.
     """
-    import tensorflow as tf
-
     y = np.ones((3, 2), np.float32)
     found = run(lambda x, y: tf.nn.relu(tf.matmul(x, y)), -_MATRIX, y)
     return bool(np.any(np.asarray(found) < 0))
@@ -130,7 +118,6 @@ def activations_of_products() -> bool:
 @_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_joined_with_reshapes")
 def products_joined_with_reshapes() -> bool:
     """A product is joined with reshapes before and after it, to one of ranks that it lacks."""
-    import tensorflow as tf
 
     def fun(x: Any, y: Any) -> Any:
         return tf.reshape(tf.matmul(tf.reshape(x, [1, 4]), y), [5])
@@ -145,8 +132,6 @@ def products_joined_with_reshapes() -> bool:
 )
 def products_of_many_axes() -> bool:
     """A product with weights is joined with a reshape to one of more axes than XNNPACK has."""
-    import tensorflow as tf
-
     axes = (1,) * (MOST_AXES_OF_PRODUCTS - 1)
     weights = np.ones((4, 5), np.float32)
     x = np.ones((*axes, 2, 4), np.float32)
@@ -160,8 +145,6 @@ def products_of_many_axes() -> bool:
 )
 def unknown_features_of_convolutions() -> bool:
     """A convolution of a number of features that is not known is not converted."""
-    import tensorflow as tf
-
     specs = [tf.TensorSpec([1, 4, 4, 2]), tf.TensorSpec([2, 2, 2, None])]
     x, weights = np.ones((1, 4, 4, 2), np.float32), np.ones((2, 2, 2, 3), np.float32)
     return fails(
@@ -179,8 +162,6 @@ def unknown_features_of_convolutions() -> bool:
 )
 def atan2_without_broadcast() -> bool:
     """Atan2 does not broadcast its operands."""
-    import tensorflow as tf
-
     return fails("'tfl.atan2' op requires the same type", tf.atan2, _MATRIX, _MATRIX[0])
 
 
@@ -199,8 +180,6 @@ def powers_that_overflow() -> bool:
 )
 def roots_of_the_largest_numbers() -> bool:
     """XNNPACK's square roots of numbers above 2^126 are by half too large."""
-    import tensorflow as tf
-
     largest = np.array([3e38], np.float32)
     return not np.allclose(run(tf.sqrt, largest), np.sqrt(largest), rtol=0.1)
 
@@ -211,8 +190,6 @@ def roots_of_the_largest_numbers() -> bool:
 )
 def inverse_root_of_zero() -> bool:
     """XNNPACK's inverse root of zero is NaN, not infinity."""
-    import tensorflow as tf
-
     return bool(np.isnan(run(tf.math.rsqrt, np.zeros(1, np.float32))[0]))
 
 
@@ -222,8 +199,6 @@ def inverse_root_of_zero() -> bool:
 )
 def digits_of_large_exponentials() -> bool:
     """XNNPACK's exponentials of large numbers have an error of 2^-18."""
-    import tensorflow as tf
-
     x = np.linspace(80, 88, 1001, dtype=np.float32)
     return not np.allclose(run(tf.exp, x), np.exp(x.astype(np.float64)), rtol=2e-6)
 
@@ -237,8 +212,6 @@ _LOGARITHM = f"{_XNNPACK}/690a6b8f119c86873c929d75d59b5b0586de43a9/src/f32-vlog/
 )
 def digits_of_logarithms_near_one() -> bool:
     """XNNPACK's logarithms of numbers near one have three digits."""
-    import tensorflow as tf
-
     x = np.linspace(0.999, 1.001, 1001, dtype=np.float32)
     return not np.allclose(run(tf.math.log, x), np.log(x.astype(np.float64)), rtol=1e-4, atol=0)
 
@@ -256,8 +229,6 @@ def logarithms_of_the_largest_numbers() -> bool:
 
     The former is so on processors with AVX-512, the latter on others.
     """
-    import tensorflow as tf
-
     largest, infinite = run(tf.math.log, np.array([3.4e38, np.inf], np.float32))
     return bool(np.isinf(largest) or np.isfinite(infinite))
 
@@ -268,7 +239,6 @@ def logarithms_of_the_largest_numbers() -> bool:
 )
 def squares_in_floats() -> bool:
     """A square is not quantized, but computed in floats between integers."""
-    import tensorflow as tf
     from ai_edge_litert.interpreter import Interpreter
 
     x = np.linspace(-1, 1, 8, dtype=np.float32)
@@ -287,8 +257,6 @@ def squares_in_floats() -> bool:
 )
 def reverse_of_axes_apart() -> bool:
     """Only neighbouring axes are reversed together."""
-    import tensorflow as tf
-
     x = np.ones((2, 2, 2), np.float32)
     return fails("Non-contiguous `axes` not supported", lambda x: tf.reverse(x, [0, 2]), x)
 
@@ -304,7 +272,6 @@ def transposes_around_loops() -> bool:
     The converter moves transposes past elementwise ops, and the constant of the permutation with
     them. It inlines the body of a loop, whose ops then share constants with those around it.
     """
-    import tensorflow as tf
 
     def turn(x: Any) -> Any:
         return tf.cumsum(tf.transpose(tf.tanh(x)))
@@ -324,7 +291,6 @@ def transposes_around_loops() -> bool:
 )
 def finite_infinities() -> bool:
     """By default an infinite constant becomes the largest finite number."""
-    import tensorflow as tf
     from ai_edge_litert.interpreter import Interpreter
 
     converter = converter_of(lambda x: tf.where(x > 0, x, np.inf), [tf.TensorSpec([1])])
@@ -337,8 +303,6 @@ def finite_infinities() -> bool:
 @_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.empty.without_empty")
 def empty_inputs() -> bool:
     """An input without elements is refused."""
-    import tensorflow as tf
-
     empty = np.zeros((0, 3), np.float32)
     return fails("", lambda x: tf.concat([x, x], 0), empty)
 
@@ -353,7 +317,6 @@ def outputs_that_are_inputs() -> bool:
     LiteRT gives each input and output of a model a buffer. What is computed of the input is wrong,
     too, and so is one of two outputs that are one tensor.
     """
-    import tensorflow as tf
     from ai_edge_litert.compiled_model import CompiledModel
     from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 

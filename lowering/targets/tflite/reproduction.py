@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from lowering.targets.quirk import tf
+
 
 def converter_of(fun: Callable[..., Any], specs: Sequence[Any]) -> Any:
     """The converter of a function of TensorFlow; it keeps infinities as they are."""
-    import tensorflow as tf
-
     function = tf.function(fun, input_signature=specs, autograph=False)
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [function.get_concrete_function()], tf.Module()
@@ -20,7 +20,6 @@ def converter_of(fun: Callable[..., Any], specs: Sequence[Any]) -> Any:
 
 def run(fun: Callable[..., Any], *arrays: np.ndarray, specs: Sequence[Any] = ()) -> np.ndarray:
     """The result of a function of TensorFlow in LiteRT."""
-    import tensorflow as tf
     from ai_edge_litert.interpreter import Interpreter
 
     model = converter_of(fun, specs or [tf.TensorSpec(x.shape, x.dtype) for x in arrays]).convert()

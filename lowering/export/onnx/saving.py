@@ -1,0 +1,64 @@
+"""Writes models of ONNX to files, whose weights may be larger than memory has room for twice."""
+
+import errno
+import io
+import os
+import pathlib
+from typing import Any
+
+from lowering.export import limits, onnx_files
+
+
+def serialized(model: Any) -> bytes:
+    """A model as bytes.
+
+    Raises:
+      ValueError: if that is more than one message of protobuf has.
+    """
+    check_size(model)
+    file = io.BytesIO()
+    onnx_files.write(model, file)
+    return file.getvalue()
+
+
+def check_size(model: Any) -> None:
+    """Raises a ValueError if a model has more weights than one message of protobuf."""
+    if _bytes_of_weights(model) > limits.LARGEST:
+        raise ValueError(
+            "the weights have more than 2 GB, which one message of ONNX does not hold; with `path` "
+            "they are written to a file beside the model"
+        )
+
+
+def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
+    """Writes a model, one weight after the other.
+
+    Args:
+      model: the model, as `converted` makes it.
+      path: the file.
+      external_data: whether weights are written to a file beside it, with ".data" behind its name;
+        where they are too large for one file they are.
+    """
+    try:
+        _write(model, path, external_data)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # NumPy does not say why it has written less than it wanted.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+
+
+def _write(model: Any, path: pathlib.Path, external_data: bool) -> None:
+    import onnx_ir as ir
+
+    if external_data or _bytes_of_weights(model) > limits.LARGEST:
+        ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
+    else:
+        with path.open("wb") as file:
+            onnx_files.write(model, file)
+
+
+def _bytes_of_weights(model: Any) -> int:
+    """The size of all weights."""
+    values = [x.const_value for x in model.graph.initializers.values()]
+    return sum(tensor.nbytes for tensor in values if tensor is not None)
