@@ -130,12 +130,12 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
                 args.args, returned[name] if several else returned
             )
     if args.constraint:
-        symbolic = [own for own in of_each.values() if "polymorphic_shapes" in own]
+        symbolic = [more for more in of_each.values() if "polymorphic_shapes" in more]
         if not symbolic:
             raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
-        for own in symbolic:
-            known = own.get("polymorphic_constraints", ())
-            own["polymorphic_constraints"] = [*known, *args.constraint]
+        for more in symbolic:
+            known = more.get("polymorphic_constraints", ())
+            more["polymorphic_constraints"] = [*known, *args.constraint]
     for option in ("polymorphic_shapes", "polymorphic_constraints", "input_names"):
         values = {name: own[option] for name, own in of_each.items() if option in own}
         if values:

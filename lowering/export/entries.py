@@ -150,8 +150,7 @@ def _entry(
         arguments.check_leaf("args", leaf, fun, name)
     if isinstance(polymorphic_constraints, str):
         raise ValueError(
-            "polymorphic_constraints is a sequence of strings, not "
-            f"{polymorphic_constraints!r}"
+            f"polymorphic_constraints is a sequence of strings, not {polymorphic_constraints!r}"
         )
     constraints = (*own_constraints, *(polymorphic_constraints or ()))
     symbolic, scope = samples.symbolic_shapes(leaves, tree, polymorphic_shapes, constraints)
