@@ -13,7 +13,15 @@ from lowering.core.interpreter import Interpreter
 from lowering.core.memory import Memory
 from lowering.errors import TransformationError
 from lowering.formats import boundary
-from lowering.frontend import arguments, checks, closures, gradient, naming, python_values
+from lowering.frontend import (
+    arguments,
+    checks,
+    closures,
+    functions,
+    gradient,
+    naming,
+    python_values,
+)
 from lowering.ops import constants, kernels, modes
 from lowering.ops.bounded import Bounded
 from lowering.ops.dims import Dimensions
@@ -76,11 +84,10 @@ def convert(
       A graph raises InvalidArgumentError if sizes do not fit when it runs, or when XLA compiles it.
 
     Raises:
-      TypeError: if `fun_jax` is not callable.
+      TypeError: if `fun_jax` is no JAX function.
       ValueError: for an unknown target.
     """
-    if not callable(fun_jax):
-        raise TypeError(f"convert takes a JAX function, not {type(fun_jax).__name__}")
+    functions.check(fun_jax)
     return _conversion(
         fun_jax,
         polymorphic_shapes,

@@ -143,8 +143,28 @@ def test_each_shape_is_traced_once():
 
 
 def test_not_a_function():
-    with pytest.raises(TypeError, match="takes a JAX function, not int"):
+    with pytest.raises(TypeError, match="expected a JAX function, not int"):
         convert(3)
+
+
+@pytest.mark.parametrize(
+    ("make", "advice"),
+    [
+        (
+            lambda f: jax.export.export(f)(1.0),
+            "not Exported; it has the program in StableHLO alone",
+        ),
+        (lambda f: f.lower(1.0), "not Lowered; it has the program in StableHLO alone"),
+        (lambda f: f.lower(1.0).compile(), "not Compiled; it is machine code"),
+        (lambda f: jax.make_jaxpr(f)(1.0), "jax.extend.core.jaxpr_as_fun makes a function of it"),
+        (tf.function, "lowering.call_tf makes a JAX function of it"),
+    ],
+)
+def test_what_is_taken_for_a_function(make, advice):
+    taken = make(jax.jit(lambda x: x))
+    for use in (lowering.convert, lambda f: lowering.export.to_onnx(f, (1.0,))):
+        with pytest.raises(TypeError, match=advice):
+            use(taken)
 
 
 def test_unknown_target():

@@ -13,7 +13,7 @@ from lowering.convert import convert
 from lowering.export import arguments, held, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
-from lowering.frontend import closures, naming, polymorphic
+from lowering.frontend import closures, functions, naming, polymorphic
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -44,7 +44,7 @@ def entries(
     if not isinstance(fun, Mapping):
         return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
     if not fun:
-        raise TypeError("expected a function, or several by name; found {}")
+        raise TypeError("expected a JAX function, or several by name, not {}")
     for name in fun:
         signatures.check_name(name)
     if not isinstance(args, Mapping) or set(args) != set(fun):
@@ -117,8 +117,7 @@ def _entry(
     with_gradient: bool = False,
 ) -> Entry:
     """As `entry`, for parameters that other entries may share, and with gradients on demand."""
-    if not callable(fun):
-        raise TypeError(f"expected a function, or several by name; found {type(fun).__name__}")
+    functions.check(fun, "a JAX function, or several by name")
     if not isinstance(args, tuple | list):
         raise TypeError(
             f"args has to be a tuple or list of the positional arguments, not {type(args).__name__}"

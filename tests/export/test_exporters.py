@@ -325,7 +325,7 @@ def test_bad_arguments(tmp_path):
     for shapes in ("b, ...", ["b, ..."] * 2):
         with pytest.raises(TypeError, match="polymorphic_shapes has to be a sequence of 1 spec"):
             export.to_onnx(jnp.sin, (IMAGES,), polymorphic_shapes=shapes)
-    with pytest.raises(TypeError, match="expected a function, or several by name; found int"):
+    with pytest.raises(TypeError, match="expected a JAX function, or several by name, not int"):
         export.to_onnx(3, (IMAGES,))
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         export.to_onnx(jnp.sin, (IMAGES,), colour="red")
