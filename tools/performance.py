@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -190,7 +191,7 @@ def tables(found: Figures) -> str:
         lines += [f"{processor}; {packages}.", ""]
         command = ""
         for place, (bench, value) in sorted(
-            rows.items(), key=lambda row: (row[1][0].command, row[0])
+            rows.items(), key=lambda row: (row[1][0].command, _order(row[0]))
         ):
             if bench.command != command:
                 command = bench.command
@@ -209,6 +210,16 @@ def tables(found: Figures) -> str:
             )
         lines.append("")
     return "\n".join(lines)
+
+
+# A number in the name of a program, such as the equations that it has.
+_NUMBER = re.compile(r"\d[\d,]*\d|\d")
+
+
+def _order(place: Place) -> tuple[str, list[int], str]:
+    """What rows are sorted by: the name of a program, and then the numbers in it."""
+    numbers = [int(text.replace(",", "")) for text in _NUMBER.findall(place.program)]
+    return _NUMBER.sub("", place.program), numbers, place.figure
 
 
 def _digits(number: float) -> str:
