@@ -36,8 +36,12 @@ def floor_div(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
         return b.op("Floor", quotient)
     if node.inputs[0].dtype.is_unsigned:
         return quotient
-    remainder = b.op("Sub", x, b.op("Mul", quotient, y))
-    return b.op("Sub", quotient, b.cast(_has_other_sign(b, remainder, y), dtype_of(x)))
+    product = b.op("Mul", quotient, y)
+    if _is_positive(y):
+        is_rounded_up = b.op("Greater", product, x)
+    else:
+        is_rounded_up = _has_other_sign(b, b.op("Sub", x, product), y)
+    return b.op("Sub", quotient, b.cast(is_rounded_up, dtype_of(x)))
 
 
 @op("FloorMod")
@@ -53,8 +57,16 @@ def floor_mod(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Value:
 def _has_other_sign(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Whether one of two numbers is negative, and the first not zero."""
     zero = b.like(x, 0)
+    if _is_positive(y):
+        return b.op("Less", x, zero)
     differ = b.op("Xor", b.op("Less", x, zero), b.op("Less", y, zero))
     return b.op("And", differ, b.op("Not", b.op("Equal", x, zero)))
+
+
+def _is_positive(x: ir.Value) -> bool:
+    """Whether all numbers are known to be positive."""
+    known = array_of(x)
+    return known is not None and bool(np.all(known > 0))
 
 
 @op("BitwiseAnd", "BitwiseOr", "BitwiseXor")
