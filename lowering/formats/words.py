@@ -21,14 +21,19 @@ WORDS = (np.uint32,)
 HELD = (*WORDS, *dtypes.LOW_PRECISION)
 
 
+def is_held(aval: Any) -> bool:
+    """Whether values are words that are held in int32."""
+    return aval.dtype == dtypes.WORD and dtypes.is_narrow(dtypes.WORD)
+
+
 def run_on_order(ctx: Context, *operands: Value) -> list[tf.Tensor]:
     """The results of an equation that orders its operands."""
     ordered = [
-        flipped(x) if var.aval.dtype == dtypes.WORD else x
+        flipped(x) if is_held(var.aval) else x
         for x, var in zip(operands, ctx.eqn.invars, strict=True)
     ]
     return [
-        flipped(x) if var.aval.dtype == dtypes.WORD else x
+        flipped(x) if is_held(var.aval) else x
         for x, var in zip(narrow.run_on_held(ctx, *ordered), ctx.eqn.outvars, strict=True)
     ]
 
@@ -61,9 +66,8 @@ def run_on_indices(
         is_large = emit("Less", x, constant(0, np.int32))
         return emit("SelectV2", is_large, constant(last, np.int32), x)
 
-    is_held = dtypes.held(dtypes.WORD) != dtypes.WORD
     held = [
-        index(full(x)) if is_held and i not in data and var.aval.dtype == dtypes.WORD else x
+        index(full(x)) if i not in data and is_held(var.aval) else x
         for i, (x, var) in enumerate(zip(operands, ctx.eqn.invars, strict=True))
     ]
     return narrow.run_on_held(ctx, *held, **params)

@@ -12,11 +12,11 @@ from lowering.arrays import half_arithmetic as arithmetic
 from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
-from lowering.ops.values import is_known, source, tensor
+from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules import halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS, TFLITE, Mode
+from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
 
 register_ops({"add": "AddV2"}, modular=True, traits=Trait.MONOID | Trait.LINEAR)
@@ -195,21 +195,6 @@ for _primitive, _of_words, _of_halves in (
 ):
     decomposition(_primitive, target=CONSUMER, dtypes=words.WORDS)(_of_words)
     decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_of_halves)
-
-
-def _on_unsigned(divide):
-    def on_unsigned(ctx, *operands):
-        x, y = (
-            np.asarray(z).astype(np.uint32) if is_known(z) else cast(z, tf.uint32)
-            for z in operands
-        )
-        return cast(divide(ctx, x, y), tf.int32)
-
-    return on_unsigned
-
-
-for _primitive, _divide in (("div", div_integer), ("rem", rem_integer)):
-    rule(_primitive, target=ONNX, dtypes=words.WORDS, keep_constants=True)(_on_unsigned(_divide))
 
 
 def _safe_divisor(y):

@@ -14,7 +14,7 @@ from lowering.arrays.halves import WORD
 from lowering.avals import HALF_FLOATS
 from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, width
-from lowering.ops import bitcast, dtypes, kernels
+from lowering.ops import bitcast, cast, dtypes, kernels
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, ONNX, TFJS
@@ -34,7 +34,7 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     dtypes=(*words.WORDS, *SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
-    """Words have the bits of int32. Consumers without a bitcast compute the bits of floats."""
+    """Words may be held in int32. Consumers without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     x = rounding.stored(x, source)
@@ -47,9 +47,12 @@ def bitcast_convert_type_consumer(ctx, x, **_):
         return x
     if kernels.supports("Bitcast", x.dtype):
         return tf.bitcast(x, to)
-    fun = float_bits.bits_of if to == tf.int32 else float_bits.of_bits
+    if tf.float32 not in (x.dtype, to):
+        return cast(x, to)
+    x = cast(x, tf.int32) if x.dtype == tf.uint32 else x
+    fun = float_bits.of_bits if to == tf.float32 else float_bits.bits_of
     aval = jax.ShapeDtypeStruct(ctx.in_avals[0].shape, x.dtype.as_numpy_dtype)
-    return ctx.lower(fun, x, avals=[aval])
+    return cast(ctx.lower(fun, x, avals=[aval]), to)
 
 
 @decomposition("bitcast_convert_type", target=CONSUMER, dtypes=SHORT)

@@ -58,7 +58,7 @@ on_promoted("sort", dtypes=NARROW)(narrow_numbers.on_order)
 @rule("sort", target=CONSUMER, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER, *dtypes.BOOL))
 def sort_held(ctx, *operands, dimension, num_keys, **_):
     """Operands are sorted as what holds them."""
-    is_word = [aval.dtype == WORD for aval in ctx.in_avals]
+    is_word = list(map(words.is_held, ctx.in_avals))
     held = [words.flipped(x) if w else x for x, w in zip(operands, is_word, strict=True)]
     results = _along_last(ctx, held, dimension, num_keys, _sort_last_natural)
     return [words.flipped(x) if w else x for x, w in zip(results, is_word, strict=True)]

@@ -159,6 +159,9 @@ def _bitwise_xor(x, y):
 
 def _by_nibbles(fun, x, y):
     """A bitwise operation on int32 by a table for four bits, of each half."""
+    if x.dtype == tf.uint32:
+        signed = (cast(z, tf.int32) for z in (x, y))
+        return cast(_by_nibbles(fun, *signed), tf.uint32)
     numbers = np.arange(16, dtype=np.int32)
     table = constant(fun.outer(numbers, numbers).reshape(-1))
     powers = 16 ** np.arange(4, dtype=np.int32)

@@ -3,7 +3,7 @@
 What JAX computes with keys it says in JAX, on words (`registry.on_words`). Random bits stay one
 equation, `random`, so that equal draws are one function of the graph. What moves keys moves
 integers in their shape: a key of two words is a uint64, one of four words two of them. Where the
-target has no such integers, each word is moved.
+target is another runtime, which reads no two words as one integer, each word is moved.
 """
 
 from collections.abc import Callable, Sequence
@@ -151,7 +151,7 @@ class _Words(Walk):
     def _words_at_once(self, dtype: Any) -> int:
         """How many words of a key are moved as one integer."""
         (num_words,) = jax_compat.key_shape(dtype)
-        return 1 if self.target.emulates(_WORD) else min(num_words, 2)
+        return 1 if self.target.is_consumer else min(num_words, 2)
 
     def _integers_of(self, atom: Any, eqn: jex_core.JaxprEqn) -> Sequence[Any]:
         """The integers that are keys, made where an equation asks for them."""
