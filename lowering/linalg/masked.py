@@ -4,13 +4,21 @@ Masks do this. Dynamic slices would become gathers and scatters under `vmap`, wh
 pass over the matrix. The loops that use this module make such passes anyway.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 
 def positions(size: int) -> Array:
     """Returns the positions along a dimension: 0 to size - 1."""
     return lax.iota(jnp.int32, size)
+
+
+def count(size: Any) -> Any:
+    """A dimension, which may be symbolic, as int32."""
+    return np.int32(size) if isinstance(size, int) else jnp.asarray(size, jnp.int32)
 
 
 def element(x: Array, i: Array) -> Array:

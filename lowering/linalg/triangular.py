@@ -22,7 +22,7 @@ def cholesky(a: Array) -> Array:
         below = jnp.where(masked.positions(n) > k, _scaled(rest, pivot), jnp.zeros((), a.dtype))
         return masked.set_column(factor, k, masked.set_element(below, k, pivot.astype(a.dtype)))
 
-    return lax.fori_loop(np.int32(0), np.int32(n), add_column, jnp.zeros_like(a))
+    return lax.fori_loop(np.int32(0), masked.count(n), add_column, jnp.zeros_like(a))
 
 
 def _scaled(x, divisor):
@@ -62,11 +62,11 @@ def solve(
     a = jnp.tril(a) if lower else jnp.triu(a)
 
     def add_row(step, x):
-        k = step if lower else np.int32(n - 1) - step
+        k = step if lower else masked.count(n - 1) - step
         known = masked.row(a, k)
         pivot = jnp.ones((), a.dtype) if unit_diagonal else masked.element(known, k)
         others = jnp.where(masked.positions(n) == k, jnp.zeros((), a.dtype), known)
         rest = masked.row(b, k) - matmul(others[None], x)[0]
         return jnp.where((masked.positions(n) == k)[:, None], (rest / pivot)[None], x)
 
-    return lax.fori_loop(np.int32(0), np.int32(n), add_row, jnp.zeros_like(b))
+    return lax.fori_loop(np.int32(0), masked.count(n), add_row, jnp.zeros_like(b))

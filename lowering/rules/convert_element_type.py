@@ -47,12 +47,12 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
 @rule("convert_element_type", target=CONSUMER, dtypes=words.HELD)
 def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
     """From the dtype that holds the values to that which holds the results, rounded once."""
-    source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
+    target = ctx.out_aval.dtype
     to = dtypes.to_tf(target)
-    if source == dtypes.WORD and target != dtypes.WORD:
+    if words.is_held(ctx.in_avals[0]) and not words.is_held(ctx.out_aval):
         x = from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
-        if target == dtypes.WORD:
+        if words.is_held(ctx.out_aval):
             return _saturate_word(x)
         return saturate(x, to, ml_dtypes.iinfo(target))
     return cast(x, to)

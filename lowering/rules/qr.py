@@ -41,13 +41,13 @@ def qr_consumer(x, *, pivoting, full_matrices, **_):
     if pivoting:
         return _pivoted_qr(x, full_matrices=full_matrices)
     *batch, m, n = x.shape
-    k = m if full_matrices else min(m, n)
+    k = m if full_matrices else jax_compat.min_dim(m, n)
     if m == 0 or n == 0:
         q = jnp.broadcast_to(jnp.eye(m, k, dtype=x.dtype), (*batch, m, k))
         return q, jnp.zeros((*batch, k, n), x.dtype)
     factor, x = _moderate(x)
     a, taus = _geqrf(x)
-    padding = [(0, 0)] * (len(batch) + 1) + [(0, max(k - n, 0))]
+    padding = [(0, 0)] * (len(batch) + 1) + [(0, jax_compat.max_dim(k - n, 0))]
     q = _product(jnp.pad(a, padding)[..., :k], taus)
     return q, jnp.triu(a)[..., :k, :] * factor[..., None, None].astype(x.dtype)
 

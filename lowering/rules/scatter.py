@@ -112,7 +112,7 @@ def scatter_of_halves(operand, index, updates, *, update_jaxpr, update_consts, *
     index = halves.places(index)
     if update_jaxpr is not None and operand.dtype == halves.WORD:
         combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
-        return _one_by_one(combine, operand, index, updates, **params)
+        return _combined(combine, operand, index, updates, **params)
     replace = functools.partial(lax.scatter_p.bind, update_jaxpr=None, update_consts=(), **params)
     if operand.dtype == halves.WORD:
         return halves.on_halves(replace, operand, index, updates)
@@ -141,7 +141,7 @@ def scatter_of_parts(operand, index, updates, *, update_jaxpr, update_consts, **
     if update_jaxpr is None:
         return _on_parts(lax.scatter, operand, index, updates, **params)
     combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
-    return _one_by_one(combine, operand, index, updates, **params)
+    return _combined(combine, operand, index, updates, **params)
 
 
 def _on_parts(scatter, operand, index, updates, *, update_jaxpr=None, update_consts=(), **params):
@@ -154,11 +154,10 @@ legalization("scatter-add", dtypes=COMPLEX)(functools.partial(_on_parts, lax.sca
 legalization("scatter-sub", dtypes=COMPLEX)(functools.partial(_on_parts, lax.scatter_sub))
 
 
-def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **_):
-    """A scatter in JAX, of one element of the updates after the other.
+def _combined(combine, operand, index, updates, *, dimension_numbers, mode, **params):
+    """A scatter in JAX, by gathers with the same windows.
 
-    A gather with the same windows finds the position of each element in the flat operand, and a
-    negative one for what is dropped.
+    Where no element has several updates, a gather reads all windows, and a scatter replaces them.
     """
     numbers = lax.GatherDimensionNumbers(
         offset_dims=dimension_numbers.update_window_dims,
@@ -170,6 +169,17 @@ def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **
     absent = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     windows = iter(dimension_numbers.update_window_dims)
     sizes = [1 if i in absent else updates.shape[next(windows)] for i in range(operand.ndim)]
+    if params["unique_indices"] or all(isinstance(d, int) and d == 1 for d in index.shape[:-1]):
+        new = combine(lax.gather(operand, index, numbers, sizes, mode=mode), updates)
+        return lax.scatter(operand, index, new, dimension_numbers, mode=mode, **params)
+    return _one_by_one(combine, operand, index, updates, numbers, sizes, mode)
+
+
+def _one_by_one(combine, operand, index, updates, numbers, sizes, mode):
+    """Applies one element of the updates after the other.
+
+    A gather finds the position of each in the flat operand, and a negative one for what is dropped.
+    """
     flat, new = lax.reshape(operand, (operand.size,)), lax.reshape(updates, (updates.size,))
     numbered = lax.reshape(lax.iota(np.int32, operand.size), operand.shape)
     found = lax.gather(numbered, index, numbers, sizes, mode=mode, fill_value=-1)
@@ -186,8 +196,15 @@ def _one_by_one(combine, operand, index, updates, *, dimension_numbers, mode, **
     return lax.reshape(lax.fori_loop(np.int32(0), count, step, flat), operand.shape)
 
 
+def _by_computation(compute):
+    def scatter(operand, index, updates, *, update_jaxpr, update_consts, **params):
+        return _combined(compute, operand, index, updates, **params)
+
+    return scatter
+
+
 for _name in ("scatter-mul", "scatter-min", "scatter-max"):
-    legalization(_name, dtypes=COMPLEX)(functools.partial(_one_by_one, _COMPUTATIONS[_name][0]))
+    legalization(_name, dtypes=COMPLEX)(_by_computation(_COMPUTATIONS[_name][0]))
 
 
 def _scatter(

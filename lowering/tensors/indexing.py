@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from lowering import avals
+from lowering import avals, targets
 from lowering.context import Context
 from lowering.ops import cast, constant, emit, integers
 from lowering.ops.values import tensor
@@ -42,6 +42,8 @@ def columns(index: Index) -> list[Index]:
     """
     if isinstance(index, np.ndarray):
         return [index[..., i] for i in range(index.shape[-1])]
+    if index.dtype == tf.int64:
+        index = _fitting(index)
     if index.shape[-1] == 1:
         return [tf.raw_ops.Squeeze(input=index, axis=[-1])]
     return tf.raw_ops.Unpack(value=index, num=index.shape[-1], axis=-1)
@@ -60,7 +62,7 @@ def vectors(parts: Sequence[Index]) -> Index:
 def clamp(ctx: Context, index: Index, last: Dim) -> Index:
     """Indices of any integer dtype, clamped to 0 ... `last`.
 
-    They are int64 if they are known or were int64 before, else int32.
+    They are int64 if they are known or were int64 before, where the target has that, else int32.
     """
     last = ctx.size(last)
     if not isinstance(index, tf.Tensor):
@@ -69,8 +71,7 @@ def clamp(ctx: Context, index: Index, last: Dim) -> Index:
         index = constant(np.asarray(np.clip(index.astype(object), 0, INT32_MAX), np.int32))
     if index.dtype.is_unsigned and isinstance(last, int) and index.dtype.max <= last:
         return cast(index, tf.int32)
-    if index.dtype.size < 4:
-        index = cast(index, tf.int32)
+    index = index if index.dtype.is_unsigned and index.dtype.size >= 4 else _fitting(index)
     dtype = index.dtype
     last = movement.scalar(last, dtype)
     if dtype.is_unsigned:
@@ -84,7 +85,13 @@ def signed(index: Index) -> Index:
         return np.asarray(np.clip(index.astype(object), -1, INT32_MAX), np.int64)
     if index.dtype in (tf.uint32, tf.uint64):
         index = tf.raw_ops.Minimum(x=index, y=constant(INT32_MAX, index.dtype))
-    return index if index.dtype == tf.int64 else cast(index, tf.int32)
+    return _fitting(index)
+
+
+def _fitting(index: tf.Tensor) -> tf.Tensor:
+    """Indices in int64 if they are of that, and the target has it, else in int32."""
+    is_wide = index.dtype == tf.int64 and targets.current().has_64_bits
+    return index if is_wide else cast(index, tf.int32)
 
 
 def are_same(parts: Sequence[Index], clamped: Sequence[Index]) -> Index:

@@ -72,7 +72,7 @@ def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
 
 def _round(x, dtype):
     """Rounds floats to a format of eight bits or fewer, ties to even."""
-    has_bits = not targets.current().emulates(dtypes.WORD)
+    has_bits = targets.current().has_tensorflow_kernels
     has_cast = has_bits and dtype in HAS_CAST and x.dtype == tf.float32
     if has_cast and modes.current() is not Mode.COMPILED:
         # XLA converts one number at a time; it runs the ops below several times as fast.

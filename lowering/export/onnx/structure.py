@@ -16,6 +16,9 @@ from lowering.export.onnx.values import array_of, dtype_of, static
 # The ends of slices that go as far as there are elements.
 _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
+# Since this version a split into equal parts says into how many.
+_COUNTED_SPLITS = 18
+
 # Of so many elements, an array with one number everywhere is stored as it is.
 _FEW = 64
 
@@ -99,10 +102,11 @@ def split(b: Builder, node: Any, axis: ir.Value, x: ir.Value) -> list[ir.Value]:
     """Equal parts along an axis."""
     number = int(constant(node, axis, "axes").reshape(()))
     count = len(node.outputs)
-    size = node.inputs[1].shape[number]
-    if size is None:
-        raise UnsupportedError(f"{node.name!r} is Split of an unknown size, which ONNX lacks")
-    return _split(b, x, [size // count] * count, number % node.inputs[1].shape.rank)
+    size, place = node.inputs[1].shape[number], number % node.inputs[1].shape.rank
+    if size is not None:
+        return _split(b, x, [size // count] * count, place)
+    named = {"num_outputs": count} if b.opset >= _COUNTED_SPLITS else {}
+    return list(b.ops("Split", x, outputs=count, axis=place, **named))
 
 
 @op("SplitV")
