@@ -370,7 +370,7 @@ def test_a_path_for_the_model(tmp_path):
 def test_weights_are_beside_the_model_where_one_message_does_not_hold_them(tmp_path, monkeypatch):
     wide = numbers(600, 600)
     path = tmp_path / "model.onnx"
-    monkeypatch.setattr(onnx.limits, "LARGEST", wide.nbytes - 1)
+    monkeypatch.setattr(saving.limits, "LARGEST", wide.nbytes - 1)
     with pytest.raises(ValueError, match=r"more than 2 GB.*with `path` they are written to a file"):
         onnx.to_onnx(lambda w, x: x @ w, (wide[:2],), params=wide)
     onnx.to_onnx(lambda w, x: x @ w, (wide[:2],), params=wide, path=path)

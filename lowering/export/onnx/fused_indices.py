@@ -42,6 +42,18 @@ def _clipped(b: Builder, x: ir.Value, size: int) -> ir.Value | None:
     return b.op("Clip", index, b.like(index, -size), b.like(index, size - 1))
 
 
+def _from_remainder(node: ir.Node) -> tuple[ir.Value, int] | None:
+    """The same where the index is a remainder by the size, of what is moved into bounds before."""
+    x, size = node.inputs
+    clip = None if x is None else x.producer()
+    if x is None or clip is None or clip.op_type != "Clip" or "fmod" in node.attributes:
+        return None
+    low, high, count = (None if y is None else array_of(y) for y in (*clip.inputs[1:], size))
+    if low is None or high is None or count is None or count.size != 1:
+        return None
+    return (x, int(count.item())) if low.min() >= -count and high.max() < count else None
+
+
 def _is_alone(x: ir.Value) -> bool:
     """Whether one node alone reads a value."""
     return len(x.uses()) == 1 and not x.is_graph_output()
@@ -50,6 +62,8 @@ def _is_alone(x: ir.Value) -> bool:
 def _from_either_end(x: ir.Value) -> tuple[ir.Value, int] | None:
     """What an index is made of if a size is added to negative ones, and that size."""
     select = x.producer()
+    if select is not None and select.op_type == "Mod":
+        return _from_remainder(select)
     if select is None or select.op_type != "Where":
         return None
     less, total = (None if y is None else y.producer() for y in select.inputs[:2])
