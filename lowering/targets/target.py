@@ -50,6 +50,7 @@ class Target:
       has_grouped_convolutions: whether convolutions have groups of several features.
       has_dilated_strides: whether convolutions have both strides and dilations.
       block_writes: the dtypes for which it has an op that writes a block into an array.
+      scatters_blocks: whether it writes a block fastest by the indices of its rows.
       normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
       ops_since: ops that came later than others, and with which version of its set of ops.
       version: the version of that set; None is for the newest.
@@ -71,6 +72,7 @@ class Target:
     has_grouped_convolutions: bool = True
     has_dilated_strides: bool = True
     block_writes: Sequence[str] = ()
+    scatters_blocks: bool = False
     normalized_convolutions: Sequence[str] = ("Conv2D",)
     ops_since: Mapping[str, int] = dataclasses.field(default_factory=dict)
     version: int | None = None

@@ -12,13 +12,16 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, composites, constant, emit, move
+from lowering.ops import cast, composites, constant, emit, kernels, move
 from lowering.targets import Mode
 from lowering.tensors import indexing, movement
 from lowering.tensors.movement import Dim, Shape, Starts
 
 # The highest rank that the kernel of TensorStridedSliceUpdate takes.
 _MAX_RANK = 8
+
+# So few rows, or rows of at least so many elements, are written faster by index.
+_FEW_ROWS, _LONG_ROW = 1024, 16
 
 
 def start(ctx: Context, index: indexing.Index, dim: Dim, size: Dim) -> int | tf.Tensor:
@@ -69,6 +72,8 @@ def write(
         first = starts[cut[0]]
         if len(cut) == 1 and isinstance(first, int):
             return _join(ctx, x, shape, block, sizes, first, cut[0])
+        if _is_scattered(ctx, x, sizes, cut):
+            return _scatter_vectors(x, block, sizes, starts, cut[-1] + 1)
         return _select_of(ctx, shape)(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
@@ -171,6 +176,33 @@ def _assign(x, block, begin):
 def _dynamic_update_slice(x, block, begin):
     rest = constant([0] * (x.shape.rank - begin.shape[0]), begin.dtype)
     return gen_xla_ops.xla_dynamic_update_slice(x, block, tf.concat([begin, rest], 0))
+
+
+def _is_scattered(ctx, x, sizes, cut):
+    """Whether index vectors are the fastest way to write a block on the target.
+
+    Row: a decode step's cache in `tools/bench_exports.py`.
+    """
+    rank = cut[-1] + 1
+    lead, row = sizes[:rank], sizes[rank:]
+    if not ctx.target.scatters_blocks or rank > indexing.MAX_DEPTH or not avals.is_static(lead):
+        return False
+    is_long = avals.is_static(row) and math.prod(row) >= _LONG_ROW
+    is_fast = is_long or math.prod(lead) <= _FEW_ROWS
+    return is_fast and kernels.supports("TensorScatterUpdate", x.dtype)
+
+
+def _scatter_vectors(x, block, sizes, starts, rank):
+    """Writes the block as rows, which have all axes from `rank` on, by index vectors."""
+    known = [start if isinstance(start, int) else 0 for start in starts[:rank]]
+    grid = np.stack(np.indices(sizes[:rank], np.int32), axis=-1) + np.array(known, np.int32)
+    index = constant(grid)
+    for axis, start in enumerate(starts[:rank]):
+        if isinstance(start, tf.Tensor):
+            unit = np.eye(rank, dtype=np.int32)[axis]
+            step = cast(start, tf.int32)
+            index = emit("AddV2", index, emit("Mul", step, constant(unit)) if rank > 1 else step)
+    return move("TensorScatterUpdate", x, index, block)
 
 
 def _scatter(ctx, x, shape, block, sizes, starts, rank):

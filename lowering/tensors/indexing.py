@@ -24,6 +24,9 @@ Index: TypeAlias = np.ndarray | tf.Tensor
 
 INT32_MAX = np.iinfo(np.int32).max
 
+# The most dimensions that TensorFlow's kernels index by vectors.
+MAX_DEPTH = 7
+
 
 def _are_known(*indices: Index) -> bool:
     return all(isinstance(index, np.ndarray) for index in indices)

@@ -74,16 +74,7 @@ def _with_room(op, ctx, rows):
         return movement.reshape(ctx, _with_room(op, ctx, rows), known)
     shape = tf.shape(rows.operand)
     sizes = [shape[i] if dim is None else dim for i, dim in enumerate(known)]
-    limits = sizes[:indexed]
-    if all(isinstance(limit, int) for limit in limits):
-        last = constant(limits, rows.index.dtype)
-    else:
-        last = cast(shape[:indexed], rows.index.dtype)
-    inside = emit("LogicalAnd", rows.index >= 0, rows.index < last)
-    inside = emit("All", inside, integers([-1]), keep_dims=True)
-    behind = [ctx.size(rows.count)] + [0] * (indexed - 1)
-    behind = tf.stack([cast(tf.convert_to_tensor(x), rows.index.dtype) for x in behind])
-    index = emit("SelectV2", inside, rows.index, behind)
+    index = _behind_if_outside(ctx, rows, sizes[:indexed])
     room = [1, *sizes[1:]]
     is_known = all(isinstance(size, int) for size in room)
     row_shape = integers(room) if is_known else tf.stack(room)
@@ -93,6 +84,20 @@ def _with_room(op, ctx, rows):
     begin = integers([0] * rank)
     size = integers(known) if None not in known else shape
     return move("Slice", updated, begin, size)
+
+
+def _behind_if_outside(ctx, rows, limits):
+    """The indices, with those outside of an array of dimensions `limits` at the row behind it."""
+    index, dtype = rows.index, rows.index.dtype
+    zero, count = constant(0, dtype), cast(tf.convert_to_tensor(ctx.size(rows.count)), dtype)
+    if len(limits) == 1:
+        index = emit("SelectV2", emit("Less", index, zero), count, index)
+        return emit("Minimum", index, count)
+    is_known = all(isinstance(limit, int) for limit in limits)
+    last = constant(limits, dtype) if is_known else cast(tf.stack(limits), dtype)
+    inside = emit("LogicalAnd", index >= zero, index < last)
+    inside = emit("All", inside, integers([-1]), keep_dims=True)
+    return emit("SelectV2", inside, index, tf.stack([count] + [zero] * (len(limits) - 1)))
 
 
 replace = functools.partial(_by_kernel, "TensorScatterUpdate")

@@ -16,9 +16,6 @@ from lowering.tensors import indexing, movement, rows
 from lowering.tensors.indexing import Index
 from lowering.tensors.movement import Dim
 
-# The most dimensions that TensorFlow's kernels index.
-_MAX_DEPTH = 7
-
 
 class Plan:
     """What dimension numbers and mode say about the axes of the operand.
@@ -132,7 +129,7 @@ def rows_of(
     updates = indexing.transpose(ctx, updates, plan.batch_dims + window_dims)
     if (
         not one_index
-        and 0 < depth <= _MAX_DEPTH
+        and 0 < depth <= indexing.MAX_DEPTH
         and set(lead) == set(plan.indexed)
         and all(plan.sizes[axis] == 1 for axis in lead)
     ):

@@ -310,7 +310,9 @@ def _faults(target: str, dtype: Any, pairs: Sequence[Pair], place: str) -> Itera
         if not compare.structure([expected], [graph]).equal:
             message = f"{graph.dtype}{graph.shape}, not {expected.dtype}{expected.shape}"
             yield Fault(target, name(dtype), pair, message)
-        elif not (_is_right(eager, graph) or _is_right(expected, graph)):
+        elif not any(
+            _is_right(x, graph) for x in (eager, expected, _either(eager, expected, graph))
+        ):
             found = compare.close()([eager], [graph], [])
             yield Fault(target, name(dtype), pair, found.message)
 
@@ -337,6 +339,20 @@ def _is_right(expected: np.ndarray, graph: np.ndarray) -> bool:
     if compare.exact([expected], [graph], []).equal:
         return True
     return compare.signed(compare.close())([expected], [graph], []).equal
+
+
+def _either(eager: np.ndarray, expected: np.ndarray, graph: np.ndarray) -> np.ndarray:
+    """What ops compute alone, but with JAX's elements where the graph has the same.
+
+    What becomes of a subnormal number may differ between all three.
+    """
+    if not eager.shape == expected.shape == graph.shape:
+        return eager
+    x, y = _flushed(expected), _flushed(graph)
+    parts = [z.astype(np.complex128) for z in (x, y)]
+    same_signs = [np.equal(*(np.signbit(get(z)) for z in parts)) for get in (np.real, np.imag)]
+    is_same = (x == y) & np.logical_and(*same_signs)
+    return np.where(is_same, graph, eager)
 
 
 def _flushed(x: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.reduction import constant
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of, static
+from lowering.export.onnx.values import array_of, dtype_of, made_by, static
 
 # The ends of slices that go as far as there are elements.
 _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -132,15 +132,52 @@ def _split(b: Builder, x: ir.Value, sizes: Sequence[int], axis: int) -> list[ir.
 def slice_(b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value) -> ir.Value:
     """A slice of given sizes; -1 is the rest."""
     whole, part = node.inputs[0].shape, node.outputs[0].shape
-    begins, counts = array_of(begin), array_of(sizes)
-    axes = list(range(whole.rank))
-    if begins is not None and counts is not None:
-        ends = [_LAST if n == -1 else s + n for s, n in zip(begins, counts, strict=True)]
-        # Along some axes all is taken.
-        axes = [a for a in axes if begins[a] or (counts[a] != -1 and counts[a] != whole[a])]
-        if not axes:
-            return x
-        return b.slice(x, [begins[a] for a in axes], [ends[a] for a in axes], axes)
+    begins, counts = _items(begin), array_of(sizes)
+    if counts is None and part.is_fully_defined():
+        counts = np.array(part)
+    if begins is None or counts is None:
+        return _slice_by_tensors(b, node, x, begin, sizes)
+    pairs = list(zip(begins, counts.tolist(), strict=True))
+    # Along the other axes all is taken.
+    axes = [i for i, (_, n) in enumerate(pairs) if n != whole[i] and (n != -1 or begins[i] != 0)]
+    if not axes:
+        return x
+    starts, numbers = (list(each) for each in zip(*(pairs[i] for i in axes), strict=True))
+    if all(isinstance(start, int) for start in starts):
+        ends = [_LAST if n == -1 else s + n for s, n in zip(starts, numbers, strict=True)]
+        return b.slice(x, starts, ends, axes)
+    if -1 in numbers:
+        return _slice_by_tensors(b, node, x, begin, sizes)
+    if numbers == [1]:
+        return b.op("Gather", x, starts[0], axis=axes[0])
+    starts = [b.constant([s], dtype_of(begin)) if isinstance(s, int) else s for s in starts]
+    first = b.int64(b.concat(starts) if len(axes) < len(pairs) else begin)
+    return b.slice(x, first, b.op("Add", first, b.ints(*numbers)), axes)
+
+
+def _items(x: ir.Value) -> list[Any] | None:
+    """The elements of a vector: numbers, or vectors of one element; None if they are not known."""
+    known = array_of(x)
+    if known is not None:
+        return [int(item) for item in known]
+    scalar = made_by(x, "Unsqueeze")
+    if static(x) == (1,) or (scalar is not None and static(scalar) == ()):
+        return [x]
+    if made_by(x, "Concat") is None:
+        return None
+    found = []
+    for part in x.producer().inputs:
+        items = None if part is None else _items(part)
+        if items is None:
+            return None
+        found += items
+    return found
+
+
+def _slice_by_tensors(
+    b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value
+) -> ir.Value:
+    part, counts = node.outputs[0].shape, array_of(sizes)
     if part.is_fully_defined():
         sizes = b.ints(*part)
     starts, counts64 = b.int64(begin), b.int64(sizes)
@@ -150,7 +187,7 @@ def slice_(b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value)
         ends64 = b.op("Where", rest, b.ints(_LAST), ends64)
     elif not part.is_fully_defined() and counts is not None and (counts == -1).any():
         ends64 = b.op("Where", b.constant(counts == -1), b.ints(_LAST), ends64, dtype=dtypes.INT64)
-    return b.slice(x, starts, ends64, axes)
+    return b.slice(x, starts, ends64, list(range(node.inputs[0].shape.rank)))
 
 
 @op("StridedSlice")
