@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from lowering.arrays import bit_counts, narrow_numbers
 from lowering.arrays import half_arithmetic as arithmetic
-from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import cast, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.rules import halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, ONNX, TFJS
+from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
 
 _BITWISE = Trait.MONOID | Trait.IN_RANGE
 
@@ -42,15 +42,21 @@ def population_count(ctx, x):
 
 
 @decomposition("population_count", target=CONSUMER, dtypes=(np.int32, np.uint32))
-def population_count_words(x, *, bits=32):
-    """Sums of neighbouring bits, then of pairs, and so on; none but the first `bits` are set."""
-    masks = (0x55555555, 0x33333333, 0x0F0F0F0F, 0x00FF00FF, 0x0000FFFF)
-    shift_right = lax.shift_right_logical if bits == 32 else lax.shift_right_arithmetic
-    for shift, mask in zip((1, 2, 4, 8, 16), masks, strict=True):
-        if shift < bits:
-            every = x.dtype.type(mask & ((1 << bits) - 1))
-            x = (shift_right(x, x.dtype.type(shift)) & every) + (x & every)
-    return x
+def population_count_of_bytes(x):
+    """Runtimes look up bytes faster than they compute with bits, which some of them emulate."""
+    return bit_counts.ones(lax.bitcast_convert_type(x, np.int32), bits=32).astype(x.dtype)
+
+
+@decomposition("population_count", target=ONNX, dtypes=(np.int32,))
+def population_count_of_unsigned(x):
+    """The standard shifts unsigned integers alone."""
+    return lax.population_count(lax.bitcast_convert_type(x, np.uint32)).astype(np.int32)
+
+
+@decomposition("population_count", target=ONNX, dtypes=(np.uint32,))
+@decomposition("population_count", target=TFJS, dtypes=(np.uint32,))
+def population_count_words(x):
+    return bit_counts.ones_in_parallel(x)
 
 
 @decomposition("population_count", target=ONNX, dtypes=(np.int64, np.uint64))
@@ -64,7 +70,7 @@ def population_count_wide(x):
 def population_count_halves(x):
     """The bits of both halves, as WebGL holds no integers of more than 24 bits."""
     parts = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
-    return sum(population_count_words(half, bits=16) for half in parts)
+    return sum(bit_counts.ones(half, bits=16) for half in parts)
 
 
 @decomposition("clz", target=TFJS, dtypes=(np.int32,))
@@ -75,16 +81,12 @@ def clz_tfjs(x):
 
 @on_promoted("population_count", dtypes=SHORT)
 def population_count_short(x, *, dtypes, **_):
-    return population_count_words(_without_sign(x, dtypes[0]), bits=width(dtypes[0]))
+    return bit_counts.ones(_without_sign(x, dtypes[0]), bits=width(dtypes[0]))
 
 
 @on_promoted("clz", dtypes=SHORT)
 def clz_short(x, *, dtypes, **_):
-    """Sets the bits below the highest set bit too, and counts those that are not set."""
-    x, bits = _without_sign(x, dtypes[0]), width(dtypes[0])
-    for exponent in range(bits.bit_length() - 1):
-        x = x | lax.shift_right_arithmetic(x, x.dtype.type(1 << exponent))
-    return x.dtype.type(bits) - population_count_words(x, bits=bits)
+    return bit_counts.leading_zeros(_without_sign(x, dtypes[0]), bits=width(dtypes[0]))
 
 
 def _without_sign(x, dtype):
@@ -134,3 +136,14 @@ def clz(x):
     for exponent in range(np.iinfo(x.dtype).bits.bit_length() - 1):
         x = x | lax.shift_right_logical(x, jnp.asarray(1 << exponent, x.dtype))
     return lax.population_count(~x)
+
+
+@decomposition("clz", target=TFLITE, dtypes=(np.int32, np.uint32))
+def clz_of_bytes(x):
+    bits = lax.bitcast_convert_type(x, np.int32)
+    return bit_counts.leading_zeros(bits, bits=32).astype(x.dtype)
+
+
+@decomposition("clz", target=ONNX, dtypes=(np.int32,))
+def clz_of_unsigned(x):
+    return lax.clz(lax.bitcast_convert_type(x, np.uint32)).astype(np.int32)
