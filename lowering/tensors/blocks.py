@@ -195,7 +195,7 @@ def _is_scattered(ctx, x, sizes, cut):
 def _scatter_vectors(x, block, sizes, starts, rank):
     """Writes the block as rows, which have all axes from `rank` on, by index vectors."""
     known = [start if isinstance(start, int) else 0 for start in starts[:rank]]
-    grid = np.stack(np.indices(sizes[:rank], np.int32), axis=-1) + np.array(known, np.int32)
+    grid = np.moveaxis(np.indices(sizes[:rank], np.int32), 0, -1) + np.array(known, np.int32)
     index = constant(grid)
     for axis, start in enumerate(starts[:rank]):
         if isinstance(start, tf.Tensor):

@@ -1,7 +1,8 @@
-"""Writes of a block of an array, as caches of language models make them, in TF Lite."""
+"""Writes of a block of an array, as caches of language models make them, in TF Lite and ONNX."""
 
 import jax
 import numpy as np
+import onnx
 import pytest
 import tensorflow as tf
 from jax import lax
@@ -50,3 +51,43 @@ def test_other_converters_take_the_graph():
     concrete = function.get_concrete_function(*specs, tf.TensorSpec((), tf.int32))
     model = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module()).convert()
     assert count_ops(model)["SELECT_V2"]
+
+
+def onnx_ops(fun, args, **options):
+    """The kinds of nodes of a verified ONNX model."""
+    model = onnx.load_from_string(bytes(export.to_onnx(fun, args, **options)))
+    return [node.op_type for node in model.graph.node]
+
+
+def write_at_two(kept, new, i, j):
+    return lax.dynamic_update_slice(kept, new, (0, i, j, 0))
+
+
+def write_at_index(kept, new, i):
+    return kept.at[:, :, i].set(new[:, :, 0])
+
+
+@pytest.mark.parametrize(
+    ("fun", "places"), [(write, [3]), (write, [99]), (write_at_two, [1, 7]), (write_at_index, [-2])]
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_a_write_of_onnx_touches_the_block_alone(fun, places, dtype):
+    args = CACHE.astype(dtype), NEW.astype(dtype), *map(np.int32, places)
+    ops = onnx_ops(fun, args)
+    assert ops.count("ScatterND") == 1
+    assert "Concat" not in ops and len(ops) <= 17
+
+
+def test_a_write_of_onnx_with_a_symbolic_size():
+    shapes = {
+        "polymorphic_shapes": ["1, 2, n, 3", None, None],
+        "polymorphic_constraints": ["n >= 2"],
+    }
+    assert onnx_ops(write, (CACHE, NEW, np.int32(3)), **shapes).count("ScatterND") == 1
+
+
+def test_a_slice_of_onnx_takes_the_axis_that_is_cut():
+    ops = onnx_ops(lambda x, i: lax.dynamic_slice_in_dim(x, i, 1, axis=2), (CACHE, np.int32(3)))
+    assert ops.count("Gather") == 1 and "Slice" not in ops
+    ops = onnx_ops(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2, axis=2), (CACHE, np.int32(3)))
+    assert ops.count("Slice") == 1 and "Concat" not in ops

@@ -163,10 +163,11 @@ def _items(x: ir.Value) -> list[Any] | None:
     scalar = made_by(x, "Unsqueeze")
     if static(x) == (1,) or (scalar is not None and static(scalar) == ()):
         return [x]
-    if made_by(x, "Concat") is None:
+    node = x.producer()
+    if node is None or node.op_type != "Concat":
         return None
-    found = []
-    for part in x.producer().inputs:
+    found: list[Any] = []
+    for part in node.inputs:
         items = None if part is None else _items(part)
         if items is None:
             return None
