@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
+from lowering import export
 from lowering.errors import UnsupportedError
 from lowering.export.tfjs import graph_model, node
 
@@ -160,3 +162,9 @@ def test_images_of_any_size_are_normalized(tmp_path):
 
     ops = _ops(fun, _normal(2, 5, 5, 4), tmp_path / "model")
     assert ops["FusedBatchNormV3"] == 1
+
+
+def test_lists_of_tensors_have_no_control_inputs(tmp_path):
+    """The optimizer folds a selection between the parts of a complex matrix of one element."""
+    x = np.full((1,) * 6, 1 + 2j, np.complex64)
+    export.to_tfjs(lax.linalg.lu, (x,), path=tmp_path / "model")

@@ -17,6 +17,7 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
+from tensorflow.python.framework import op_def_registry
 from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.training import saver
 
@@ -134,7 +135,9 @@ def write_files(
     large = large_weights.of_variables(graph.variables)
     large = large_weights.folded(graph_def, large, [x.op.name for x in outside])
     fusion.fuse(graph_def.node, [x.name for x in outside], large)
+    _drop_order_of_lists(graph_def.node)
     for function in graph_def.library.function:
+        _drop_order_of_lists(function.node_def)
         give_results_nodes(function)
         fusion.fuse(function.node_def, function.ret.values())
         number_outputs(function)
@@ -202,6 +205,17 @@ def _optimized(graph: Frozen) -> Any:
     rewriters.optimizers.extend(_PASSES)
     rewriters.min_graph_nodes = -1
     return tf_optimizer.OptimizeGraph(config, meta_graph)
+
+
+def _drop_order_of_lists(nodes: Iterable[Any]) -> None:
+    """Drops the control inputs of ops that take a list of tensors, as TF.js puts them into it.
+
+    TensorFlow's optimizer adds them where it folds an operand. TF.js orders nodes by their data.
+    """
+    for node in nodes:
+        definition = op_def_registry.get(node.op)
+        if definition and any(x.number_attr or x.type_list_attr for x in definition.input_arg):
+            node.input[:] = [x for x in node.input if not x.startswith("^")]
 
 
 def _check(graph_def: Any) -> None:
