@@ -49,11 +49,6 @@ def to_int32(x: Halves) -> Any:
     return plus(times(high, SIZE), x[1])
 
 
-def to_places(x: Halves) -> Any:
-    """Words as indices in int32: those that it does not hold are behind every array."""
-    return where(x[0] >= SIZE // 2, np.int32(np.iinfo(np.int32).max), to_int32(x))
-
-
 def to_float_bits(x: Halves) -> Any:
     """The float32 with the bits of words."""
     high, low = x

@@ -9,18 +9,16 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
-import numpy as np
 from jax import lax
 
 from lowering import registry
 from lowering.arrays.exact import HALF, elementwise
+from lowering.arrays.words import WORD
 
 Halves: TypeAlias = tuple[Any, Any]
 
 # One more than the largest half.
 SIZE = 1 << 16
-
-WORD = np.dtype(np.uint32)
 
 JOIN, APART = map(registry.new_primitive, ("join_halves", "halves_of_words"))
 APART.multiple_results = True
@@ -64,12 +62,5 @@ def on_halves(fun: Callable[..., Any], *operands: Any, **params: Any) -> Any:
     return join(*(fun(*(part[i] for part in parts), **params) for i in range(2)))
 
 
-def places(x: jax.Array) -> jax.Array:
-    """Indices that may be words as int32; what that does not hold is behind every array."""
-    return PLACES.bind(*apart(x))[0] if x.dtype == WORD else x
-
-
 # The int32 with the bits of words, which are exact if they have 24 bits, and the inverse of that.
 BITS, OF_BITS = elementwise("bits_of_halves", [HALF]), elementwise("halves_of_bits")
-# The places in an array that words are: those that int32 does not hold are behind every array.
-PLACES = elementwise("places_of_halves", [HALF])

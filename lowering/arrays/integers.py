@@ -1,6 +1,6 @@
 """Arithmetic of integers that is made of simpler arithmetic: quotients, and halves of products."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -91,13 +91,20 @@ def upper_half_of_words(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def in_signed_order(x: jax.Array) -> jax.Array:
-    """uint64 as the int64 that have their order; `from_signed_order` is the inverse."""
-    return lax.bitcast_convert_type(x, np.int64) + np.int64(np.iinfo(np.int64).min)
+    """uint32 or uint64 as the signed integers that have their order; see `from_signed_order`."""
+    signed = np.dtype(f"int{8 * x.dtype.itemsize}")
+    return lax.bitcast_convert_type(x, signed) + signed.type(np.iinfo(signed).min)
 
 
 def from_signed_order(x: jax.Array) -> jax.Array:
     """The inverse of `in_signed_order`."""
-    return lax.bitcast_convert_type(x + np.int64(np.iinfo(np.int64).min), np.uint64)
+    bits = x + x.dtype.type(np.iinfo(x.dtype).min)
+    return lax.bitcast_convert_type(bits, np.dtype(f"u{x.dtype.name}"))
+
+
+def on_signed_order(fun: Callable[..., Any], *operands: jax.Array, **params: Any) -> jax.Array:
+    """The result of a function that orders unsigned integers, on signed ones in their order."""
+    return from_signed_order(fun(*map(in_signed_order, operands), **params))
 
 
 def upper_half_of_int32(x: jax.Array, y: jax.Array) -> jax.Array:

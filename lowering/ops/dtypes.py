@@ -21,11 +21,11 @@ WIDE_FLOAT = (np.float32, np.float64)
 FLOAT = (*LOW_PRECISION, *WIDE_FLOAT)
 COMPLEX = (np.complex64, np.complex128)
 
-FLOAT0 = jax.dtypes.float0
-
 # What PRNG keys and random bits are made of.
 WORD = np.dtype(np.uint32)
+WORDS = (WORD,)
 
+FLOAT0 = jax.dtypes.float0
 
 # The nearest dtype that holds every value and in which arithmetic, rounded back once, gives the
 # result that the narrow type asks for.

@@ -16,8 +16,7 @@ import jax.extend.core as jex_core
 from lowering import avals, jax_compat, registry
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import Jaxpr, used
-from lowering.passes.legalize.keys import RANDOM
-from lowering.passes.legalize.words import RANDOM_OF_HALVES
+from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
 from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 
@@ -74,7 +73,7 @@ def _program(eqn: jex_core.JaxprEqn) -> tuple[Jaxpr | None, Sequence[Any]]:
 
 
 def _draws_bits(eqn: jex_core.JaxprEqn) -> bool:
-    return eqn.primitive in (RANDOM, RANDOM_OF_HALVES) and eqn.params["name"] == "random_bits"
+    return eqn.primitive in (RANDOM, RANDOM_OF_PARTS) and eqn.params["name"] == "random_bits"
 
 
 def flatten(program: Jaxpr) -> Flattened | None:

@@ -22,9 +22,11 @@ from lowering.passes.fusion.natural import (
 )
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
+from lowering.passes.fusion.words import fuse_words
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
+from lowering.passes.legalize.bitcasts import avals_of_bits, bitcast_words
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
 from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
@@ -122,6 +124,14 @@ def _splits_words(mode: Mode, target: Target) -> bool:
     return target.splits("uint32")
 
 
+def _lacks_words(mode: Mode, target: Target) -> bool:
+    return target.emulates("uint32")
+
+
+def _bitcasts_words(mode: Mode, target: Target) -> bool:
+    return target.emulates("uint32") and not target.splits("uint32")
+
+
 # What is done once to a traced function and all jaxprs in it.
 WHOLE_PROGRAM = (
     Pass("replace references", without_references, is_required=True),
@@ -143,6 +153,7 @@ WHOLE_PROGRAM = (
         is_required=True,
         legal_avals=avals_of_parts,
     ),
+    Pass("fuse words", fuse_words, when=_lacks_words),
     Pass(
         "split words",
         split_words,
@@ -150,6 +161,14 @@ WHOLE_PROGRAM = (
         when=_splits_words,
         is_required=True,
         legal_avals=avals_of_halves,
+    ),
+    Pass(
+        "bitcast words",
+        bitcast_words,
+        given=("target",),
+        when=_bitcasts_words,
+        is_required=True,
+        legal_avals=avals_of_bits,
     ),
     Pass(
         "promote narrow numbers",

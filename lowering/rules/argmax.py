@@ -7,11 +7,10 @@ from jax import lax
 
 from lowering.arrays import integers as order
 from lowering.arrays import narrow_numbers
-from lowering.formats import narrow, words
 from lowering.narrow_formats import E8M0
 from lowering.ops import cast, constant, dtypes, emit, integers
-from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS, XLA
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
+from lowering.targets import ONNX, PORTABLE, TFJS, XLA
 
 
 @rule("argmax", "argmin", traits=Trait.PROMOTED)
@@ -41,26 +40,24 @@ def argmax_natural(ctx, x, *, axes, index_dtype, **_):
 on_promoted("argmax", "argmin", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)
 
 
-@rule("argmax", "argmin", target=CONSUMER, dtypes=words.WORDS)
-def argmax_words(ctx, x, **_):
-    """The operand or the index is a word."""
-    is_word = ctx.in_avals[0].dtype == dtypes.WORD
-    return narrow.run_on_held(ctx, words.flipped(x) if is_word else x)[0]
-
-
 for _find in (lax.argmax, lax.argmin):
 
     @decomposition(_find.__name__, target=ONNX, dtypes=(np.uint64,))
-    def argmax_wide(x, *, axes, index_dtype, find=_find):
-        return find(order.in_signed_order(x), axes[0], index_dtype)
+    @legalization(_find.__name__, dtypes=dtypes.WORDS)
+    def argmax_unsigned(x, *, axes, index_dtype, find=_find):
+        """The operand or the index is a word."""
+        if jnp.issubdtype(x.dtype, np.unsignedinteger):
+            x = order.in_signed_order(x)
+        found = np.int32 if index_dtype == dtypes.WORD else index_dtype
+        return find(x, axes[0], found).astype(index_dtype)
 
 
-@decomposition("argmax", target=TFJS, dtypes=words.WORDS)
+@decomposition("argmax", target=TFJS, dtypes=dtypes.WORDS)
 def argmax_halves(x, *, axes, index_dtype):
     return _first(lax.argmax, lax.reduce_max, x, axes, index_dtype)
 
 
-@decomposition("argmin", target=TFJS, dtypes=words.WORDS)
+@decomposition("argmin", target=TFJS, dtypes=dtypes.WORDS)
 def argmin_halves(x, *, axes, index_dtype):
     return _first(lax.argmin, lax.reduce_min, x, axes, index_dtype)
 

@@ -9,7 +9,6 @@ from jax import lax
 
 from lowering.arrays import complex_math, floats, integers
 from lowering.arrays import half_arithmetic as arithmetic
-from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
@@ -124,11 +123,8 @@ def max_natural(ctx, x, y):
     return emit("Maximum", tensor(x), tensor(y))
 
 
-rule("max", "min", target=CONSUMER, dtypes=words.WORDS)(
-    lambda ctx, x, y: words.run_on_order(ctx, x, y)[0]
-)
-decomposition("max", target=TFJS, dtypes=words.WORDS)(lambda x, y: jnp.where(x < y, y, x))
-decomposition("min", target=TFJS, dtypes=words.WORDS)(lambda x, y: jnp.where(x < y, x, y))
+legalization("max", dtypes=dtypes.WORDS)(lambda x, y: jnp.where(x < y, y, x))
+legalization("min", dtypes=dtypes.WORDS)(lambda x, y: jnp.where(x < y, x, y))
 decomposition("max", dtypes=dtypes.COMPLEX)(complex_math.maximum)
 decomposition("min", dtypes=dtypes.COMPLEX)(complex_math.minimum)
 
@@ -193,8 +189,8 @@ for _primitive, _of_words, _of_halves in (
     ("div", integers.divide, integers.divide_by_floats),
     ("rem", integers.remainder, integers.remainder_by_floats),
 ):
-    decomposition(_primitive, target=CONSUMER, dtypes=words.WORDS)(_of_words)
-    decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_of_halves)
+    legalization(_primitive, dtypes=dtypes.WORDS)(_of_words)
+    decomposition(_primitive, target=TFJS, dtypes=dtypes.WORDS)(_of_halves)
 
 
 def _safe_divisor(y):
@@ -300,7 +296,7 @@ def pow_tfjs(ctx, x, y):
     return emit("SelectV2", is_one, one, power)
 
 
-@decomposition("pow", target=CONSUMER, dtypes=words.WORDS)
+@legalization("pow", dtypes=dtypes.WORDS)
 def pow_words(x, y):
     return lax.pow(x, lax.convert_element_type(y, x.dtype))
 

@@ -10,9 +10,8 @@ from jax import lax
 
 from lowering.arrays import float_bits, halves, narrow_numbers
 from lowering.arrays import half_conversions as conversions
-from lowering.arrays.halves import WORD
+from lowering.arrays.words import WORD
 from lowering.avals import HALF_FLOATS
-from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, cast, dtypes, kernels
 from lowering.registry import Trait, decomposition, on_promoted, rule
@@ -31,10 +30,10 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
 @rule(
     "bitcast_convert_type",
     target=CONSUMER,
-    dtypes=(*words.WORDS, *SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
+    dtypes=(*SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
-    """Words may be held in int32. Consumers without a bitcast compute the bits of floats."""
+    """Consumers without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     x = rounding.stored(x, source)
@@ -63,7 +62,7 @@ def bitcast_convert_type_short(x, *, new_dtype, **_):
     return _through_words(x, dtype=np.dtype(new_dtype))
 
 
-@decomposition("bitcast_convert_type", target=TFJS, dtypes=words.WORDS)
+@decomposition("bitcast_convert_type", target=TFJS, dtypes=dtypes.WORDS)
 def bitcast_convert_type_of_halves(x, *, new_dtype, **_):
     """From and to all dtypes but int32."""
     if x.dtype == np.float32:

@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lowering.formats import words
+from lowering.arrays import integers
 from lowering.ops import constant, dtypes, emit, extrema
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, PORTABLE, TFJS
+from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.targets import PORTABLE, TFJS
 
 
 @rule("clamp", keep_constants=True, traits=Trait.ELEMENTWISE | Trait.SELECTS)
@@ -26,12 +26,12 @@ def clamp_natural(ctx, low, x, high):
     return emit("Minimum", emit("Maximum", x, tensor(low)), tensor(high))
 
 
-@rule("clamp", target=CONSUMER, dtypes=words.WORDS)
-def clamp_words(ctx, low, x, high):
-    return words.run_on_order(ctx, low, x, high)[0]
+@legalization("clamp", dtypes=dtypes.WORDS)
+def clamp_words(low, x, high):
+    return integers.on_signed_order(lax.clamp, low, x, high)
 
 
-@decomposition("clamp", target=TFJS, dtypes=words.WORDS)
+@decomposition("clamp", target=TFJS, dtypes=dtypes.WORDS)
 def clamp_halves(low, x, high):
     return lax.min(lax.max(low, x), high)
 

@@ -4,12 +4,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from lowering.arrays import half_arithmetic as arithmetic
-from lowering.formats import words
+from lowering.arrays import integers
 from lowering.ops import dtypes, emit
 from lowering.registry import decomposition, legalization, on_words, rule
 from lowering.rules import halves
 from lowering.rules.unary import register_ops
-from lowering.targets import CONSUMER, PORTABLE
+from lowering.targets import PORTABLE
 from lowering.tensors.ordering import total_order
 
 _ORDERS = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}
@@ -48,9 +48,12 @@ def ne_of_keys(x, y, **_):
     return jnp.any(x != y, -1)
 
 
-rule("lt", "le", "gt", "ge", "lt_to", "le_to", target=CONSUMER, dtypes=words.WORDS)(
-    lambda ctx, x, y: words.run_on_order(ctx, x, y)[0]
-)
+_COMPARE = {"lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge}
+for _primitive, _compare in {**_COMPARE, "lt_to": lax.lt, "le_to": lax.le}.items():
+
+    @legalization(_primitive, dtypes=dtypes.WORDS)
+    def compare_words(x, y, compare=_compare, **_):
+        return compare(integers.in_signed_order(x), integers.in_signed_order(y))
 
 
 _OF_HALVES = {

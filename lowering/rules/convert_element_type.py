@@ -7,10 +7,10 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals, narrow_formats
-from lowering.arrays import complex_math, halves, narrow_numbers
+from lowering.arrays import complex_math, exact, halves, narrow_numbers, words
 from lowering.arrays import half_conversions as conversions
-from lowering.arrays.halves import HALF, SIZE, WORD
-from lowering.formats import crossing, words
+from lowering.arrays.halves import HALF, SIZE
+from lowering.arrays.words import BITS, WORD
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
@@ -44,24 +44,47 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
     return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
 
 
-@rule("convert_element_type", target=CONSUMER, dtypes=words.HELD)
-def convert_element_type_consumer(ctx, x, *, new_dtype, **_):
+@rule("convert_element_type", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
+def convert_element_type_consumer(ctx, x, **_):
     """From the dtype that holds the values to that which holds the results, rounded once."""
     target = ctx.out_aval.dtype
     to = dtypes.to_tf(target)
-    if words.is_held(ctx.in_avals[0]) and not words.is_held(ctx.out_aval):
-        x = from_words(x, target)
     if x.dtype.is_floating and to.is_integer:
-        if words.is_held(ctx.out_aval):
-            return _saturate_word(x)
         return saturate(x, to, ml_dtypes.iinfo(target))
     return cast(x, to)
+
+
+@legalization("convert_element_type", dtypes=dtypes.WORDS)
+def convert_element_type_of_words(x, *, new_dtype, **_):
+    """From and to all dtypes but int32, whose bits the words are."""
+    if x.dtype != WORD:
+        is_float = jnp.issubdtype(x.dtype, np.floating)
+        return words.of_bits(_saturated_bits(x) if is_float else x.astype(BITS))
+    bits = words.bits_of(x)
+    if new_dtype == np.bool_ or jnp.issubdtype(new_dtype, np.integer):
+        if np.dtype(new_dtype).itemsize < 8:
+            return bits.astype(new_dtype)
+        wide = bits.astype(np.int64)
+        return jnp.where(bits < 0, wide + np.int64(1 << 32), wide).astype(new_dtype)
+    wide = np.dtype(np.float64 if new_dtype == np.float64 else np.float32)
+    low = exact.remainder(bits, SIZE)
+    high = exact.remainder(exact.quotient(bits, SIZE), SIZE)
+    return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
+
+
+def _saturated_bits(x):
+    """Floats as words: what int32 does not hold is converted without the highest bit."""
+    bit, zero = 1 << 31, jnp.zeros((), x.dtype)
+    is_high = x >= bit
+    low = lax.max(jnp.where(is_high, x - bit, x), zero).astype(BITS)
+    bits = jnp.where(is_high, low + BITS.type(-bit), low)
+    return jnp.where(x >= 2 * bit, BITS.type(-1), bits)
 
 
 _HALVES_OF_FLOAT = elementwise("halves_of_float", conversions.of_float32)
 
 
-@decomposition("convert_element_type", target=TFJS, dtypes=words.WORDS)
+@decomposition("convert_element_type", target=TFJS, dtypes=dtypes.WORDS)
 def convert_element_type_of_halves(x, *, new_dtype, **_):
     """From and to all dtypes but int32, whose bits the words are."""
     if x.dtype != WORD:
@@ -88,29 +111,6 @@ def _to_halves(x):
 @rule("to_integers", target=CONSUMER)
 def to_integers(ctx, x, *, dtype):
     return cast(x, dtypes.to_tf(dtype))
-
-
-def from_words(x, target):
-    """Words as int32 or float32 numbers, or int64 where those may not do, to be converted."""
-    if dtypes.to_tf(target).size == 8:
-        return emit("FloorMod", cast(x, tf.int64), constant(1 << 32, np.int64))
-    if target == np.bool_ or jnp.issubdtype(target, np.integer):
-        return x
-    high, low = (cast(half, tf.float32) for half in crossing.halves_of(x))
-    return emit("AddV2", emit("Mul", high, constant(float(SIZE), np.float32)), low)
-
-
-def _saturate_word(x):
-    """Floats as uint32: what int32 does not hold is converted without the highest bit."""
-    bit = 1 << 31
-    is_high = emit("GreaterEqual", x, constant(float(bit), x.dtype))
-    low = emit("SelectV2", is_high, emit("Sub", x, constant(float(bit), x.dtype)), x)
-    words_of_low = saturate(emit("Maximum", low, constant(0.0, x.dtype)), tf.int32)
-    high = emit("AddV2", words_of_low, constant(-bit, np.int32))
-    is_above = emit("GreaterEqual", x, constant(2.0 * bit, x.dtype))
-    return emit(
-        "SelectV2", is_above, constant(-1, np.int32), emit("SelectV2", is_high, high, words_of_low)
-    )
 
 
 def saturate(x, dtype, limits=None):

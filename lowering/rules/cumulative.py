@@ -11,7 +11,6 @@ from lowering import avals
 from lowering.arrays import computations, halves, narrow_numbers
 from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays.limits import highest, lowest
-from lowering.formats import words
 from lowering.narrow_formats import E8M0, NARROW, infinity_is_nan
 from lowering.ops import cast, constant, dtypes, emit, kernels
 from lowering.registry import Trait, decomposition, on_promoted, rule
@@ -30,7 +29,7 @@ def cumsum(ctx, x, *, axis, reverse, **_):
     return scan(x, constant(axis, tf.int32))
 
 
-@decomposition("cumsum", target=TFJS, dtypes=words.WORDS)
+@decomposition("cumsum", target=TFJS, dtypes=dtypes.WORDS)
 def cumsum_halves(x, *, axis, reverse, **_):
     if not avals.is_at_most(x.shape[axis], arithmetic.MOST_SUMMED):
         return _by_steps(x, op="Cumsum", axis=axis, reverse=reverse)
@@ -38,7 +37,7 @@ def cumsum_halves(x, *, axis, reverse, **_):
     return halves.join(*arithmetic.sum_by(sums, halves.apart(x), x.shape[axis]))
 
 
-@decomposition("cumprod", target=TFJS, dtypes=words.WORDS)
+@decomposition("cumprod", target=TFJS, dtypes=dtypes.WORDS)
 def cumprod_halves(x, *, axis, reverse, **_):
     return computations.scan(lax.mul, x, 1, axis, reverse)
 

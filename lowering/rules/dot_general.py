@@ -15,7 +15,6 @@ from jax import lax
 
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.avals import real_dtype
-from lowering.formats import words
 from lowering.narrow_formats import SHORT
 from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning, values
 from lowering.ops.constants import is_weight
@@ -80,7 +79,7 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
 @decomposition(
     "dot_general",
     target=CONSUMER,
-    dtypes=(*SHORT, *words.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
+    dtypes=(*SHORT, *dtypes.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
 )
 def dot_general_of_held(
     lhs,

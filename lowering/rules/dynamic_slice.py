@@ -2,11 +2,12 @@
 
 from jax import lax
 
-from lowering.arrays import halves
-from lowering.formats import words
+from lowering.arrays import halves, words
+from lowering.ops import dtypes
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, TFJS
+from lowering.passes.legalize.bitcasts import on_bits
+from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.targets import TFJS
 from lowering.tensors import blocks
 
 
@@ -18,11 +19,11 @@ def dynamic_slice(ctx, x, *starts, slice_sizes):
     return blocks.read(ctx, tensor(x), shape, begin, slice_sizes)
 
 
-@rule("dynamic_slice", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
-def dynamic_slice_consumer(ctx, *operands, **_):
-    return words.run_on_indices(ctx, *operands, data=(0,))[0]
+@legalization("dynamic_slice", dtypes=dtypes.WORDS)
+def dynamic_slice_of_words(x, *starts, **params):
+    return on_bits(lax.dynamic_slice_p, x, *map(words.places, starts), **params)
 
 
-@decomposition("dynamic_slice", target=TFJS, dtypes=words.WORDS)
+@decomposition("dynamic_slice", target=TFJS, dtypes=dtypes.WORDS)
 def dynamic_slice_of_halves(x, *starts, **params):
-    return halves.on_halves(lax.dynamic_slice_p.bind, x, *map(halves.places, starts), **params)
+    return halves.on_halves(lax.dynamic_slice_p.bind, x, *map(words.places, starts), **params)

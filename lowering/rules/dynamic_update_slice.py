@@ -2,11 +2,12 @@
 
 from jax import lax
 
-from lowering.arrays import halves
-from lowering.formats import words
+from lowering.arrays import halves, words
+from lowering.ops import dtypes
 from lowering.ops.values import tensor
-from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, TFJS
+from lowering.passes.legalize.bitcasts import on_bits
+from lowering.registry import Trait, decomposition, legalization, rule
+from lowering.targets import TFJS
 from lowering.tensors import blocks
 
 
@@ -18,12 +19,12 @@ def dynamic_update_slice(ctx, x, update, *starts):
     return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, begin)
 
 
-@rule("dynamic_update_slice", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
-def dynamic_update_slice_consumer(ctx, *operands, **_):
-    return words.run_on_indices(ctx, *operands, data=(0, 1))[0]
+@legalization("dynamic_update_slice", dtypes=dtypes.WORDS)
+def dynamic_update_slice_of_words(x, update, *starts, **params):
+    return on_bits(lax.dynamic_update_slice_p, x, update, *map(words.places, starts), **params)
 
 
-@decomposition("dynamic_update_slice", target=TFJS, dtypes=words.WORDS)
+@decomposition("dynamic_update_slice", target=TFJS, dtypes=dtypes.WORDS)
 def dynamic_update_slice_of_halves(x, update, *starts):
-    places = map(halves.places, starts)
+    places = map(words.places, starts)
     return halves.on_halves(lax.dynamic_update_slice_p.bind, x, update, *places)

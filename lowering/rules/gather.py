@@ -9,13 +9,13 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.arrays import complex_math, halves
-from lowering.formats import words
+from lowering.arrays import complex_math, halves, words
 from lowering.narrow_formats import FLOAT, INTEGER, NARROW, SHORT
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
+from lowering.passes.legalize.bitcasts import on_bits
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.targets import CONSUMER, TFJS
+from lowering.targets import TFJS
 from lowering.tensors import blocks, indexing, movement
 
 
@@ -52,15 +52,14 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     return move("SelectV2", is_inside, windows, value)
 
 
-@rule("gather", target=CONSUMER, dtypes=words.HELD, keep_constants=True)
-def gather_consumer(ctx, operand, index, *, fill_value, **_):
-    """Windows are filled with what the narrower dtype is filled with."""
-    dtype = ctx.out_aval.dtype
-    if fill_value is None and dtype == dtypes.WORD:
-        fill_value = np.iinfo(dtype).max
-    if fill_value is not None:
-        fill_value = np.asarray(fill_value).astype(dtype).astype(dtypes.held(dtype)).item()
-    return words.run_on_indices(ctx, operand, index, fill_value=fill_value)[0]
+@legalization("gather", dtypes=dtypes.WORDS)
+def gather_of_words(operand, index, *, fill_value, **params):
+    """Without a fill value, windows are filled with the greatest integer."""
+    if operand.dtype == dtypes.WORD:
+        fill = np.asarray(-1 if fill_value is None else fill_value).astype(np.uint32)
+        fill_value = fill.view(np.int32).item()
+    params["fill_value"] = fill_value
+    return on_bits(lax.gather_p, operand, words.places(index), **params)
 
 
 @legalization("gather", dtypes=dtypes.COMPLEX)
@@ -72,10 +71,10 @@ def gather_of_parts(operand, index, *, fill_value, **params):
     )
 
 
-@decomposition("gather", target=TFJS, dtypes=words.WORDS)
+@decomposition("gather", target=TFJS, dtypes=dtypes.WORDS)
 def gather_of_halves(operand, index, *, fill_value, **params):
-    index = halves.places(index)
-    if operand.dtype != halves.WORD:
+    index = words.places(index)
+    if operand.dtype != dtypes.WORD:
         return lax.gather_p.bind(operand, index, fill_value=fill_value, **params)
     fill = int(np.asarray(-1 if fill_value is None else fill_value).astype(np.uint32))
     parts = zip(halves.apart(operand), divmod(fill, halves.SIZE), strict=True)

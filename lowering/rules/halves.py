@@ -11,8 +11,8 @@ from lowering import avals
 from lowering.arrays import exact, halves
 from lowering.arrays import half_conversions as conversions
 from lowering.arrays.exact import HALF
-from lowering.formats import words
 from lowering.ops import cast, constant, emit
+from lowering.ops.dtypes import WORDS
 from lowering.ops.values import fingerprint, is_known, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import TFJS
@@ -86,7 +86,7 @@ def register(
     """
     for primitive, compute in computations.items():
         own = elementwise(f"{primitive}_of_halves", _on_pairs(compute), dtypes, traits)
-        decomposition(primitive, target=TFJS, dtypes=words.WORDS)(_of_words(own))
+        decomposition(primitive, target=TFJS, dtypes=WORDS)(_of_words(own))
 
 
 def _on_pairs(compute):
@@ -106,7 +106,6 @@ def _of_words(own):
 
 lower_to(halves.OF_BITS, conversions.of_int32)
 lower_to(halves.BITS, lambda *x: conversions.to_int32(x))
-lower_to(halves.PLACES, lambda *x: conversions.to_places(x))
 
 
 # Programs that are split may be evaluated for a target that does not split, such as `portable`.

@@ -54,7 +54,7 @@ def empty_of_parts(*, dtype, shape=(), **_):
 @rule("iota_2x32_shape", traits=Trait.BROADCASTS)
 def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""
-    size, word = ctx.size(math.prod(shape)), dtypes.to_tf(dtypes.WORD)
+    size, word = ctx.size(math.prod(shape)), dtypes.to_tf(ctx.out_avals[0].dtype)
     if not isinstance(size, int) or size <= np.iinfo(np.int32).max:
         low = bitcast(_range(size), word)
         # The ops that use the high half broadcast it.

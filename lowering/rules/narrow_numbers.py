@@ -11,7 +11,7 @@ from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import E8M0, width
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, rule
-from lowering.rules.convert_element_type import from_words, saturate
+from lowering.rules.convert_element_type import saturate
 from lowering.tensors import rounding
 
 
@@ -21,8 +21,6 @@ def fit(ctx, x, *, dtype, storage):
     to = dtypes.to_tf(storage)
     if x.dtype.is_complex:
         x = emit("Real", x, Tout=x.dtype.real_dtype)
-    if ctx.in_avals[0].dtype == dtypes.WORD and ctx.target.emulates(dtypes.WORD):
-        x = from_words(x, dtype)
     if x.dtype.is_floating and to.is_integer:
         return saturate(x, to, ml_dtypes.iinfo(dtype))
     if x.dtype not in (tf.float32, tf.float64):

@@ -1,10 +1,13 @@
 """PRNG keys, and the random bits that are drawn with them."""
 
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lowering import jax_compat, registry
 from lowering.arrays import halves
-from lowering.arrays.halves import WORD
+from lowering.arrays import words as words_
+from lowering.arrays.words import WORD
 from lowering.narrow_formats import SHORT
 from lowering.registry import Trait, on_promoted, on_words, rule
 
@@ -43,22 +46,30 @@ def _stored(*operands, name, storage, **params):
     return fun(*operands, **params).astype(storage)
 
 
-@rule("random_of_halves", keep_constants=True, held=True, traits=Trait.LONG)
-def random_of_halves(ctx, *operands, **params):
-    return ctx.lower(_random_of_halves, *operands, avals=ctx.in_avals, as_function=True, **params)
+@rule("random_of_parts", keep_constants=True, held=True, traits=Trait.LONG)
+def random_of_parts(ctx, *operands, **params):
+    return ctx.lower(_random_of_parts, *operands, avals=ctx.in_avals, as_function=True, **params)
 
 
-def _random_of_halves(*operands, words, name, storage=None, **params):
-    """The same of halves of words, which it returns, too."""
+# By the number of parts of words, what makes words of them, and the inverse of that.
+_PARTS: Mapping[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    1: (words_.of_bits, lambda x: [words_.bits_of(x)]),
+    2: (halves.join, halves.apart),
+}
+
+
+def _random_of_parts(*operands, words, count, name, storage=None, **params):
+    """The same of parts of words, which it returns, too."""
+    join, apart = _PARTS[count]
     rest = iter(operands)
-    whole = [halves.join(next(rest), next(rest)) if is_word else next(rest) for is_word in words]
+    whole = [join(*itertools.islice(rest, count)) if is_word else next(rest) for is_word in words]
     fun: Any = registry.facts(name).on_words
     found = fun(*whole, **params)
     found = found if storage is None else found.astype(storage)
-    return halves.apart(found) if found.dtype == WORD else [found]
+    return list(apart(found)) if found.dtype == WORD else [found]
 
 
-@on_promoted("random", "random_of_halves", dtypes=SHORT)
+@on_promoted("random", "random_of_parts", dtypes=SHORT)
 def random_short(*operands, primitive, dtypes, storages, **params):
     """Random bits are in the range of their dtype; a seed may be short, too."""
     storage = storages[0] if len(storages) == 1 else None

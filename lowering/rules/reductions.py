@@ -13,11 +13,10 @@ from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import halves, narrow_numbers
 from lowering.arrays import integers as order
 from lowering.arrays.computations import tree_reduce
-from lowering.formats import words
 from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
 from lowering.ops import cast, dtypes, emit, integers, kernels
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS
+from lowering.targets import ONNX, PORTABLE, TFJS
 
 
 @rule("reduce_sum", traits=Trait.LINEAR)
@@ -102,13 +101,15 @@ def reduce_sum_by_product(x, *, axes, **_):
 
 
 @decomposition("reduce_max", target=ONNX, dtypes=(np.uint64,))
-def reduce_max_wide(x, *, axes, **_):
-    return order.from_signed_order(lax.reduce_max(order.in_signed_order(x), axes))
+@legalization("reduce_max", dtypes=dtypes.WORDS)
+def reduce_max_unsigned(x, *, axes, **_):
+    return order.on_signed_order(lax.reduce_max, x, axes=axes)
 
 
 @decomposition("reduce_min", target=ONNX, dtypes=(np.uint64,))
-def reduce_min_wide(x, *, axes, **_):
-    return order.from_signed_order(lax.reduce_min(order.in_signed_order(x), axes))
+@legalization("reduce_min", dtypes=dtypes.WORDS)
+def reduce_min_unsigned(x, *, axes, **_):
+    return order.on_signed_order(lax.reduce_min, x, axes=axes)
 
 
 @rule("reduce_mean", target=PORTABLE)
@@ -126,11 +127,6 @@ def reduce_max_narrow(x, *, axes, primitive, dtypes, storages, **params):
     sizes = [x.shape[axis] for axis in axes]
     has_elements = all(isinstance(size, int) and size for size in sizes)
     return result if has_elements or has_infinity(*dtypes) else narrow_numbers.clip(result, *dtypes)
-
-
-@rule("reduce_max", "reduce_min", target=CONSUMER, dtypes=words.WORDS)
-def reduce_max_words(ctx, x, **_):
-    return words.run_on_order(ctx, x)[0]
 
 
 def _extremum_of_halves(reduce, of_nothing, beyond):
@@ -154,10 +150,10 @@ for _primitive, _extremum in (
     ("reduce_max", _extremum_of_halves(lax.reduce_max, 0, -1)),
     ("reduce_min", _extremum_of_halves(lax.reduce_min, (1 << 32) - 1, halves.SIZE)),
 ):
-    decomposition(_primitive, target=TFJS, dtypes=words.WORDS)(_extremum)
+    decomposition(_primitive, target=TFJS, dtypes=dtypes.WORDS)(_extremum)
 
 
-@decomposition("reduce_sum", target=TFJS, dtypes=words.WORDS)
+@decomposition("reduce_sum", target=TFJS, dtypes=dtypes.WORDS)
 def reduce_sum_of_halves(x, *, axes, **_):
     if not axes:
         return x
@@ -193,7 +189,7 @@ def _reduction(op, identity):
 
 
 legalization("reduce_prod", dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
-decomposition("reduce_prod", target=TFJS, dtypes=words.WORDS)(_reduction(lax.mul, 1))
+decomposition("reduce_prod", target=TFJS, dtypes=dtypes.WORDS)(_reduction(lax.mul, 1))
 decomposition("reduce_prod", target=ONNX, dtypes=_WIDE)(_reduction(lax.mul, 1))
 decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
 decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))

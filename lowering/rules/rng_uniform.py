@@ -4,10 +4,9 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.formats import words
-from lowering.ops import cast, constant, emit
-from lowering.registry import Trait, decomposition, rule
-from lowering.targets import CONSUMER, TFJS
+from lowering.arrays import integers
+from lowering.ops import cast, constant, dtypes, emit
+from lowering.registry import Trait, legalization, rule
 
 
 def _uniform_for_consumer(ctx, low, high, shape):
@@ -24,18 +23,9 @@ def _uniform_for_consumer(ctx, low, high, shape):
     return emit("Maximum", emit("Minimum", rounded, highest), low)
 
 
-@rule("rng_uniform", target=CONSUMER, dtypes=words.WORDS)
-def rng_uniform_words(ctx, low, high, **_):
-    return words.run_on_order(ctx, low, high)[0]
-
-
-@decomposition("rng_uniform", target=TFJS, dtypes=words.WORDS)
-def rng_uniform_of_halves(low, high, *, shape):
-    """Of the int32 in the order of the words."""
-    least = np.int32(np.iinfo(np.int32).min)
-    limits = [lax.bitcast_convert_type(x, np.int32) + least for x in (low, high)]
-    found = lax.rng_uniform(limits[0], limits[1], shape)
-    return lax.bitcast_convert_type(found + least, np.uint32)
+@legalization("rng_uniform", dtypes=dtypes.WORDS)
+def rng_uniform_of_words(low, high, *, shape):
+    return integers.on_signed_order(lax.rng_uniform, low, high, shape=shape)
 
 
 @rule("rng_uniform", traits=Trait.DRAWS | Trait.NOT_FOLDED)

@@ -18,13 +18,14 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering import avals
-from lowering.arrays import complex_math, computations, halves
-from lowering.formats import words
+from lowering.arrays import complex_math, computations, halves, words
+from lowering.arrays.integers import from_signed_order, in_signed_order
 from lowering.ops import dtypes, kernels, move
 from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
+from lowering.passes.legalize.bitcasts import on_bits
 from lowering.registry import Trait, decomposition, legalization, rule
-from lowering.targets import CONSUMER, TFJS
+from lowering.targets import TFJS
 from lowering.tensors import blocks, indexing, movement, rows, scattering
 
 # The update computation of a primitive, and how rows are updated by it.
@@ -96,44 +97,31 @@ def scatter_add(ctx, *operands, **params):
     return _scatter(ctx, combine, strategy, *operands, **params)
 
 
-@rule("scatter", *_COMPUTATIONS, target=CONSUMER, dtypes=words.HELD, keep_constants=True)
-def scatter_consumer(ctx, operand, index, updates, **_):
-    """Indices are words, or what is updated is held in another dtype."""
-    is_order = ctx.eqn.primitive.name in ("scatter-min", "scatter-max")
-    run = functools.partial(words.run_on_indices, ctx, data=(0, 2))
-    if not is_order or ctx.out_aval.dtype != dtypes.WORD:
-        return run(operand, index, updates)[0]
-    flipped = words.flipped(operand), index, words.flipped(updates)
-    return words.flipped(run(*flipped)[0])
-
-
-@decomposition("scatter", target=TFJS, dtypes=words.WORDS)
+@decomposition("scatter", target=TFJS, dtypes=dtypes.WORDS)
 def scatter_of_halves(operand, index, updates, *, update_jaxpr, update_consts, **params):
-    index = halves.places(index)
-    if update_jaxpr is not None and operand.dtype == halves.WORD:
+    index = words.places(index)
+    if update_jaxpr is not None and operand.dtype == dtypes.WORD:
         combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
         return _combined(combine, operand, index, updates, **params)
     replace = functools.partial(lax.scatter_p.bind, update_jaxpr=None, update_consts=(), **params)
-    if operand.dtype == halves.WORD:
+    if operand.dtype == dtypes.WORD:
         return halves.on_halves(replace, operand, index, updates)
     params |= {"update_jaxpr": update_jaxpr, "update_consts": update_consts}
     return lax.scatter_p.bind(operand, index, updates, **params)
 
 
-for _name in _COMPUTATIONS:
+for _name in ("scatter", *_COMPUTATIONS):
 
-    @decomposition(_name, target=TFJS, dtypes=words.WORDS)
-    def scatter_on_bits(operand, index, updates, *, name=_name, **params):
-        """Of the int32 with the bits of words, which are in another order."""
-        bind = getattr(lax, f"{name.replace('-', '_')}_p").bind
+    @legalization(_name, dtypes=dtypes.WORDS)
+    def scatter_of_words(operand, index, updates, *, name=_name, **params):
+        """Indices are words, or what is updated."""
+        primitive = getattr(lax, f"{name.replace('-', '_')}_p")
+        index = words.places(index)
+        if name not in ("scatter-min", "scatter-max") or operand.dtype != dtypes.WORD:
+            return on_bits(primitive, operand, index, updates, **params)
         params |= {"update_jaxpr": None, "update_consts": ()}
-        if operand.dtype != halves.WORD:
-            return bind(operand, halves.places(index), updates, **params)
-        has_order = name in ("scatter-min", "scatter-max")
-        least = np.int32(np.iinfo(np.int32).min if has_order else 0)
-        bits = [lax.bitcast_convert_type(x, np.int32) + least for x in (operand, updates)]
-        found = bind(bits[0], halves.places(index), bits[1], **params) + least
-        return lax.bitcast_convert_type(found, np.uint32)
+        ordered = in_signed_order(operand), index, in_signed_order(updates)
+        return from_signed_order(primitive.bind(*ordered, **params))
 
 
 @legalization("scatter", dtypes=COMPLEX)

@@ -9,7 +9,6 @@ from jax import lax
 
 from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import narrow_numbers
-from lowering.formats import words
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import bitcast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
@@ -141,7 +140,7 @@ halves.register(
 )
 
 
-@decomposition("shift_right_arithmetic", target=TFJS, dtypes=words.WORDS)
+@decomposition("shift_right_arithmetic", target=TFJS, dtypes=dtypes.WORDS)
 def shift_right_arithmetic_halves(x, amount):
     """Bits that are the sign become ones, as a number that is larger by a half has none."""
     amount = lax.min(amount, np.uint32(31))

@@ -7,12 +7,12 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering.arrays import complex_math, halves, narrow_numbers
-from lowering.arrays.halves import WORD
-from lowering.formats import words
+from lowering.arrays.integers import from_signed_order, in_signed_order
+from lowering.arrays.words import WORD
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.targets import CONSUMER, PORTABLE, TFJS, XLA
+from lowering.targets import PORTABLE, TFJS, XLA
 from lowering.tensors import movement, ordering
 
 
@@ -55,13 +55,12 @@ def sort_xla(ctx, *operands, dimension, num_keys, **params):
 on_promoted("sort", dtypes=NARROW)(narrow_numbers.on_order)
 
 
-@rule("sort", target=CONSUMER, dtypes=(*dtypes.FLOAT, *dtypes.INTEGER, *dtypes.BOOL))
-def sort_held(ctx, *operands, dimension, num_keys, **_):
-    """Operands are sorted as what holds them."""
-    is_word = list(map(words.is_held, ctx.in_avals))
-    held = [words.flipped(x) if w else x for x, w in zip(operands, is_word, strict=True)]
-    results = _along_last(ctx, held, dimension, num_keys, _sort_last_natural)
-    return [words.flipped(x) if w else x for x, w in zip(results, is_word, strict=True)]
+@legalization("sort", dtypes=dtypes.WORDS)
+def sort_words(*operands, **params):
+    is_word = [x.dtype == WORD for x in operands]
+    ordered = [in_signed_order(x) if w else x for x, w in zip(operands, is_word, strict=True)]
+    results = lax.sort_p.bind(*ordered, **params)
+    return [from_signed_order(x) if w else x for x, w in zip(results, is_word, strict=True)]
 
 
 @legalization("sort", dtypes=dtypes.COMPLEX)
@@ -70,7 +69,7 @@ def sort_parts(*operands, **params):
     return _sort_parts(operands, jnp.iscomplexobj, complex_math.parts, lax.complex, **params)
 
 
-@decomposition("sort", target=TFJS, dtypes=words.WORDS)
+@decomposition("sort", target=TFJS, dtypes=dtypes.WORDS)
 def sort_halves(*operands, **params):
     """By the upper halves, and by the lower ones of equal ones."""
     return _sort_parts(operands, lambda x: x.dtype == WORD, halves.apart, halves.join, **params)

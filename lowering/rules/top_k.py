@@ -5,10 +5,9 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import integers, narrow_numbers
-from lowering.formats import words
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, move
-from lowering.registry import Trait, decomposition, on_promoted, rule
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import CONSUMER, ONNX, PORTABLE, TFJS, XLA
 from lowering.tensors import movement, ordering
 
@@ -94,23 +93,25 @@ def _at(ctx, x, axis, find):
 on_promoted("top_k", dtypes=NARROW)(narrow_numbers.on_order)
 
 
-@rule("top_k", "approx_top_k", target=CONSUMER, dtypes=words.WORDS)
-def top_k_words(ctx, x, **_):
-    return words.run_on_order(ctx, x)
-
-
 @decomposition("top_k", target=ONNX, dtypes=(np.uint64,))
-def top_k_wide(x, *, k, axis=-1, **_):
+@legalization("top_k", dtypes=dtypes.WORDS)
+def top_k_unsigned(x, *, k, axis=-1, **_):
     values, positions = lax.top_k(integers.in_signed_order(x), k, axis=axis)
     return integers.from_signed_order(values), positions
 
 
-@decomposition("top_k", target=TFJS, dtypes=words.WORDS)
+@legalization("approx_top_k", dtypes=dtypes.WORDS)
+def approx_top_k_words(x, **params):
+    values, positions = lax.approx_top_k_p.bind(integers.in_signed_order(x), **params)
+    return integers.from_signed_order(values), positions
+
+
+@decomposition("top_k", target=TFJS, dtypes=dtypes.WORDS)
 def top_k_halves(x, *, k, axis=-1, **_):
     return _by_sort(x, axis, k, is_least=False)
 
 
-@decomposition("approx_top_k", target=TFJS, dtypes=words.WORDS)
+@decomposition("approx_top_k", target=TFJS, dtypes=dtypes.WORDS)
 def approx_top_k_halves(x, *, k, reduction_dimension, is_max_k, **_):
     return _by_sort(x, reduction_dimension, k, is_least=not is_max_k)
 

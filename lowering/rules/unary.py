@@ -8,13 +8,12 @@ from jax import lax
 
 from lowering.arrays import complex_inverse, complex_math
 from lowering.arrays import half_arithmetic as arithmetic
-from lowering.formats import words
 from lowering.narrow_formats import NARROW
-from lowering.ops import cast, constant, dtypes, emit
+from lowering.ops import constant, dtypes, emit
 from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.rules import halves
-from lowering.targets import CONSUMER, PORTABLE, TF, TFJS, TFLITE
+from lowering.targets import PORTABLE, TF, TFLITE
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
@@ -76,19 +75,11 @@ def sign_unsigned(ctx, x):
     return emit("Minimum", x, constant(1, x.dtype))
 
 
-@rule("sign", target=CONSUMER, dtypes=words.WORDS)
-def sign_words(ctx, x):
-    return cast(emit("NotEqual", x, constant(0, x.dtype)), x.dtype)
-
-
-decomposition("sign", target=TFJS, dtypes=words.WORDS)(lambda x: (x != 0).astype(x.dtype))
+legalization("sign", dtypes=dtypes.WORDS)(lambda x: (x != 0).astype(x.dtype))
+legalization("abs", dtypes=dtypes.WORDS)(lambda x: x)
 halves.register(
     {"neg": lambda x: arithmetic.subtract((arithmetic.ZERO, arithmetic.ZERO), x)},
 )
-
-
-rule("abs", target=CONSUMER, dtypes=words.WORDS)(lambda ctx, x: x)
-decomposition("abs", target=TFJS, dtypes=words.WORDS)(lambda x: x)
 
 
 @decomposition("sign", dtypes=dtypes.COMPLEX)

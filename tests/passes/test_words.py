@@ -9,13 +9,14 @@ from jax import lax
 
 import lowering
 from lowering.arrays import halves
-from lowering.arrays.halves import HALF, WORD
+from lowering.arrays.halves import HALF
+from lowering.arrays.words import WORD
 from lowering.passes import pipeline
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import called_jaxprs
-from lowering.passes.legalize.keys import split_keys
+from lowering.passes.legalize.keys import RANDOM_OF_PARTS, split_keys
 from lowering.passes.legalize.splitting import UNSPLIT
-from lowering.passes.legalize.words import RANDOM_OF_HALVES, split_words
+from lowering.passes.legalize.words import split_words
 from lowering.targets import TFJS, TFLITE
 from tests.passes.programs import primitives, traced
 
@@ -45,7 +46,7 @@ def test_without_words_nothing_changes():
 
 def test_only_targets_that_split_words_have_the_pass():
     jaxpr = traced(lambda x: x + x, X)
-    assert pipeline.whole_program(jaxpr, TFLITE)[0].in_avals[0].dtype == WORD
+    assert [x.dtype for x in pipeline.whole_program(jaxpr, TFLITE)[0].in_avals] == [HALF]
     assert [x.dtype for x in pipeline.whole_program(jaxpr, TFJS)[0].in_avals] == [HALF, HALF]
 
 
@@ -92,7 +93,7 @@ def test_loops_carry_halves():
 def test_indices_that_are_words_become_places():
     after = split(lambda x, i: lax.dynamic_index_in_dim(x, i, keepdims=False), X, np.uint32(2))
     names = primitives(after)
-    assert halves.PLACES.name in names and names.count("dynamic_slice") == 2
+    assert names.count("dynamic_slice") == 2 and UNSPLIT.name not in names
 
 
 def test_other_primitives_are_of_the_bits():
@@ -106,7 +107,7 @@ def test_random_bits_are_one_equation(dtype):
         traced(lambda key: jax.random.bits(key, (5,), dtype), jax.random.key(0)), TFJS
     )
     after = split_words(jaxpr, TFJS)
-    eqns = [eqn for eqn in after.eqns if eqn.primitive is RANDOM_OF_HALVES]
+    eqns = [eqn for eqn in after.eqns if eqn.primitive is RANDOM_OF_PARTS]
     assert len(eqns) == 1 and len(eqns[0].outvars) == (2 if dtype == "uint32" else 1)
 
 

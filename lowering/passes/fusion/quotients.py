@@ -69,14 +69,18 @@ def _by_number(
     )
 
 
+OF_UNSIGNED = (
+    _by_number(lax.div, _shifted_right, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
+    _by_number(lax.rem, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
+    _by_number(jnp.remainder, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
+    _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
+)
+
 PATTERNS = (
     _by_number(
         jnp.floor_divide, _FLOOR_DIVIDE.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor
     ),
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor),
-    _by_number(lax.div, _shifted_right, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(lax.rem, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(jnp.remainder, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
+    *OF_UNSIGNED,
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_FLOATS, _NUMBER), is_float),
 )

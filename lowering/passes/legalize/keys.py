@@ -6,6 +6,7 @@ integers in their shape: a key of two words is a uint64, one of four words two o
 target is another runtime, which reads no two words as one integer, each word is moved.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,10 @@ _WORD, _PAIR = np.dtype(np.uint32), np.dtype(np.uint64)
 # Computes what a primitive of JAX does with keys, `name`, on their words; in the dtype `storage`,
 # if it is given.
 RANDOM = registry.new_primitive("random")
+# The same with parts of words, of which the target has none: `words` says which of its operands
+# are words, and `count` of how many parts they are. Its results are parts, too.
+RANDOM_OF_PARTS = registry.new_primitive("random_of_parts")
+RANDOM_OF_PARTS.multiple_results = True
 # The integers along the last dimension, and the inverse of that.
 _UNSTACK, _STACK = map(registry.new_primitive, ("unstack_last", "stack_last"))
 _UNSTACK.multiple_results = True
@@ -39,6 +44,17 @@ def _(*operands: Any, name: str, storage: Any = None, **params: Any) -> Any:
     fun = registry.facts(name).on_words
     (aval,) = trace_ours_once(fun, structs, tuple(sorted(params.items())))[0].out_avals
     return aval if storage is None else aval.update(dtype=storage)
+
+
+@RANDOM_OF_PARTS.def_abstract_eval
+def _(*operands: Any, words: Any, count: int, **params: Any) -> Any:
+    rest = iter(operands)
+    whole = []
+    for is_word in words:
+        aval, *_ = itertools.islice(rest, count if is_word else 1)
+        whole.append(aval.update(dtype=_WORD) if is_word else aval)
+    aval = RANDOM.abstract_eval(*whole, **params)[0]
+    return [aval.update(dtype=np.dtype(np.int32))] * count if aval.dtype == _WORD else [aval]
 
 
 @_UNSTACK.def_abstract_eval

@@ -9,45 +9,29 @@ are.
 Random bits stay one equation, as they do in `legalize.keys`.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.extend.core as jex_core
 import numpy as np
-from jax import lax
 
 from lowering import registry
-from lowering.arrays import computations, halves
-from lowering.arrays.halves import HALF, SIZE, WORD
+from lowering.arrays import halves
+from lowering.arrays.halves import HALF, SIZE
+from lowering.arrays.words import WORD
 from lowering.avals import with_dtypes
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.legalize.keys import RANDOM
+from lowering.passes.legalize.bitcasts import (
+    OnBits,
+    converts_bits,
+    dtype_of_bits,
+    is_word,
+    selects,
+)
+from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
 from lowering.passes.legalize.splitting import Splitting, Walk
 from lowering.passes.remembering import PerJaxpr
-from lowering.passes.trace import trace_ours
-from lowering.registry import Trait
 from lowering.targets import Target
-
-# `RANDOM` on halves: `words` says which of its operands are words, `dtype` that of its result.
-RANDOM_OF_HALVES = registry.new_primitive("random_of_halves")
-RANDOM_OF_HALVES.multiple_results = True
-
-_CONVERSIONS = (lax.convert_element_type_p, lax.bitcast_convert_type_p)
-
-
-@RANDOM_OF_HALVES.def_abstract_eval
-def _(*operands: Any, words: Any, **params: Any) -> Any:
-    rest = iter(operands)
-    whole = []
-    for is_word in words:
-        aval = next(rest)
-        if is_word:
-            next(rest)
-        whole.append(aval.update(dtype=WORD) if is_word else aval)
-    aval, _ = RANDOM.abstract_eval(*whole, **params)
-    return [aval.update(dtype=HALF)] * 2 if aval.dtype == WORD else [aval]
 
 
 @PerJaxpr
@@ -61,7 +45,7 @@ def split_words(jaxpr: Jaxpr, target: Target) -> Any:
 
 def avals_of_halves(aval: Any, target: Target) -> Sequence[Any]:
     """The abstract values of the halves of words; that of others alone."""
-    return (aval.update(dtype=HALF, weak_type=False),) * 2 if _is_word(aval) else (aval,)
+    return (aval.update(dtype=HALF, weak_type=False),) * 2 if is_word(aval) else (aval,)
 
 
 class _Split(Walk):
@@ -74,13 +58,13 @@ class _Split(Walk):
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
-        return _is_word(aval)
+        return is_word(aval)
 
     legal_avals = staticmethod(avals_of_halves)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
-        if not _is_word(aval):
+        if not is_word(aval):
             return (x,)
         words = np.asarray(x, WORD)
         return (words >> 16).astype(HALF), (words & (SIZE - 1)).astype(HALF)
@@ -92,27 +76,20 @@ class _Split(Walk):
         elif not self.splitting.has_illegal(eqn):
             self.add(self.splitting.with_legal_jaxprs(eqn))
         elif eqn.primitive is RANDOM:
-            words = tuple(_is_word(x.aval) for x in eqn.invars)
-            params = {**eqn.params, "words": words}
-            self.add(eqn.replace(primitive=RANDOM_OF_HALVES, params=params))
-        elif eqn.primitive in _CONVERSIONS and self._is_of_bits(eqn):
+            words = tuple(is_word(x.aval) for x in eqn.invars)
+            params = {**eqn.params, "words": words, "count": 2}
+            self.add(eqn.replace(primitive=RANDOM_OF_PARTS, params=params))
+        elif converts_bits(eqn):
             self._convert(eqn)
-        elif rule is None or (rule.held and not self._selects(eqn)):
+        elif rule is None or (rule.held and not selects(eqn)):
             self.add_unsplit(eqn)
         elif rule.is_decomposition:
             self.decompose(eqn, rule.fun)
-        elif self._selects(eqn):
-            self.apply_to_parts(eqn, with_dtypes(eqn.params, _legal_dtype))
+        elif selects(eqn):
+            self.apply_to_parts(eqn, with_dtypes(eqn.params, dtype_of_bits))
         else:
-            results = tuple(_legal_dtype(x.aval.dtype) != x.aval.dtype for x in eqn.outvars)
-            self.decompose(eqn, _OnBits(eqn.primitive, results))
-
-    def _selects(self, eqn: jex_core.JaxprEqn) -> bool:
-        return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
-
-    def _is_of_bits(self, eqn: jex_core.JaxprEqn) -> bool:
-        """Whether an equation converts words to int32, or the other way, or not at all."""
-        return {x.aval.dtype for x in (*eqn.invars, *eqn.outvars)} <= {WORD, HALF}
+            results = tuple(dtype_of_bits(x.aval.dtype) != x.aval.dtype for x in eqn.outvars)
+            self.decompose(eqn, OnBits(eqn.primitive, results))
 
     def _convert(self, eqn: jex_core.JaxprEqn) -> None:
         (operand,), (result,) = eqn.invars, eqn.outvars
@@ -146,64 +123,3 @@ class _Split(Walk):
         """Adds an equation that has the line and the name scope of another."""
         new: dict[str, Any] = {"primitive": primitive, "params": {}, "effects": set()}
         self.new.add(scope.replace(invars=list(invars), outvars=list(outvars), **new))
-
-
-@dataclasses.dataclass(frozen=True)
-class _OnBits:
-    """What a primitive does with words: the same with the int32 that have their bits.
-
-    Attributes:
-      primitive: the primitive.
-      is_word: which of its results are words.
-    """
-
-    primitive: jex_core.Primitive
-    is_word: tuple[bool, ...]
-
-    def __call__(self, *operands: jax.Array, **params: Any) -> Any:
-        params = with_dtypes({name: _on_bits(x) for name, x in params.items()}, _legal_dtype)
-        found = self.primitive.bind(*map(_bits_of, operands), **params)
-        if not self.primitive.multiple_results:
-            return _words_of(found) if self.is_word[0] else found
-        return [_words_of(x) if w else x for x, w in zip(found, self.is_word, strict=True)]
-
-
-def _bits_of(x: jax.Array) -> jax.Array:
-    return lax.bitcast_convert_type(x, HALF) if x.dtype == WORD else x
-
-
-def _words_of(bits: jax.Array) -> jax.Array:
-    return lax.bitcast_convert_type(bits, WORD)
-
-
-def _on_bits(value: Any) -> Any:
-    """A parameter; a computation on scalars is one on their bits."""
-    if isinstance(value, jex_core.ClosedJaxpr):
-        return _computation(value)
-    if isinstance(value, jex_core.Jaxpr):
-        return _computation(jex_core.ClosedJaxpr(value, ())).jaxpr
-    return value
-
-
-def _computation(computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
-    """A single monoid is the same for bits, and has to be one, for reductions to recognize."""
-    avals = [x.aval for x in computation.jaxpr.invars]
-
-    def on_bits(*operands: jax.Array) -> Any:
-        if computations.monoid(computation):
-            (eqn,) = computation.eqns
-            return eqn.primitive.bind(*operands, **eqn.params)
-        pairs = zip(operands, avals, strict=True)
-        words = [_words_of(x) if _is_word(aval) else x for x, aval in pairs]
-        return list(map(_bits_of, jex_core.jaxpr_as_fun(computation)(*words)))
-
-    structs = [jax.ShapeDtypeStruct(x.shape, _legal_dtype(x.dtype)) for x in avals]
-    return trace_ours(on_bits, structs)[0]
-
-
-def _is_word(aval: Any) -> bool:
-    return getattr(aval, "dtype", None) == WORD
-
-
-def _legal_dtype(dtype: Any) -> Any:
-    return HALF if dtype == WORD else dtype

@@ -1,0 +1,61 @@
+"""Quotients and remainders of words (uint32) by known numbers, before words are legalized.
+
+What takes the place of words has dozens of equations, in which no pattern is found.
+"""
+
+from typing import Any
+
+import jax.extend.core as jex_core
+
+from lowering import registry
+from lowering.arrays.words import WORD
+from lowering.passes.everywhere import Everywhere
+from lowering.passes.fusion.patterns import fuse
+from lowering.passes.fusion.quotients import OF_UNSIGNED
+from lowering.passes.inlining import inline_calls
+from lowering.passes.jaxprs import Jaxpr, count_calls
+from lowering.passes.literals import convert_literals
+
+_DIVISIONS = ("div", "rem")
+
+
+def fuse_words(jaxpr: jex_core.ClosedJaxpr) -> Any:
+    """The closed jaxpr with masks and shifts for quotients by powers of two, wherever they are.
+
+    Without quotients of words it is the same object as before.
+    """
+    return _Words(lambda eqn: eqn).jaxpr(jaxpr)
+
+
+class _Words(Everywhere):
+    """Calls that divide words by a literal are inlined, as JAX writes out remainders in calls."""
+
+    def _changed(self, jaxpr: Jaxpr) -> Any:
+        changed = super()._changed(jaxpr)
+        if not isinstance(changed, jex_core.ClosedJaxpr):
+            return changed
+        dividing = {id(called) for eqn in changed.eqns for called in _divisions_called(eqn)}
+        if not dividing and not any(map(_divides_words, changed.eqns)):
+            return changed
+        calls = count_calls(changed)
+        of_dividing = [x for key in dividing for x in count_calls(calls[key][0])]
+        kept = frozenset(calls) - dividing - frozenset(of_dividing)
+        inlined = convert_literals(inline_calls(changed, kept))
+        fused = fuse(inlined, OF_UNSIGNED, {})
+        return changed if fused is inlined else fused
+
+
+def _divisions_called(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:
+    """The jaxpr that an equation calls with a literal, if it divides words."""
+    if registry.facts(eqn.primitive.name).called is None or not any(map(_is_number, eqn.invars)):
+        return []
+    called, _ = registry.called(eqn, eqn.invars)
+    return [called] if any(map(_divides_words, called.eqns)) else []
+
+
+def _divides_words(eqn: jex_core.JaxprEqn) -> bool:
+    return eqn.primitive.name in _DIVISIONS and eqn.outvars[0].aval.dtype == WORD
+
+
+def _is_number(atom: Any) -> bool:
+    return isinstance(atom, jex_core.Literal) and not atom.aval.shape
