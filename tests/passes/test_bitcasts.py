@@ -130,7 +130,8 @@ def test_results_have_the_bits_of_words(fun, x):
 def test_quotients_by_numbers(fun, expected):
     jaxpr = fuse_words(traced(fun, X))
     names = primitives(jax_compat.eliminate_dead_code(inline_calls(jaxpr, frozenset())))
-    assert names == expected
+    of_literals = {"sub", "population_count"}
+    assert [name for name in names if name not in of_literals] == expected
     results = jax.core.eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, X)
     np.testing.assert_array_equal(results[0], fun(jnp.asarray(X)))
 
