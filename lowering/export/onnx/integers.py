@@ -101,11 +101,10 @@ def right_shift(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> ir.Value
     if b.opset >= _SIGNED_SHIFTS:
         return b.op("BitShift", x, count, direction="RIGHT")
     if dtype == dtypes.INT64:
-        _check_opset(b, node, _BITWISE)
         # Of a negative number, the complement of what its complement gives.
-        signs = b.op("Neg", b.cast(b.op("Less", x, b.like(x, 0)), dtype))
-        shifted = _shift(b, b.op("BitwiseXor", x, signs), count, "RIGHT")
-        return b.op("BitwiseXor", shifted, signs)
+        is_negative, ones = b.op("Less", x, b.like(x, 0)), b.like(x, -1)
+        shifted = _shift(b, b.op("Where", is_negative, b.op("Sub", ones, x), x), count, "RIGHT")
+        return b.op("Where", is_negative, b.op("Sub", ones, shifted), shifted)
     wide = [b.cast(each, dtypes.UINT64) for each in (x, count)]
     result = b.cast(b.op("BitShift", *wide, direction="RIGHT"), dtype)
     b.shared["shifted", id(result)] = x, count, result

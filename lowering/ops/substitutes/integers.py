@@ -1,5 +1,7 @@
 """Substitutes of ops on integers: quotients, remainders, bits and products of matrices."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -158,24 +160,32 @@ def _bitwise_xor(x, y):
 
 
 def _by_nibbles(fun, x, y):
-    """A bitwise operation on int32 by a table for four bits, of each half."""
-    if x.dtype == tf.uint32:
-        signed = (cast(z, tf.int32) for z in (x, y))
-        return cast(_by_nibbles(fun, *signed), tf.uint32)
-    numbers = np.arange(16, dtype=np.int32)
+    """A bitwise operation on integers by a table for four bits, of 16 bits at a time.
+
+    No sum is larger than these, as sums of large integers may be wrong
+    (`onnx.quirks.sums_of_large_integers`).
+    """
+    dtype = tf.int64 if x.dtype.size == 8 else tf.int32
+    if x.dtype != dtype:
+        return cast(_by_nibbles(fun, cast(x, dtype), cast(y, dtype)), x.dtype)
+    kind = dtype.as_numpy_dtype
+    numbers, count = np.arange(16, dtype=kind), dtype.size // 2
     table = constant(fun.outer(numbers, numbers).reshape(-1))
-    powers = 16 ** np.arange(4, dtype=np.int32)
-    in_half, size, half = constant(powers), constant(16, np.int32), constant(_HALF, np.int32)
-    in_word = constant(np.stack([powers, powers * _HALF]))
+    in_part = constant(16 ** np.arange(4, dtype=kind))
+    size, part = constant(16, kind), constant(_HALF, kind)
+    scales = [constant(kind(_HALF) ** kind(i)) for i in range(count)]
 
     def nibbles(z):
-        low, high = (emit("FloorMod", part, half) for part in (z, emit("FloorDiv", z, half)))
-        halves = emit("ExpandDims", emit("Pack", [low, high], axis=-1), constant(-1, np.int32))
-        return emit("FloorMod", emit("FloorDiv", halves, in_half), size)
+        parts = [z, *(emit("FloorDiv", z, scale) for scale in scales[1:])]
+        stacked = emit("Pack", [emit("FloorMod", x, part) for x in parts], axis=-1)
+        parts = emit("ExpandDims", stacked, constant(-1, np.int32))
+        return emit("FloorMod", emit("FloorDiv", parts, in_part), size)
 
     index = emit("AddV2", emit("Mul", nibbles(x), size), nibbles(y))
     found = emit("GatherV2", table, index, constant(0, np.int32))
-    return emit("Sum", emit("Mul", found, in_word), integers([-2, -1]))
+    sums = tf.unstack(emit("Sum", emit("Mul", found, in_part), integers([-1])), count, axis=-1)
+    scaled = [sums[0], *map(functools.partial(emit, "Mul"), sums[1:], scales[1:])]
+    return functools.reduce(functools.partial(emit, "AddV2"), scaled)
 
 
 @substitute("MatMul")
