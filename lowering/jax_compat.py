@@ -15,7 +15,7 @@ import jax.extend.core as jex_core
 import numpy as np
 from jax._src import callback as jax_callback
 from jax._src import config as jax_config
-from jax._src import core, dispatch, effects, source_info_util
+from jax._src import core, dispatch, effects, linear_util, source_info_util
 from jax._src.export import shape_poly
 from jax._src.interpreters import ad, batching, mlir, partial_eval
 from jax._src.lax import special
@@ -27,6 +27,9 @@ from jax._src.state import discharge
 from jax._src.state.types import AbstractRef
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
+
+# Of jaxprs that no function of a user was traced to.
+_DEBUG_INFO = linear_util.DebugInfo("lowering", "<unknown>", None, None)
 
 
 # The settings of JAX that what it traces depends on, as the functions of this package need them:
@@ -221,8 +224,20 @@ def closed(
 ) -> jex_core.ClosedJaxpr:
     """A closed jaxpr, with the effects of its equations."""
     done = frozenset().union(*(eqn.effects for eqn in eqns if eqn.effects))
-    jaxpr = jex_core.Jaxpr(list(constvars), list(invars), list(outvars), list(eqns), done)
+    jaxpr = open_jaxpr(constvars, invars, outvars, eqns, done)
     return jex_core.ClosedJaxpr(jaxpr, list(consts))
+
+
+def open_jaxpr(
+    constvars: Sequence[Any],
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    eqns: Sequence[jex_core.JaxprEqn],
+    effects: Any = frozenset(),
+) -> jex_core.Jaxpr:
+    """An open jaxpr. JAX warns of those that do not say what they were traced from."""
+    parts = map(list, (constvars, invars, outvars, eqns))
+    return jex_core.Jaxpr(*parts, effects, debug_info=_DEBUG_INFO)
 
 
 def jaxpr_of(eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
@@ -371,7 +386,7 @@ def check_equation(eqn: jex_core.JaxprEqn) -> None:
       TypeError: if they are not.
     """
     operands = dict.fromkeys(x for x in eqn.invars if not isinstance(x, jex_core.Literal))
-    one = jex_core.Jaxpr([], list(operands), list(eqn.outvars), [eqn], eqn.effects)
+    one = open_jaxpr([], list(operands), eqn.outvars, [eqn], eqn.effects)
     try:
         core.check_jaxpr(one)
     except TypeError:

@@ -70,8 +70,10 @@ def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> C
     def result(y: Any) -> Any:
         if hasattr(y, "dtype") and is_key(y.dtype):
             return jax.random.key_data(y)
-        is_held = getattr(y, "dtype", None) in _STORAGE
-        return y.astype(of_argument(y.dtype, target)) if is_held else y
+        if getattr(y, "dtype", None) not in _STORAGE:
+            return y
+        # XLA joins a conversion with what comes before it, and then integers do not wrap around.
+        return jax.lax.optimization_barrier(y).astype(of_argument(y.dtype, target))
 
     @functools.wraps(fun, updated=())
     def held(*args: Any) -> Any:

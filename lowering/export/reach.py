@@ -137,7 +137,7 @@ class _Program:
             return self._scan(eqn, marks, operands)
         taken = [x for x, atom in zip(operands, eqn.invars, strict=True) if not _is_literal(atom)]
         invars = [atom for atom in eqn.invars if not _is_literal(atom)]
-        alone = jex_core.ClosedJaxpr(jex_core.Jaxpr([], invars, list(eqn.outvars), [eqn]), [])
+        alone = jax_compat.closed([], [], invars, eqn.outvars, [eqn])
         return marks, jex_core.jaxpr_as_fun(alone)(*taken)
 
     def _while(self, eqn, marks, mark, operands):

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat
-from lowering.frontend import call_primitive, callees, exchange
+from lowering.frontend import call_primitive, callees, exchange, refused
 from lowering.frontend.callees import Declared, Function, Origin
 from lowering.ops import dtypes
 
@@ -129,8 +129,8 @@ def _operand(name: str, path: Any, leaf: Any) -> Any:
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
         (position, *rest) = path
         where = ("args" if position.idx == 0 else "kwargs") + jax.tree_util.keystr(tuple(rest))
-        kind = getattr(getattr(leaf, "dtype", None), "name", type(leaf).__name__)
         raise TypeError(
-            f"argument {where} of {name} has type {kind}, which call_tf cannot pass: {detail}"
+            f"argument {where} of {name} has type {refused.kind(leaf)}, which call_tf cannot pass"
+            + (refused.instead(leaf) if refused.is_refused(leaf) else f": {detail}")
         ) from error
     return array

@@ -167,7 +167,7 @@ class Mapped:
         return [tf.reduce_sum(y, 0) if i in self.summed else y for i, y in enumerate(results)]
 
     def _goes_in_turn(self, operands: Sequence[tf.Tensor]) -> bool:
-        """Whether the side effects of a function have to happen element by element."""
+        """Whether a function has to run element by element."""
         callee: Any = self
         specs = [tf.TensorSpec(x.shape, x.dtype) for x in operands]
         while callee is not self.root:
@@ -177,11 +177,11 @@ class Mapped:
             callee = callee.of
             specs = specs[: callee.arity]
         key = callee, tuple(specs), "goes in turn"
-        return self.root.origin.graphs.get(key, lambda: _acts(callee, specs))
+        return self.root.origin.graphs.get(key, lambda: _has_to_go_in_turn(callee, specs))
 
 
-def _acts(function: Function, specs: Sequence[tf.TensorSpec]) -> bool:
-    """Whether a function has side effects that have to happen element by element.
+def _has_to_go_in_turn(function: Function, specs: Sequence[tf.TensorSpec]) -> bool:
+    """Whether a function has side effects, or sizes, that each element has for itself.
 
     It is traced into a graph of its own, so that the graph that is being made gets no ops of the
     trial.
@@ -192,7 +192,9 @@ def _acts(function: Function, specs: Sequence[tf.TensorSpec]) -> bool:
             graph = traced.get_concrete_function(*specs).graph
     except Exception:  # What cannot be traced may still run op by op.
         return tf.executing_eagerly()
-    return bool(effects.acting_in_turn(effects.stateful_ops(graph)))
+    return effects.makes_any_size(graph) or bool(
+        effects.acting_in_turn(effects.stateful_ops(graph))
+    )
 
 
 def tangent(of: Callee, active: tuple[int, ...], results: tuple[int, ...]) -> Callee:

@@ -14,11 +14,30 @@ _WRITING = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply",
 _AT_ONCE = ("Assert", "Random", "TruncatedNormal", "ParameterizedTruncatedNormal", "Multinomial")
 
 
-def stateful_ops(graph: Any) -> Iterable[str]:
-    """The types of the stateful ops in a graph and in the functions that it calls."""
+# The ops whose results have as many elements as their operands say.
+_OF_ANY_SIZE = frozenset(
+    ("DenseToDenseSetOperation", "DynamicPartition", "ListDiff", "Unique", "UniqueV2", "Where")
+)
+
+
+def ops(graph: Any) -> set[str]:
+    """The types of the ops in a graph and in the functions that it calls."""
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
-    for op in {node.op for node in nodes} - _CALLING:
+    return {node.op for node in nodes}
+
+
+def makes_any_size(graph: Any) -> bool:
+    """Whether a graph has values whose sizes depend on those of its elements.
+
+    `tf.vectorized_map` may take these sizes for equal in all elements.
+    """
+    return not _OF_ANY_SIZE.isdisjoint(ops(graph))
+
+
+def stateful_ops(graph: Any) -> Iterable[str]:
+    """The types of the stateful ops in a graph and in the functions that it calls."""
+    for op in ops(graph) - _CALLING:
         found = op_def_registry.get(op)
         if found is None or found.is_stateful:
             yield op

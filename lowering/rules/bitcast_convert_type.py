@@ -30,7 +30,7 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
 @rule(
     "bitcast_convert_type",
     target=CONSUMER,
-    dtypes=(*SHORT, *dtypes.LOW_PRECISION, np.int32, np.float32),
+    dtypes=(*SHORT, *dtypes.LOW_PRECISION, np.int32, np.uint32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
     """Consumers without a bitcast compute the bits of floats."""

@@ -425,6 +425,13 @@ def test_inputs_and_outputs_of_eight_bits_or_fewer(export_to, dtype):
     export_to(fun, (x, np.float32(0.3)), polymorphic_shapes=("b, 4", None))
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_sums_and_products_of_eight_bits_or_fewer_wrap_around(export_to, dtype):
+    """In JAX as well, whatever reads the results."""
+    x = jnp.arange(4).astype(dtype)
+    export_to(lambda x: (x + x, x * x, x - 2 * x), (x,))
+
+
 @pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e5m2fnuz", "int4", "uint4"])
 def test_parameters_of_eight_bits_or_fewer(export_to, dtype):
     weights = {"w": jnp.arange(12).reshape(3, 4).astype(dtype)}

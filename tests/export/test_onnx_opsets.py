@@ -3,12 +3,14 @@
 import collections
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
 from lowering import export
 from lowering.errors import UnsupportedError
+from lowering.ops import dtypes
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnx_ir")
@@ -79,3 +81,25 @@ def test_the_greatest_of_windows_has_no_casts(dtype):
     with jax.enable_x64(dtype == np.float64):
         x = np.arange(32.0, dtype=dtype).reshape(1, 4, 4, 2)
         assert kinds(export.to_onnx(pooled, (x,))) == {"Transpose": 2, "MaxPool": 1}
+
+
+@jax.enable_x64(True)
+@pytest.mark.parametrize("dtype", dtypes.INTEGER)
+def test_integers_before_the_bitwise_ops(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([info.min, info.max, 0, 1, 85, 3, 100], dtype)
+
+    def fun(x, y):
+        bits = (
+            x & y,
+            x | y,
+            x ^ y,
+            ~x,
+            x & dtype(3),
+            lax.reduce_and(x, (0,)),
+            lax.reduce_xor(x, (0,)),
+        )
+        counts = lax.clz(x), lax.population_count(x)
+        return bits, counts, jnp.sort(x), x << dtype(1), x >> dtype(2), jnp.argmax(x)
+
+    export.to_onnx(fun, (x, x[::-1].copy()), opset=17)

@@ -921,3 +921,24 @@ def test_a_captured_variable_has_no_gradient_but_not_in_silence():
         of_x, of_variable = tape.gradient(y, [x, variable])
     same(of_x.numpy(), np.full(3, 3, np.float32))
     assert of_variable is None
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_mapped_functions_with_sizes_of_their_own(transform):
+    """`tf.vectorized_map` takes the sizes of all elements for equal, and fails when it runs."""
+    fun = call_tf(lambda x: tf.reduce_mean(tf.boolean_mask(x, x < 0)))
+    x = np.float32([[1, -2, 3, -4], [3, 0, 5, -2]])
+    same(transform(jax.vmap(fun))(x), jnp.float32([-3, -2]))
+
+
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (tf.ragged.constant([[1.0], [2.0, 3.0]]), "RaggedTensor, .* give its to_tensor()"),
+        (tf.sparse.from_dense([1.0, 0.0]), "SparseTensor, .* give tf.sparse.to_dense"),
+        (np.ma.masked_array([1.0, 2.0], [0, 1]), "MaskedArray, .* give its filled"),
+    ],
+)
+def test_what_is_no_array(value, match):
+    with pytest.raises(TypeError, match=match):
+        call_tf(lambda x: x)(value)

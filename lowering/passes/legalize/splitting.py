@@ -104,7 +104,7 @@ class Walk:
             keeps = self.keeps(const, var.aval)
             consts += (const,) if keeps else self.legal_arrays(const, var.aval, self.target)
             constvars += (var,) if keeps else self.define([var])
-        inputs = jex_core.Jaxpr(constvars, self.define(jaxpr.invars), [], [])
+        inputs = jax_compat.open_jaxpr(constvars, self.define(jaxpr.invars), [], [])
         self.new = Rewriter(jex_core.ClosedJaxpr(inputs, consts))
 
     @staticmethod
