@@ -64,8 +64,8 @@ def convert_element_type_of_words(x, *, new_dtype, **_):
     if new_dtype == np.bool_ or jnp.issubdtype(new_dtype, np.integer):
         if np.dtype(new_dtype).itemsize < 8:
             return bits.astype(new_dtype)
-        wide = bits.astype(np.int64)
-        return jnp.where(bits < 0, wide + np.int64(1 << 32), wide).astype(new_dtype)
+        number = bits.astype(np.int64)
+        return jnp.where(bits < 0, number + np.int64(1 << 32), number).astype(new_dtype)
     wide = np.dtype(np.float64 if new_dtype == np.float64 else np.float32)
     low = exact.remainder(bits, SIZE)
     high = exact.remainder(exact.quotient(bits, SIZE), SIZE)
