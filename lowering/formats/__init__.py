@@ -1,1 +1,1 @@
-"""Values that TensorFlow or a consumer has no dtype for: narrow numbers, and unsigned words."""
+"""Values in the dtypes that a program has, and in those that its caller has."""

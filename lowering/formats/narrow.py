@@ -1,8 +1,8 @@
-"""Values of dtypes that consumers lack, held in those that they have.
+"""Floats of 16 bits in float32, for targets that lack them.
 
-They are words, which have the bits of int32, and floats of 16 bits, which keep the precision of
-float32. An equation on them is lowered on the dtypes that hold them. Arguments and results of a
-program are converted; see `boundary`. Other narrow numbers have been promoted by a pass before.
+They keep the precision of float32. Most equations on them have been promoted by a pass
+(`legalize.promotion`). What is left, such as loops that carry them, is lowered on float32 here.
+Arguments and results of a program are converted; see `boundary`.
 """
 
 from typing import Any

@@ -1,10 +1,18 @@
-"""Gives literals the dtype that they are converted to, so that programs look like patterns."""
+"""Gives literals the dtype that they are converted to, so that programs look like patterns.
+
+It also gives them the numbers that JAX computes with.
+"""
+
+from typing import Any
 
 import jax.extend.core as jex_core
 import numpy as np
 
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.rewriting import Rewriter
+from lowering.registry import Trait, facts
+
+_FLOATS = tuple(map(np.dtype, (np.float32, np.float64)))
 
 
 def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
@@ -20,6 +28,39 @@ def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
         else:
             new.add(eqn)
     return new.jaxpr()
+
+
+def flush_literals(jaxpr: Jaxpr) -> Jaxpr:
+    """With zeros in place of subnormal literals of sums, products and extrema.
+
+    XLA takes them for zero on the CPU, and so do most runtimes; onnxruntime computes with them.
+    """
+    if not any(map(_has_subnormal, jaxpr.eqns)):
+        return jaxpr
+    new = Rewriter(jaxpr)
+    for eqn in jaxpr.eqns:
+        if _has_subnormal(eqn):
+            eqn = eqn.replace(invars=[_flushed(x) if _is_subnormal(x) else x for x in eqn.invars])
+        new.add(eqn)
+    return new.jaxpr()
+
+
+def _has_subnormal(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation computes with a subnormal literal."""
+    return any(map(_is_subnormal, eqn.invars)) and bool(
+        facts(eqn.primitive.name).traits & (Trait.MONOID | Trait.LINEAR)
+    )
+
+
+def _is_subnormal(atom: Any) -> bool:
+    if not isinstance(atom, jex_core.Literal) or atom.aval.dtype not in _FLOATS:
+        return False
+    size = np.abs(_value(atom))
+    return bool(size.ndim == 0 and 0 < size < np.finfo(size.dtype).smallest_normal)
+
+
+def _flushed(atom: jex_core.Literal) -> jex_core.Literal:
+    return jex_core.Literal(np.copysign(0, _value(atom)), atom.aval)
 
 
 def _converts_literal(eqn: jex_core.JaxprEqn) -> bool:

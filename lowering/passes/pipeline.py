@@ -32,7 +32,7 @@ from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.legalize.words import avals_of_halves, split_words
-from lowering.passes.literals import convert_literals
+from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
 from lowering.passes.remembering import PerJaxpr
@@ -195,6 +195,7 @@ PASSES = (
     Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
     Pass("promote 16-bit floats", promote_halves, given=("target",), when=_promotes_halves),
     Pass("convert promoted literals", convert_literals, when=_promotes_halves),
+    Pass("flush literals", flush_literals, when=_is_natural),
     Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
     Pass("tidy", tidy, when=_is_natural),

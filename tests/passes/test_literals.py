@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from lowering.passes.inlining import inline_calls
-from lowering.passes.literals import convert_literals
+from lowering.passes.literals import convert_literals, flush_literals
 from tests.passes.programs import assert_same, primitives, traced
 
 
@@ -43,3 +43,16 @@ def test_a_result_that_is_a_literal():
 def test_nothing_to_convert():
     before = traced(lambda x: lax.convert_element_type(x, np.int32), np.float32(1))
     assert convert_literals(before) is before
+
+
+@pytest.mark.parametrize("tiny", [1e-40, -1e-40])
+def test_subnormal_literals_are_zeros_as_they_are_for_jax(tiny):
+    after = flush_literals(traced(lambda x: (x + tiny) * np.float32(1e-30), np.float32(1)))
+    values = [x.val for eqn in after.eqns for x in eqn.invars if hasattr(x, "val")]
+    assert values == [0, np.float32(1e-30)] and np.signbit(values[0]) == (tiny < 0)
+
+
+def test_subnormal_literals_that_are_moved_stay():
+    for fun in (lambda x: lax.select(x > 0, x, np.float32(1e-40)), lambda x: x + 1):
+        jaxpr = traced(fun, np.float32(1))
+        assert flush_literals(jaxpr) is jaxpr
