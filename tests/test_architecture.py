@@ -70,7 +70,11 @@ def _kind(each):
             target.is_natural and mode is not Mode.EAGER
         ),
         "runtimes": lambda mode, target: target.is_consumer,
+        "TF Lite": lambda mode, target: target == lowering.targets.TFLITE,
         "TF.js": lambda mode, target: target == lowering.targets.TFJS,
+        "TF Lite, TF.js": lambda mode, target: (
+            target in (lowering.targets.TFLITE, lowering.targets.TFJS)
+        ),
     }
     cases = list(itertools.product(Mode, lowering.targets.TARGETS.values()))
     (kind,) = (k for k, of in kinds.items() if all(of(*c) == each.when(*c) for c in cases))

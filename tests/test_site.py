@@ -1,11 +1,14 @@
 """The site has all that is public, and its pages lead where they say."""
 
+import html
 import inspect
+import os
 import re
 import subprocess
 import sys
 import types
 import typing
+import urllib.parse
 
 import pytest
 
@@ -91,6 +94,85 @@ def test_a_broken_link_is_an_error(tmp_path):
         check=False,
     )
     assert ended.returncode != 0 and "nothing.md" in ended.stderr
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make site` builds it."""
+    for package in ("mkdocs", "material", "mkdocstrings_handlers.python", "mkdocs_jupyter"):
+        pytest.importorskip(package)
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    hosted = ("SITE_URL", "REPOSITORY_URL")
+    env = {name: value for name, value in os.environ.items() if name not in hosted}
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+def test_links_of_all_pages_of_the_site_lead_somewhere(site):
+    """MkDocs checks those of Markdown alone, not those of notebooks and templates."""
+    pages = {path: html.unescape(path.read_text("utf-8")) for path in site.rglob("*.html")}
+    anchors = {p: set(re.findall(r'\b(?:id|name)="([^"]+)"', text)) for p, text in pages.items()}
+    broken = []
+    for page, text in pages.items():
+        for link in set(re.findall(r'<[^>]*\s(?:href|src)="([^"]*)"', text)):
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (page.parent / urllib.parse.unquote(name)).resolve() if name else page
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists() or (anchor and anchor not in anchors.get(target, {anchor})):
+                broken.append(f"{page.relative_to(site)}: {link}")
+    assert not broken
+
+
+def test_links_of_notebooks_lead_to_pages(site):
+    text = (site / "notebooks" / "debugging.html").read_text("utf-8")
+    assert '<a href="../guides/natural_numerics.html">Exact' in text
+
+
+def linked_by_a_notebook(target, caplog, repo_url=None):
+    """What becomes of a link, and how many warnings there are, which --strict makes errors of."""
+    structure = pytest.importorskip("mkdocs.structure.files")
+    defaults = {"dest_dir": "", "use_directory_urls": False}
+    names = ("notebooks/a.ipynb", "changelog.md", "guides/onnx.md")
+    files = structure.Files([structure.File(name, "", **defaults) for name in names])
+    files.get_file_from_path(names[0]).dest_uri = "notebooks/a.html"
+    page = types.SimpleNamespace(file=files.get_file_from_path(names[0]))
+    config = types.SimpleNamespace(repo_url=repo_url)
+    text = f'<a href="{target}">b</a>'
+    return site_pages.on_page_content(text, page, config, files=files), len(caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("../guides/onnx.md", "../guides/onnx.html"),
+        ("../guides/onnx.md#gpus", "../guides/onnx.html#gpus"),
+        ("../../CHANGELOG.md", "../changelog.html"),
+        ("../../setup.py", "https://example.org/blob/main/setup.py"),
+        ("https://example.org", "https://example.org"),
+        ("#here", "#here"),
+    ],
+)
+def test_a_link_of_a_notebook(target, expected, caplog):
+    found = linked_by_a_notebook(target, caplog, "https://example.org/")
+    assert found == (f'<a href="{expected}">b</a>', 0)
+
+
+def test_a_link_of_a_notebook_to_sources_that_are_not_hosted_is_text(caplog):
+    assert linked_by_a_notebook("../../setup.py", caplog) == ("b", 0)
+
+
+def test_a_broken_link_of_a_notebook_is_a_warning(caplog):
+    assert linked_by_a_notebook("nothing.md", caplog)[1] == 1
+    assert caplog.records[0].name.startswith("mkdocs.")
+
+
+def test_the_page_of_a_missing_address_leads_to_others(site):
+    text = (site / "404.html").read_text("utf-8")
+    assert '<a href="index.html">' in text and '<a href="troubleshooting.html">' in text
 
 
 def test_the_page_of_a_missing_address_has_styles_without_a_server():
