@@ -38,8 +38,8 @@ class _Words(Everywhere):
         if not dividing and not any(map(_divides_words, changed.eqns)):
             return changed
         calls = count_calls(changed)
-        of_dividing = [x for key in dividing for x in count_calls(calls[key][0])]
-        kept = frozenset(calls) - dividing - frozenset(of_dividing)
+        inside = {x for key in dividing & calls.keys() for x in count_calls(calls[key][0])}
+        kept = frozenset(calls) - dividing - inside
         inlined = convert_literals(inline_calls(changed, kept))
         fused = fuse(inlined, OF_UNSIGNED, {})
         return changed if fused is inlined else fused
