@@ -150,18 +150,20 @@ def _is_real(x: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(x), jnp.floating) and np.size(x) > 0
 
 
-def _parts(shapes: Sequence[tuple[int, ...]], seed: int) -> list[np.ndarray]:
-    """A random number from -1 to 1 for each element of arrays.
+def _parts(shapes: Sequence[tuple[int, ...]], seed: int, amplitude: int) -> list[jax.Array]:
+    """A random number for each element of arrays, from minus an amplitude to the amplitude.
 
     In half of the cases, all elements of an array get the same number: equal elements have equal
-    errors, which add up.
+    errors, which add up. They are as large as all weights, so there is one copy of them: JAX would
+    make another one of arrays of NumPy.
     """
     rng = np.random.default_rng(seed)
-    return [
-        rng.uniform(-1, 1, () if rng.random() < 0.5 else shape).astype(np.float32)
-        * np.ones(shape, np.float32)
-        for shape in shapes
-    ]
+
+    def part(shape: tuple[int, ...]) -> np.ndarray:
+        numbers = rng.uniform(-1, 1, () if rng.random() < 0.5 else shape).astype(np.float32)
+        return np.broadcast_to(amplitude * numbers, shape)
+
+    return [jnp.asarray(part(shape)) for shape in shapes]
 
 
 def spread(
@@ -199,7 +201,7 @@ def spread(
         return _Evaluation(quantization, parts, ranges).run(jaxpr, weights, flat)
 
     def results(seed: int, amplitude: int = 1) -> list[np.ndarray]:
-        found = drawn([amplitude * part for part in _parts(shapes, seed)], operands[0])
+        found = drawn(_parts(shapes, seed, amplitude), operands[0])
         arrays = entry.reference.results(jax.tree_util.tree_unflatten(tree, found))
         return [x.astype(np.float64) for x in arrays]
 

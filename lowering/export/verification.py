@@ -80,7 +80,7 @@ def refusals(runtime: str, doing: str) -> Iterator[None]:
     except Exception as error:
         lacked = _lacked(str(error))
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = f"it lacks {', '.join(lacked)}" if lacked else " ".join(lines[:3])
+        reason = f"it lacks {', '.join(lacked)}" if lacked else " ".join(lines[:3] or [repr(error)])
         raise UnsupportedError(
             f"{runtime} failed to {doing}: {reason[:600]}. `lowering show` lists the ops, "
             "the primitives and lines that they come from, and the runtimes that lack them"

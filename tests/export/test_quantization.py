@@ -1,5 +1,7 @@
 """Quantized models compute what JAX does, but for the steps of what is quantized."""
 
+import tracemalloc
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -155,3 +157,22 @@ def test_bad_options(tmp_path):
         export.to_tfjs(jnp.sin, (ROWS,), tmp_path / "model", quantize="int8")
     with pytest.raises(ValueError, match="shard_bytes is a positive number of bytes, not 0"):
         export.to_tfjs(jnp.sin, (ROWS,), tmp_path / "model", shard_bytes=0)
+
+
+def test_the_spread_makes_few_copies_of_weights():
+    layers = [np.eye(512, dtype=np.float32)] * 8
+
+    def chain(params, x):
+        for w in params:
+            x = x @ w
+        return x
+
+    made = entry(chain, (np.ones((1, 512), np.float32),), TFLITE, params=layers)
+    tracemalloc.start()
+    try:
+        quantization.spread(made, quantization.TFLITE["dynamic"])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # There is an error for each weight as such and as an operand; JAX may read them where they are.
+    assert peak < 3 * sum(w.nbytes for w in layers)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lowering import export
-from lowering.export import differences, onnx, reach
+from lowering.errors import UnsupportedError
+from lowering.export import differences, onnx, reach, verification
 from lowering.export.entries import entry
 from lowering.targets import ONNX, TF
 
@@ -191,3 +192,12 @@ def test_what_jax_itself_does_not_determine_is_said(args, is_said, monkeypatch):
     with pytest.raises(export.VerificationError, match="'result_0' by") as caught:
         export.to_onnx(whole_part_of_sums, args)
     assert ("JAX's own results move as far, 'result_0' by" in str(caught.value)) == is_said
+
+
+def test_an_error_without_a_message_is_named():
+    doing = "LiteRT failed to run the model: AssertionError"
+    with (
+        pytest.raises(UnsupportedError, match=doing),
+        verification.refusals("LiteRT", "run the model"),
+    ):
+        raise AssertionError

@@ -86,7 +86,8 @@ def to_onnx(
       quantize: "dynamic" for weights of 8 bits of products, convolutions and embeddings, whose
         other operands are quantized when the model runs; "int8" for integers wherever onnxruntime
         has them, in pairs of QuantizeLinear and DequantizeLinear; "int4" for weights of products in
-        4 bits, in blocks of 32. By default nothing is quantized.
+        4 bits, in blocks of 32, from opset 21 on. "int8" leaves out branches and loops, and "int4"
+        weights with batch dimensions. By default nothing is quantized.
       representative_data: for "int8", inputs that the ranges of values are found with: tuples of
         arrays like `args`, or a function that returns some.
       verify: whether to run the model in onnxruntime and compare it with JAX.
@@ -109,7 +110,7 @@ def to_onnx(
     signatures.single(fun, "an ONNX model")
     chosen = chosen_opset(opset, quantize)
     target = computing.target(compute_dtype, quantize, chosen)
-    quantized.check_options(quantize, representative_data)
+    quantized.check_options(quantize, representative_data, chosen)
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
     check_tolerance(tolerance)

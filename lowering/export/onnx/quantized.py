@@ -7,6 +7,7 @@ do not overflow 16 bits, which processors without VNNI have for products of unli
 import contextlib
 import pathlib
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,14 +23,20 @@ QUANTIZATIONS = ("dynamic", "int8", "int4")
 # Of so many elements of a column of a matrix, weights of 4 bits have a scale.
 _BLOCK = 32
 
+# The first set of operators that has these.
+_OPSET_OF_FOUR_BITS = 21
+
 # The ops whose weights are quantized.
 _DYNAMIC, _FOUR_BITS = ("Conv", "Gather", "MatMul"), ("MatMul",)
+
+# Those that tell that something is quantized.
+_OF_INTEGERS = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger"}
 
 # What tells the quantizer that shapes have been inferred.
 _PROCESSED = ("onnx.infer", "onnxruntime.quant")
 
 
-def check_options(quantize: str | None, representative_data: Any) -> None:
+def check_options(quantize: str | None, representative_data: Any, opset: int) -> None:
     """Raises a ValueError for options that do not go together."""
     if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
@@ -37,6 +44,11 @@ def check_options(quantize: str | None, representative_data: Any) -> None:
         raise ValueError('quantize="int8" needs representative_data')
     if quantize != "int8" and representative_data is not None:
         raise ValueError('representative_data is for quantize="int8"')
+    if quantize == "int4" and opset < _OPSET_OF_FOUR_BITS:
+        raise ValueError(
+            f'quantize="int4" needs opset {_OPSET_OF_FOUR_BITS} or later, not {opset}; older ones '
+            "have no integers of 4 bits"
+        )
 
 
 def inputs(made: Entry, data: Any) -> list[list[np.ndarray]]:
@@ -93,10 +105,11 @@ def save(
     ordered.graph.sort()
     path.write_bytes(ir.to_proto(ordered).SerializeToString())
     if not _has_integers(written.graph):
-        raise ValueError(
-            f"quantize={quantize!r} finds nothing to quantize: no constant float32 weights of "
-            "products or convolutions"
-        )
+        from lowering.export.onnx import quantized_weights
+
+        model = onnx.load(source, load_external_data=False)
+        reason = quantized_weights.why_none(model, quantize)
+        raise ValueError(f"quantize={quantize!r} finds nothing to quantize: {reason}")
 
 
 @contextlib.contextmanager
@@ -110,16 +123,38 @@ def _same_path() -> Iterator[None]:
 
 
 def _dynamic(model: Any, path: pathlib.Path, external_data: bool) -> None:
+    from lowering.export.onnx import quantized_weights as weights
+
+    _with_products(model)
+    weights.separate(model)
+    weights.name_nodes(model)
+    batched = weights.batched_products(model)
+    if not batched:
+        _write_dynamic(model, path, external_data)
+        return
+    import onnx
+
+    # MatMulInteger takes scales of columns only for matrices.
+    with tempfile.TemporaryDirectory() as folder:
+        partly = pathlib.Path(folder) / "model.onnx"
+        options = {"per_channel": False, "nodes_to_quantize": batched}
+        _write_dynamic(model, partly, external_data, **options)
+        model = onnx.load(partly)
+    model.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
+    _write_dynamic(model, path, external_data, nodes_to_exclude=batched)
+
+
+def _write_dynamic(model: Any, path: pathlib.Path, external_data: bool, **options: Any) -> None:
     from onnxruntime import quantization
 
     quantization.quantize_dynamic(
-        _with_products(model),
+        model,
         path,
         op_types_to_quantize=_DYNAMIC,
-        per_channel=True,
         weight_type=quantization.QuantType.QUInt8,
         use_external_data_format=external_data,
         extra_options={"EnableSubgraph": True},
+        **{"per_channel": True, **options},
     )
 
 
@@ -128,6 +163,8 @@ def _static(
 ) -> None:
     from onnxruntime import quantization
 
+    from lowering.export.onnx import quantized_weights as weights
+
     taken = {x.name for x in model.graph.input}
     fed = ({name: x for name, x in each.items() if name in taken} for each in data)
 
@@ -135,6 +172,7 @@ def _static(
         def get_next(self) -> Any:
             return next(fed, None)
 
+    weights.separate(model)
     model.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
     quantization.quantize_static(
         model,
@@ -151,24 +189,28 @@ def _four_bits(model: Any, path: pathlib.Path, external_data: bool) -> None:
     from onnxruntime.quantization import matmul_nbits_quantizer
     from onnxruntime.quantization.quant_utils import QuantFormat
 
+    from lowering.export.onnx import quantized_weights as weights
+
+    _with_products(model)
+    weights.move_inwards(model)
+    weights.name_nodes(model)
     config = matmul_nbits_quantizer.DefaultWeightOnlyQuantConfig(
         block_size=_BLOCK, quant_format=QuantFormat.QDQ, op_types_to_quantize=_FOUR_BITS
     )
     quantizer = matmul_nbits_quantizer.MatMulNBitsQuantizer(
-        _with_products(model), algo_config=config
+        model, nodes_to_exclude=weights.other_products(model), algo_config=config
     )
     quantizer.process()
     quantizer.model.save_model_to_file(str(path), external_data)
 
 
-def _with_products(model: Any) -> Any:
-    """A model whose dense layers are products and sums, which are what is quantized."""
+def _with_products(model: Any) -> None:
+    """Makes products and sums of dense layers, which are what is quantized."""
     from onnxruntime.quantization.onnx_model import ONNXModel
 
     wrapped = ONNXModel(model)
     wrapped.replace_gemm_with_matmul()
     model.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
-    return model
 
 
 def _keep_first(graph: Any, known: set[str]) -> None:
@@ -198,6 +240,4 @@ def _has_integers(graph: Any) -> bool:
     """Whether something of a graph has been quantized, or of those within it."""
     inner = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
     kinds = {node.op_type for node in graph.node}
-    return bool(kinds & {"DequantizeLinear", "DynamicQuantizeLinear"}) or any(
-        map(_has_integers, inner)
-    )
+    return bool(kinds & _OF_INTEGERS) or any(map(_has_integers, inner))

@@ -1,0 +1,231 @@
+"""Weights as onnxruntime's quantizer can take them, and why it finds none in a model.
+
+It quantizes a weight once, for the node that it meets first: a product has a scale for each column,
+a lookup one for all rows. So a weight that both read becomes two. What graphs within a graph read
+needs the same care, for the quantizer looks at one graph at a time.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import onnx
+
+# By ops, which input is the weight.
+_PRODUCTS = {"MatMul": 1, "Gemm": 1}
+_WEIGHTS = {**_PRODUCTS, "Conv": 1, "Gather": 0}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Read:
+    """Where a node reads a value.
+
+    Attributes:
+      node: the node.
+      index: which of the node's inputs it is.
+      graph: the graph that has the node.
+    """
+
+    node: Any
+    index: int
+    graph: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the value."""
+        name: str = self.node.input[self.index]
+        return name
+
+    def is_weight(self, kinds: Iterable[str] = _WEIGHTS) -> bool:
+        """Whether the value is the weight of a node of some kinds."""
+        kind = self.node.op_type
+        return kind in kinds and _WEIGHTS[kind] == self.index
+
+
+@dataclasses.dataclass(frozen=True)
+class _Constant:
+    """A constant.
+
+    Attributes:
+      tensor: its value.
+      graph: the graph that has it.
+      reads: where it is read.
+    """
+
+    tensor: Any
+    graph: Any
+    reads: Sequence[_Read]
+
+
+def separate(model: Any) -> None:
+    """Gives the ops that read a weight a weight of their own, and graphs within a graph floats."""
+    names = _names(model)
+    for constant in _floats(model):
+        by_kind = collections.defaultdict(list)
+        inner = []
+        for read in constant.reads:
+            if read.is_weight():
+                by_kind[read.node.op_type].append(read)
+            elif read.graph is not constant.graph:
+                inner.append(read)
+        for reads in [*list(by_kind.values())[1:], inner] if by_kind else []:
+            _copy(constant, reads, constant.graph, names)
+    _pass_lookups_on(model, names)
+
+
+def move_inwards(model: Any) -> None:
+    """Moves weights of products to the branches and loops that read them.
+
+    onnxruntime takes a product and its weight of 4 bits together, and looks for the weight nowhere
+    but in the graph of the product.
+    """
+    names = _names(model)
+    for constant in _floats(model):
+        inner = collections.defaultdict(list)
+        for read in constant.reads:
+            if read.is_weight(_PRODUCTS) and read.graph is not constant.graph:
+                inner[id(read.graph)].append(read)
+        for reads in inner.values():
+            _copy(constant, reads, reads[0].graph, names)
+        if inner and sum(map(len, inner.values())) == len(constant.reads):
+            constant.graph.initializer.remove(constant.tensor)
+
+
+def name_nodes(model: Any) -> None:
+    """Gives each node a name of its own, by which the quantizer can be told to leave it out."""
+    known: set[str] = set()
+    for graph in _graphs(model.graph):
+        for node in graph.node:
+            node.name = _unique(node.name or node.op_type, known)
+
+
+def batched_products(model: Any) -> list[str]:
+    """The names of products whose weights are several matrices."""
+    return [read.node.name for read in _weights(model, _PRODUCTS, is_batched=True)]
+
+
+def other_products(model: Any) -> list[str]:
+    """The names of products whose weights are constants of another dtype than float32."""
+    return [
+        read.node.name
+        for constant in _constants(model)
+        for read in constant.reads
+        if constant.tensor.data_type != onnx.TensorProto.FLOAT and read.is_weight(_PRODUCTS)
+    ]
+
+
+def why_none(model: Any, quantize: str) -> str:
+    """Why a quantization finds nothing in a model, as a part of a sentence."""
+    is_left = any(
+        read.node.op_type in _PRODUCTS and read.index == 0
+        for constant in _floats(model)
+        for read in constant.reads
+    )
+    if quantize == "int8" and (is_left or any(_weights(model))):
+        return (
+            "the weights are in branches or loops, which onnxruntime's quantizer does not reach; "
+            '"dynamic" and "int4" do'
+        )
+    if quantize == "int4" and any(_weights(model, _PRODUCTS)):
+        return "the weights of products have batch dimensions, and int4 is for matrices"
+    if quantize == "int4" and any(_weights(model)):
+        return "int4 is for products only, and the weights are of convolutions or lookups"
+    if is_left:
+        return "the weights are left operands of products, and only right ones are quantized"
+    return "no constant float32 weights of products, convolutions or lookups"
+
+
+def _pass_lookups_on(model: Any, names: set[str]) -> None:
+    """Lets graphs within a graph read copies of what is looked up around them.
+
+    The quantizer turns it into integers, and back only for nodes of the same graph.
+    """
+    inner = collections.defaultdict(list)
+    for read in _reads(model.graph):
+        inner[read.name].append(read)
+    for graph in list(_graphs(model.graph)):
+        for i, node in reversed(list(enumerate(graph.node))):
+            name = node.output[0]
+            reads = [x for x in inner[name] if x.graph is not graph]
+            if node.op_type == "Gather" and reads:
+                copied = _unique(name, names)
+                graph.node.insert(i + 1, onnx.helper.make_node("Identity", [name], [copied]))
+                for read in reads:
+                    read.node.input[read.index] = copied
+
+
+def _copy(constant: _Constant, reads: Sequence[_Read], graph: Any, names: set[str]) -> None:
+    """Adds a copy of a constant to a graph, and lets nodes read it."""
+    if not reads:
+        return
+    tensor = graph.initializer.add()
+    tensor.CopyFrom(constant.tensor)
+    tensor.name = _unique(tensor.name, names)
+    for read in reads:
+        read.node.input[read.index] = tensor.name
+
+
+def _unique(name: str, known: set[str]) -> str:
+    """A name that is not known yet."""
+    found, number = name, 0
+    while found in known:
+        number += 1
+        found = f"{name}_{number}"
+    known.add(found)
+    return found
+
+
+def _weights(
+    model: Any, kinds: Iterable[str] = _WEIGHTS, is_batched: bool | None = None
+) -> Iterator[_Read]:
+    """Where weights are read by nodes of some kinds."""
+    for constant in _floats(model):
+        if is_batched is None or is_batched == (len(constant.tensor.dims) > 2):
+            yield from (read for read in constant.reads if read.is_weight(kinds))
+
+
+def _floats(model: Any) -> list[_Constant]:
+    """The constants of float32."""
+    return [x for x in _constants(model) if x.tensor.data_type == onnx.TensorProto.FLOAT]
+
+
+def _constants(model: Any) -> list[_Constant]:
+    """All constants, each with a name of its own."""
+    reads = collections.defaultdict(list)
+    for read in _reads(model.graph):
+        reads[read.name].append(read)
+    return [
+        _Constant(tensor, graph, reads[tensor.name])
+        for graph in _graphs(model.graph)
+        for tensor in graph.initializer
+    ]
+
+
+def _reads(graph: Any) -> Iterator[_Read]:
+    """Where values are read, in a graph and those within it."""
+    for each in _graphs(graph):
+        for node in each.node:
+            for index in range(len(node.input)):
+                yield _Read(node, index, each)
+
+
+def _graphs(graph: Any) -> Iterator[Any]:
+    """A graph and those within it."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _graphs(attribute.g)
+
+
+def _names(model: Any) -> set[str]:
+    """The names of all values."""
+    return {
+        name
+        for graph in _graphs(model.graph)
+        for name in (
+            *(x.name for x in (*graph.initializer, *graph.input)),
+            *(x for node in graph.node for x in (*node.input, *node.output)),
+        )
+    }
