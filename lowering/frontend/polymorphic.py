@@ -124,7 +124,13 @@ def of_structs(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[str]]:
         sizes = [1 if jax.export.is_symbolic_dim(dim) else dim for dim in leaf.shape]
         return jax.ShapeDtypeStruct(sizes, leaf.dtype)
 
-    constraints = [constraint for constraint, *_ in jax_compat.dim_constraints(found[0].scope)]
+    # A scope may have constraints on variables of other shapes, which say nothing of these.
+    known = frozenset().union(*map(jax_compat.dim_variables, found))
+    constraints = [
+        text
+        for text, _, difference in jax_compat.dim_constraints(found[0].scope)
+        if jax_compat.dim_variables(difference) <= known
+    ]
     tree_map = jax.tree_util.tree_map
     return tree_map(sized, args), tree_map(text, args), constraints
 

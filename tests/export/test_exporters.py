@@ -214,6 +214,26 @@ def test_random_inputs_fit_the_constraints(shape, constraints, fits):
     made.reference(*made.samples)
 
 
+@pytest.mark.parametrize("shapes", [["b, _"], None])
+def test_a_constraint_on_what_no_shape_has(shapes):
+    x = jax.ShapeDtypeStruct((1, 2), "float32")
+    options = {"polymorphic_shapes": shapes, "polymorphic_constraints": ["c >= 4"]}
+    with pytest.raises(ValueError, match="has 'c >= 4', but no shape has the variable c"):
+        export.to_onnx(jnp.sin, (x,), **options)
+
+
+def test_constraints_through_a_variable_of_their_own():
+    x = jax.ShapeDtypeStruct((1, 2), "float32")
+    constraints = ["k == 2*b", "k >= 20"]
+    made = entry(
+        jnp.sin, (x,), ONNX, polymorphic_shapes=["b, _"], polymorphic_constraints=constraints
+    )
+    assert made.samples[0].shape[0] >= 10
+    scope = jax.export.SymbolicScope(["b >= 4", "c >= 2"])
+    x = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b", scope=scope), "float32")
+    assert entry(jnp.sin, (x,), ONNX).samples[0].shape[0] >= 4
+
+
 def test_inputs_that_are_given(params):
     """They are used for symbolic shapes, too, and say how large what is not given has to be."""
     x, y = np.ones((6, 2), np.float32), jax.ShapeDtypeStruct((1, 2), "float32")
