@@ -41,7 +41,7 @@ def check_output(output: pathlib.Path, force: bool) -> None:
     if output.exists() and not _is_empty(output):
         from lowering.export.paths import is_model
 
-        if output.is_dir() and not is_model(output):
+        if not is_model(output):
             raise FileExistsError(f"{output} exists, and is no model")
         if not force:
             raise FileExistsError(f"{output} exists; --force replaces it")
@@ -79,6 +79,8 @@ def run_run(args: argparse.Namespace) -> int:
                 f"{did_you_mean(args.signature, known)}"
             )
         model = known[args.signature]
+    if args.output is not None and args.output.suffix == ".npy" and len(model.outputs) != 1:
+        raise CommandError(f"{args.file} has {len(model.outputs)} outputs; write an .npz file")
     try:
         arrays = model.check(*given, **by_name)
     except (TypeError, ValueError) as error:
@@ -99,7 +101,7 @@ def run_run(args: argparse.Namespace) -> int:
 
 
 def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> None:
-    """Writes an .npz file; the file that was there stays until the new one is complete.
+    """Writes an .npz or .npy file; what was there stays until the new one is complete.
 
     `np.savez` takes the arrays as keywords, so it has no arrays called `file` or `allow_pickle`.
     """
@@ -107,13 +109,15 @@ def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> N
 
     from lowering.export import paths
 
-    with (
-        paths.new_path(path, overwrite) as written,
-        zipfile.ZipFile(written, "w") as archive,
-    ):
-        for name, x in results.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.asanyarray(x), allow_pickle=False)
+    with paths.new_path(path, overwrite) as written:
+        if path.suffix == ".npy":
+            (array,) = results.values()
+            np.save(written, array, allow_pickle=False)
+            return
+        with zipfile.ZipFile(written, "w") as archive:
+            for name, x in results.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.asanyarray(x), allow_pickle=False)
 
 
 def _of_several(chosen: str | None, model: Any) -> str:

@@ -11,6 +11,9 @@ _OPTIONS = {
     r"overwrite=True": "--force",
     r'quantize="(\w+)"': r"--quantize \1",
     r"by input_names": "in --arg",
+    r"\bpolymorphic_constraints has ('[^']*'), but ": r"--constraint \1: ",
+    r"\bpolymorphic_constraints has ('[^']*'), which ": r"--constraint \1 ",
+    r"\bpolymorphic_shapes\b": "--arg",
     r"^output_names\b": "--output-names",
     r"^opset\b": "--opset",
 }

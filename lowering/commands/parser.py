@@ -58,6 +58,25 @@ def check_target(name: str) -> None:
         raise CommandError(f"unknown target {name!r}; known are {', '.join(TARGETS)}{hint}")
 
 
+def _new_file(text: str) -> pathlib.Path:
+    """The path of a file that a command writes."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    if text == "-":
+        raise argparse.ArgumentTypeError("nothing is written to the standard output; name a file")
+    return pathlib.Path(text)
+
+
+def _file_of_arrays(text: str) -> pathlib.Path:
+    """The path of a file of arrays that a command writes."""
+    path = _new_file(text)
+    if path.suffix not in (".npz", ".npy"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither an .npz file nor, for one output, an .npy file"
+        )
+    return path
+
+
 def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.ArgumentParser:
     """The parser.
 
@@ -85,7 +104,7 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
     formats = (*FORMATS, LANGUAGE_MODELS)
     export.add_argument("--to", required=True, choices=formats, help="the format")
     export.add_argument(
-        "--output", required=True, type=pathlib.Path, help="the file or directory to write"
+        "--output", required=True, type=_new_file, help="the file or directory to write"
     )
     export.add_argument(
         "--force", action="store_true", help="replace the file or the model at --output"
@@ -254,8 +273,9 @@ def _add_files(command: Any) -> None:
     run.add_argument("--signature", help="the function, if the file has several")
     run.add_argument(
         "--output",
-        type=pathlib.Path,
-        help="an .npz file for the outputs; without it they are printed",
+        type=_file_of_arrays,
+        help="an .npz file for the outputs, or an .npy file for a single one; without it they are "
+        "printed",
     )
     run.add_argument("--force", action="store_true", help="replace the file at --output")
     visualize = command("visualize", "look at the graph of a file in a browser")
