@@ -64,7 +64,7 @@ def check_constraints(constraints: Sequence[str], known: Set[str] | None) -> Non
         raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
     for text in constraints:
         others = [x for x in constraints if x != text]
-        for name in sorted(names(text) - known.union(*map(names, others))):
+        for name in sorted(names(text) - frozenset(known).union(*map(names, others))):
             raise CommandError(
                 f"--constraint {text!r}: no --arg has the dimension {name!r}"
                 f"{did_you_mean(name, known)}"

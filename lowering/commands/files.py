@@ -59,11 +59,16 @@ def run_run(args: argparse.Namespace) -> int:
         _check_exists(_path(text)[1])
     if args.output is not None:
         check_output(args.output, args.force)
-    from lowering.export.inspection import format_of
+    from lowering.export.inspection import format_of, inspect
 
     given, by_name = _arrays(args.inputs)
     try:
-        format_of(args.file)  # Before any runtime is imported, which takes seconds.
+        # Before any runtime is imported, which takes seconds. So does the reader of SavedModels.
+        if format_of(args.file) != "saved_model" and not args.inputs:
+            _check_takes_nothing(args.file, args.signature, inspect(args.file).signatures)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    try:
         from lowering.export.loading import load
 
         model = load(args.file)
@@ -98,6 +103,18 @@ def run_run(args: argparse.Namespace) -> int:
         print(f"{array.name}: {x.dtype}[{', '.join(map(str, x.shape))}]")
         print(x)
     return 0
+
+
+def _check_takes_nothing(
+    file: pathlib.Path, chosen: str | None, signatures: Mapping[str, Any]
+) -> None:
+    """Raises a CommandError if all functions that may be run have inputs."""
+    of_chosen = [x for name, x in signatures.items() if chosen in (None, name)]
+    if not of_chosen:
+        return  # There is no such function, which is said later.
+    if all(x.inputs for x in of_chosen):
+        texts = [", ".join(map(str, x.inputs)) for x in of_chosen]
+        raise CommandError(f"{file} takes {' or '.join(texts)}; give the arrays by --inputs")
 
 
 def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> None:
@@ -139,10 +156,14 @@ def _fault(file: pathlib.Path, doing: str, error: Exception) -> Exception:
 def run_visualize(args: argparse.Namespace) -> int:
     """Runs `visualize`; returns the exit code. It ends when it is interrupted."""
     _check_exists(args.file)
-    from lowering.export.inspection import format_of
+    from lowering.export.inspection import format_of, inspect
 
     try:
         made = format_of(args.file)
+        # The reader of SavedModels takes seconds; ONNX may be looked at without its package.
+        if made in ("tflite", "onnx", "tfjs"):
+            with contextlib.suppress(ImportError):
+                inspect(args.file)
     except ValueError as error:
         raise CommandError(str(error)) from error
     if args.file.name in _MAIN.values():

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 _OPTIONS = {
     r"verify=False": "--no-verify",
     r"tolerance=\.\.\.": "--tolerance",
+    r"params= gives": "--params gives",
     r"overwrite=True": "--force",
     r'quantize="(\w+)"': r"--quantize \1",
     r"by input_names": "in --arg",

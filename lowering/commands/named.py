@@ -95,6 +95,8 @@ def functions(texts: Sequence[str]) -> dict[str, Any]:
         if name in found:
             raise CommandError(f"two functions are called {name!r}; write one as other={path}")
         found[name] = value_of(path)
+        if callables.is_class(found[name]):
+            raise CommandError(f"{path} is a class; name an instance, or a function")
         if not callable(found[name]):
             kind = type(found[name]).__name__
             article = "an" if kind[0].lower() in "aeiou" else "a"

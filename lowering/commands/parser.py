@@ -21,6 +21,8 @@ QUANTIZATIONS = {
     LANGUAGE_MODELS: ("dynamic", "float16", "int8", "int4"),
 }
 IO_DTYPES = ("int8", "uint8")
+# The first, and what no version of ONNX has in years. The installed one knows which there are.
+OPSETS = range(17, 50)
 
 # The exit code of a command that makes no sense.
 _MISTAKE = 2
@@ -41,7 +43,10 @@ class Parser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("--") and not any(x.startswith(name) for x in options):
                 self.error(f"there is no option {name}{did_you_mean(name, options)}")
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and not has_commands:  # Else the error names the program in place of the command.
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with the message and what was probably meant, without the usage."""

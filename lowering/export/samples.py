@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from lowering import avals, jax_compat
+from lowering.errors import ShapeError
 from lowering.frontend import checks, polymorphic
 
 # The first size that is tried for a dimension variable, the last, and how many combinations.
@@ -46,7 +47,11 @@ def symbolic_shapes(
     try:
         for spec in specs:
             polymorphic.check_type(spec)
+        for spec, leaf in zip(specs, leaves, strict=True):
+            polymorphic.check_sizes(spec, leaf.shape)
         made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    except ShapeError:
+        raise
     except (tokenize.TokenError, ValueError) as error:
         raise ValueError(
             f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "

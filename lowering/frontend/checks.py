@@ -96,7 +96,8 @@ def plan(arguments: tuple[Argument, ...], scope: Any, constraints: tuple[str, ..
     done = {i for step in steps if step.is_equation for _, i, _ in step.terms}
     equations = [i for i in range(len(dims)) if i not in done]
     known = {step.name for step in steps}
-    checked, aliases = [], {}
+    checked: list[tuple[str, bool, Dim]] = []
+    aliases: dict[str, Dim] = {}
     # Without a symbolic dimension the constraints speak of nothing.
     for text, is_equality, difference in jax_compat.dim_constraints(scope) if known else ():
         if text not in constraints:  # JAX has derived it from another.

@@ -223,6 +223,18 @@ def check_type(spec: Any) -> None:
         raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
 
 
+def check_sizes(spec: str | None, shape: Sequence[int]) -> None:
+    """Raises a ShapeError if a specification has a number that is not the size of its dimension."""
+    dims = [] if spec is None else _split(spec)
+    if len(dims) == len(shape):
+        for dim, size in zip(dims, shape, strict=True):
+            if dim.isdecimal() and int(dim) != size:
+                raise ShapeError.because(
+                    f"polymorphic_shapes has {spec!r} for an array of the shape {tuple(shape)}: "
+                    f"the size {dim} does not fit {size}"
+                )
+
+
 def check_parentheses(specifications: Any) -> None:
     """Raises a ValueError for the first text in a pytree whose parentheses do not match."""
     for spec in jax.tree.leaves(specifications):

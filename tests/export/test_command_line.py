@@ -51,7 +51,7 @@ def test_show(capsys):
     assert "functions.py:14" in product
     assert any(line.endswith(" ops") for line in lines)
     formats = ("saved_model", "tflite", "onnx", "tfjs")
-    assert lines[-4:] == [f"{name}: refuses nothing that is known" for name in formats]
+    assert lines[-4:] == [f"{name}: no known obstacle" for name in formats]
 
 
 def test_show_passes(capsys):
@@ -327,6 +327,7 @@ def test_metadata(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "model")]) == 0
     shown = capsys.readouterr().out
     assert "of four classes" in shown and "result_labels.txt" in shown
+    assert "min_runtime_version" not in shown
 
 
 def test_viewers(tmp_path, monkeypatch, capsys):
@@ -344,6 +345,10 @@ def test_viewers(tmp_path, monkeypatch, capsys):
     assert main(["visualize", str(output)]) == 0
     assert shown == [str(output), "waited"]
     assert main(["visualize", str(output), "--with", "model-explorer"]) == 2
+    monkeypatch.setattr(files, "is_installed", lambda module: False)
+    (tmp_path / "junk.onnx").write_text("junk")
+    assert main(["visualize", str(tmp_path / "junk.onnx")]) == 2
+    assert "cannot be read as ONNX" in capsys.readouterr().err
 
 
 def test_help_imports_neither_jax_nor_tensorflow():
@@ -357,7 +362,16 @@ for argv in (["--help"], ["--version"], ["exprot"], ["export", "--opsett"]):
     except SystemExit:
         pass
 assert main(["check", "json:loads", "--arg", "x=f33[3]"]) == 2
-assert main(["check", "json:loads", "--arg", "x=f32[3]", "--quantize", "int3"]) == 2
+check = ["check", "json:loads", "--arg", "x=f32[b]"]
+for wrong in (
+    ["--quantize", "int3"],
+    ["--opset", "3"],
+    ["--opset", "99"],
+    ["--constraint", "b > = 4"],
+    ["--constraint", "c >= 4"],
+):
+    assert main([*check, *wrong]) == 2
+assert main(["export", "json:loads", "--to", "litertlm", "--output", "m"]) == 2
 print(sorted({"jax", "numpy", "tensorflow"} & set(sys.modules)))
 """
     ended = subprocess.run(
@@ -507,6 +521,7 @@ def test_an_interruption(monkeypatch, capsys):
             (["show", PREDICT[0], "--arg", f"x=f32[{dim},3]"], f"'{dim}' in 'x=f32[{dim},3]' is no")
             for dim in ("-1", "3.5", "_", "?", "...", "b+", "b(3)")
         ),
+        (["show", "collections:Counter", "--arg", "f32[3]"], "is a class; name an instance"),
         (["show", "functions.py:predict"], "write the module without .py: functions:predict"),
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
         (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
@@ -529,9 +544,10 @@ def test_commands_that_make_no_sense(argv, message, capsys):
         (["export", PREDICT[0], "--to", "onnx", "--output", ""], "the name of the file is empty"),
         (["export", PREDICT[0], "--to", "onnx", "--output", "-"], "name a file"),
         (["run", "model.onnx", "--output", "y.csv"], "'y.csv' is neither an .npz file nor"),
+        (["inspect", "m.onnx", "n.onnx"], "unrecognized arguments: n.onnx\n`lowering inspect --h"),
     ],
 )
-def test_outputs_that_are_no_files(argv, message, capsys):
+def test_words_that_make_no_sense(argv, message, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(argv)
     assert exit_.value.code == 2 and message in capsys.readouterr().err
@@ -620,6 +636,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     def fails(*_):
         raise RuntimeError("no such file\n  at somewhere")
 
+    assert main(["run", "model.onnx"]) == 2
     monkeypatch.setitem(loading._RUNS, "onnx", fails)
     assert main(["run", "model.onnx", "--inputs", "x.npy"]) == 1
     monkeypatch.setitem(loading._RUNS, "onnx", lambda path: fails)
@@ -627,6 +644,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.splitlines() == [
         "error: pickled.npy is no file of arrays (np.save, np.savez)",
         "error: x.npy/y.npz cannot be written, as x.npy is no directory",
+        "error: model.onnx takes x: float32[3]; give the arrays by --inputs",
         "error: model.onnx cannot be loaded: no such file",
         "error: model.onnx cannot be run: no such file",
     ]
