@@ -31,6 +31,11 @@ def expression(fun: Any) -> str:
     return name(fun) if name(fun).isidentifier() else "fun"
 
 
+def is_class(fun: Any) -> bool:
+    """Whether something is a class, other than dtypes and named tuples, which take arrays."""
+    return isinstance(fun, type) and not hasattr(fun, "dtype") and not hasattr(fun, "_fields")
+
+
 def signature(fun: Callable[..., Any]) -> inspect.Signature | None:
     """The parameters of a function; None for some builtins, which do not tell."""
     try:

@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from lowering.commands.parser import (
     FORMATS,
     IO_DTYPES,
     LANGUAGE_MODELS,
+    OPSETS,
     QUANTIZATIONS,
     check_target,
 )
@@ -39,6 +41,7 @@ _METADATA = ("name", "description", "labels")
 
 def run_export(args: argparse.Namespace) -> int:
     """Runs `export`; returns the exit code."""
+    started = time.perf_counter()  # Packages are imported from here on.
     _check_options(args, [args.to])
     check_output(args.output, args.force)
     if args.to == LANGUAGE_MODELS:
@@ -48,7 +51,12 @@ def run_export(args: argparse.Namespace) -> int:
         report = _write(args, named.call(args), args.to, args.output, **options)
     print(f"{args.output} is written" + ("" if args.no_verify else ", and computes what JAX does"))
     if not args.quiet:
-        print(report)
+        from lowering.export.descriptions import in_columns
+
+        rows = [(title, text) for title, text in report.rows() if title != "seconds"]
+        seconds = time.perf_counter() - started
+        text = f"{seconds:.1f}, of which the export itself took {report.seconds:.1f}"
+        print(in_columns([*rows, ("seconds", text)]))
     return 0
 
 
@@ -120,6 +128,13 @@ def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:
             f"--quantize is one of {', '.join(quantizations)} for {' and '.join(formats)}, not "
             f"{args.quantize!r}{hint}"
         )
+    if args.opset is not None and args.opset not in OPSETS:
+        raise CommandError(
+            f"--opset is a number from {OPSETS[0]} to the newest that the installed onnx knows, "
+            f"not {args.opset}"
+        )
+    if LANGUAGE_MODELS in formats:
+        language_models.check(args)
     if args.target is not None:
         check_target(args.target)
     if args.io_dtype not in (None, *IO_DTYPES):

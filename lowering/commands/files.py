@@ -41,7 +41,7 @@ def check_output(output: pathlib.Path, force: bool) -> None:
     if output.exists() and not _is_empty(output):
         from lowering.export.paths import is_model
 
-        if output.is_dir() and not is_model(output):
+        if not is_model(output):
             raise FileExistsError(f"{output} exists, and is no model")
         if not force:
             raise FileExistsError(f"{output} exists; --force replaces it")
@@ -59,11 +59,16 @@ def run_run(args: argparse.Namespace) -> int:
         _check_exists(_path(text)[1])
     if args.output is not None:
         check_output(args.output, args.force)
-    from lowering.export.inspection import format_of
+    from lowering.export.inspection import format_of, inspect
 
     given, by_name = _arrays(args.inputs)
     try:
-        format_of(args.file)  # Before any runtime is imported, which takes seconds.
+        # Before any runtime is imported, which takes seconds. So does the reader of SavedModels.
+        if format_of(args.file) != "saved_model" and not args.inputs:
+            _check_takes_nothing(args.file, args.signature, inspect(args.file).signatures)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    try:
         from lowering.export.loading import load
 
         model = load(args.file)
@@ -79,6 +84,8 @@ def run_run(args: argparse.Namespace) -> int:
                 f"{did_you_mean(args.signature, known)}"
             )
         model = known[args.signature]
+    if args.output is not None and args.output.suffix == ".npy" and len(model.outputs) != 1:
+        raise CommandError(f"{args.file} has {len(model.outputs)} outputs; write an .npz file")
     try:
         arrays = model.check(*given, **by_name)
     except (TypeError, ValueError) as error:
@@ -98,8 +105,20 @@ def run_run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_takes_nothing(
+    file: pathlib.Path, chosen: str | None, signatures: Mapping[str, Any]
+) -> None:
+    """Raises a CommandError if all functions that may be run have inputs."""
+    of_chosen = [x for name, x in signatures.items() if chosen in (None, name)]
+    if not of_chosen:
+        return  # There is no such function, which is said later.
+    if all(x.inputs for x in of_chosen):
+        texts = [", ".join(map(str, x.inputs)) for x in of_chosen]
+        raise CommandError(f"{file} takes {' or '.join(texts)}; give the arrays by --inputs")
+
+
 def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> None:
-    """Writes an .npz file; the file that was there stays until the new one is complete.
+    """Writes an .npz or .npy file; what was there stays until the new one is complete.
 
     `np.savez` takes the arrays as keywords, so it has no arrays called `file` or `allow_pickle`.
     """
@@ -107,13 +126,15 @@ def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> N
 
     from lowering.export import paths
 
-    with (
-        paths.new_path(path, overwrite) as written,
-        zipfile.ZipFile(written, "w") as archive,
-    ):
-        for name, x in results.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.asanyarray(x), allow_pickle=False)
+    with paths.new_path(path, overwrite) as written:
+        if path.suffix == ".npy":
+            (array,) = results.values()
+            np.save(written, array, allow_pickle=False)
+            return
+        with zipfile.ZipFile(written, "w") as archive:
+            for name, x in results.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.asanyarray(x), allow_pickle=False)
 
 
 def _of_several(chosen: str | None, model: Any) -> str:
@@ -135,10 +156,14 @@ def _fault(file: pathlib.Path, doing: str, error: Exception) -> Exception:
 def run_visualize(args: argparse.Namespace) -> int:
     """Runs `visualize`; returns the exit code. It ends when it is interrupted."""
     _check_exists(args.file)
-    from lowering.export.inspection import format_of
+    from lowering.export.inspection import format_of, inspect
 
     try:
         made = format_of(args.file)
+        # The reader of SavedModels takes seconds; ONNX may be looked at without its package.
+        if made in ("tflite", "onnx", "tfjs"):
+            with contextlib.suppress(ImportError):
+                inspect(args.file)
     except ValueError as error:
         raise CommandError(str(error)) from error
     if args.file.name in _MAIN.values():

@@ -35,18 +35,26 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def write(args: argparse.Namespace, output: pathlib.Path) -> Any:
-    """Writes the file; returns the report on it.
-
-    Raises:
-      CommandError: if options are missing, or the function is something else.
-    """
-    from lowering import export
-
+def check(args: argparse.Namespace) -> None:
+    """Raises a CommandError for what is wrong without a look into any module."""
     if len(args.functions) > 1:
         raise CommandError("--to litertlm takes one function, which makes the signatures")
     if args.tokenizer is None or not args.stop_token:
         raise CommandError("--to litertlm needs --tokenizer and --stop-token")
+    if not args.tokenizer.is_file():
+        raise CommandError(f"there is no file {args.tokenizer} of a tokenizer")
+    if args.templates is not None:
+        named.check_module(args.templates)
+
+
+def write(args: argparse.Namespace, output: pathlib.Path) -> Any:
+    """Writes the file; returns the report on it.
+
+    Raises:
+      CommandError: if the function is something else.
+    """
+    from lowering import export
+
     signatures = named.value(args.functions[0])
     if not isinstance(signatures, dict) or not {"fun", "args"} <= signatures.keys():
         raise CommandError(

@@ -8,9 +8,13 @@ from collections.abc import Iterable
 _OPTIONS = {
     r"verify=False": "--no-verify",
     r"tolerance=\.\.\.": "--tolerance",
+    r"params= gives": "--params gives",
     r"overwrite=True": "--force",
     r'quantize="(\w+)"': r"--quantize \1",
     r"by input_names": "in --arg",
+    r"\bpolymorphic_constraints has ('[^']*'), but ": r"--constraint \1: ",
+    r"\bpolymorphic_constraints has ('[^']*'), which ": r"--constraint \1 ",
+    r"\bpolymorphic_shapes\b": "--arg",
     r"^output_names\b": "--output-names",
     r"^opset\b": "--opset",
 }

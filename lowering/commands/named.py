@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lowering import callables
-from lowering.commands import specifications
+from lowering.commands import dimensions, specifications
 from lowering.commands.mistakes import CommandError, FaultError, did_you_mean
 from lowering.commands.specifications import KEYS, Argument, Array
 
@@ -22,8 +22,19 @@ def _split(text: str) -> tuple[str, str]:
     """The name in front of a `module:name`, by default its last part, and the `module:name`."""
     match = _NAMED.fullmatch(text)
     if match is None:
-        raise CommandError(f"{text!r} names nothing; write it as module:name")
+        raise CommandError(_no_name(text))
     return match["name"] or re.split(r"[.:]", match["path"])[-1], match["path"]
+
+
+def _no_name(text: str) -> str:
+    """What is wrong with a text that is no `module:name`."""
+    path = re.fullmatch(r"(?P<module>[\w./-]+)\.py(?::(?P<name>[\w.]+))?", text)
+    if path is not None:
+        module = re.sub(r"^(\./)+", "", path["module"]).strip("/").replace("/", ".")
+        return f"{text!r} is a file; write its module: {module}:{path['name'] or 'name'}"
+    if re.fullmatch(r"[\w.]+:?", text):
+        return f"{text!r} has no function name; write module:name"
+    return f"{text!r} names nothing; write it as module:name"
 
 
 def check_module(text: str) -> None:
@@ -84,8 +95,12 @@ def functions(texts: Sequence[str]) -> dict[str, Any]:
         if name in found:
             raise CommandError(f"two functions are called {name!r}; write one as other={path}")
         found[name] = value_of(path)
+        if callables.is_class(found[name]):
+            raise CommandError(f"{path} is a class; name an instance, or a function")
         if not callable(found[name]):
-            raise CommandError(f"{path} is no function but {type(found[name]).__name__}")
+            kind = type(found[name]).__name__
+            article = "an" if kind[0].lower() in "aeiou" else "a"
+            raise CommandError(f"{path} is {article} {kind}, not a function")
     return found
 
 
@@ -94,7 +109,8 @@ def check(args: argparse.Namespace) -> None:
     names = [_split(text)[0] for text in args.functions]
     for text in (*args.functions, *filter(None, (args.params, args.args))):
         check_module(text)
-    for argument in map(specifications.parsed, args.arg):
+    specified = list(map(specifications.parsed, args.arg))
+    for argument in specified:
         if argument.function is not None and argument.function not in names:
             hint = did_you_mean(argument.function, names)
             raise CommandError(
@@ -102,6 +118,8 @@ def check(args: argparse.Namespace) -> None:
             )
     if args.arg and args.args is not None:
         raise CommandError("--arg and --args both give the arguments; use one of them")
+    known = frozenset().union(*(specifications.symbols(x.value) for x in specified))
+    dimensions.check_constraints(args.constraint, known if args.args is None else None)
 
 
 def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
@@ -120,26 +138,31 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     returned = None if args.args is None else value(args.args)
     for name in found:
         if returned is None:
-            own = [x for x in specified if x.function in (None, name)]
+            chosen = [x for x in specified if x.function in (None, name)]
             parameters = _parameters(found[name], args.params is not None)
-            own = _in_order(own, name, parameters)
-            given[name], of_each[name] = _of_specifications(own)
+            chosen = _in_order(chosen, name, parameters)
+            given[name], of_each[name] = _of_specifications(chosen)
         else:
             several = len(found) > 1 and isinstance(returned, Mapping)
             given[name], of_each[name] = _of_value(
                 args.args, returned[name] if several else returned
             )
     if args.constraint:
-        symbolic = [more for more in of_each.values() if "polymorphic_shapes" in more]
+        symbolic = [name for name, more in of_each.items() if "polymorphic_shapes" in more]
         if not symbolic:
-            raise CommandError("--constraint is for symbolic dimensions, and no --arg has one")
-        for more in symbolic:
-            known = more.get("polymorphic_constraints", ())
-            more["polymorphic_constraints"] = [*known, *args.constraint]
+            raise CommandError("--constraint is for symbolic dimensions, and no argument has one")
+        for name in symbolic:
+            own = args.constraint
+            if returned is None:
+                values = [x.value for x in specified if x.function in (None, name)]
+                sizes = frozenset().union(*map(specifications.symbols, values))
+                own = dimensions.constraints_on(sizes, own)
+            known = of_each[name].get("polymorphic_constraints", ())
+            of_each[name]["polymorphic_constraints"] = [*known, *own]
     for option in ("polymorphic_shapes", "polymorphic_constraints", "input_names"):
-        values = {name: own[option] for name, own in of_each.items() if option in own}
-        if values:
-            options[option] = values if len(found) > 1 else values.popitem()[1]
+        by_name = {name: more[option] for name, more in of_each.items() if option in more}
+        if by_name:
+            options[option] = by_name if len(found) > 1 else by_name.popitem()[1]
     if len(found) > 1:
         return found, given, options
     return next(iter(found.values())), next(iter(given.values())), options

@@ -21,6 +21,8 @@ QUANTIZATIONS = {
     LANGUAGE_MODELS: ("dynamic", "float16", "int8", "int4"),
 }
 IO_DTYPES = ("int8", "uint8")
+# The first, and what no version of ONNX has in years. The installed one knows which there are.
+OPSETS = range(17, 50)
 
 # The exit code of a command that makes no sense.
 _MISTAKE = 2
@@ -41,7 +43,10 @@ class Parser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("--") and not any(x.startswith(name) for x in options):
                 self.error(f"there is no option {name}{did_you_mean(name, options)}")
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and not has_commands:  # Else the error names the program in place of the command.
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with the message and what was probably meant, without the usage."""
@@ -56,6 +61,25 @@ def check_target(name: str) -> None:
     if name not in TARGETS:
         hint = did_you_mean(name, TARGETS)
         raise CommandError(f"unknown target {name!r}; known are {', '.join(TARGETS)}{hint}")
+
+
+def _new_file(text: str) -> pathlib.Path:
+    """The path of a file that a command writes."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    if text == "-":
+        raise argparse.ArgumentTypeError("nothing is written to the standard output; name a file")
+    return pathlib.Path(text)
+
+
+def _file_of_arrays(text: str) -> pathlib.Path:
+    """The path of a file of arrays that a command writes."""
+    path = _new_file(text)
+    if path.suffix not in (".npz", ".npy"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither an .npz file nor, for one output, an .npy file"
+        )
+    return path
 
 
 def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.ArgumentParser:
@@ -85,7 +109,7 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
     formats = (*FORMATS, LANGUAGE_MODELS)
     export.add_argument("--to", required=True, choices=formats, help="the format")
     export.add_argument(
-        "--output", required=True, type=pathlib.Path, help="the file or directory to write"
+        "--output", required=True, type=_new_file, help="the file or directory to write"
     )
     export.add_argument(
         "--force", action="store_true", help="replace the file or the model at --output"
@@ -254,8 +278,9 @@ def _add_files(command: Any) -> None:
     run.add_argument("--signature", help="the function, if the file has several")
     run.add_argument(
         "--output",
-        type=pathlib.Path,
-        help="an .npz file for the outputs; without it they are printed",
+        type=_file_of_arrays,
+        help="an .npz file for the outputs, or an .npy file for a single one; without it they are "
+        "printed",
     )
     run.add_argument("--force", action="store_true", help="replace the file at --output")
     visualize = command("visualize", "look at the graph of a file in a browser")

@@ -80,7 +80,8 @@ def _show_ops(args: argparse.Namespace) -> None:
     for row in table:
         cells = zip(row, widths, strict=True)
         print("  ".join(text.ljust(width) for text, width in cells).rstrip())
-    print(f"{sum(row.count for row in rows)} ops")
+    count = sum(row.count for row in rows)
+    print(f"{count} op" + ("s" if count != 1 else ""))
     print()
     _show_refusals("saved_model", saved_model.refusals(make("xla")))
     for consumer in CONSUMERS:
@@ -90,6 +91,6 @@ def _show_ops(args: argparse.Namespace) -> None:
 
 
 def _show_refusals(runtime: str, refused: Sequence[str]) -> None:
-    print(f"{runtime}: " + ("would refuse" if refused else "refuses nothing that is known"))
+    print(f"{runtime}: " + ("would refuse" if refused else "no known obstacle"))
     for message in refused:
         print(f"  {message}")

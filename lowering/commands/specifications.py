@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from lowering.commands import dimensions
 from lowering.commands.mistakes import CommandError, did_you_mean
 
 _SHORT = {
@@ -24,17 +25,19 @@ _SHORT = {
     "f16": "float16",
     "f32": "float32",
     "f64": "float64",
+    "i4": "int4",
     "i8": "int8",
     "i16": "int16",
     "i32": "int32",
     "i64": "int64",
+    "u4": "uint4",
     "u8": "uint8",
     "u16": "uint16",
     "u32": "uint32",
     "u64": "uint64",
 }
 _NARROW = (
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (2, 4)),
+    *("int2", "uint2"),
     "float4_e2m1fn",
     *(f"float8_{kind}" for kind in ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz")),
     *(f"float8_{kind}" for kind in ("e5m2", "e5m2fnuz", "e8m0fnu")),
@@ -72,6 +75,15 @@ class Array:
 
     dtype: str
     dims: tuple[str, ...]
+
+
+def symbols(value: Any) -> frozenset[str]:
+    """The names of the symbolic sizes in a pytree of `Array`s."""
+    if isinstance(value, Array):
+        return frozenset().union(*map(dimensions.names, value.dims))
+    if isinstance(value, dict):
+        value = list(value.values())
+    return frozenset().union(*map(symbols, value or ()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,13 +180,13 @@ def _array(whole: str, dtype: str, dims: str) -> Array:
     if not all(parts):
         raise CommandError(f"{whole!r} lacks a dimension between two commas")
     for part in parts:
-        if not _DIM.fullmatch(part):
+        if not _DIM.fullmatch(part) or not (part.isdigit() or dimensions.is_dimension(part)):
             raise CommandError(
                 f"{part!r} in {whole!r} is no dimension; write a number, or a name such as b for a "
                 "size that is not known"
             )
     if dtype not in DTYPES:
-        names = ", ".join([*_SHORT, "bool", *KEYS])
+        names = ", ".join([*_SHORT, "bool", *_NARROW, *KEYS])
         hint = did_you_mean(dtype, DTYPES)
         raise CommandError(f"{dtype!r} is no dtype; known are {names}{hint}")
     return Array(DTYPES[dtype], tuple(parts))

@@ -57,6 +57,11 @@ def entries(
             key: value.get(name) if key in _OF_EACH and isinstance(value, Mapping) else value
             for key, value in options.items()
         }
+        if not isinstance(options.get("polymorphic_constraints"), Mapping):
+            # One list for all functions speaks of those that have symbolic dimensions.
+            is_symbolic = polymorphic.of_structs(tuple(args[name]))[1] is not None
+            if not is_symbolic and own.get("polymorphic_shapes") is None:
+                own["polymorphic_constraints"] = None
         made[name] = _entry(f, args[name], target, kept, **own)
     return made
 

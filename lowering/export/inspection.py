@@ -7,6 +7,19 @@ from lowering.export import bundles, onnx_files, readers
 from lowering.export.descriptions import FORMATS, Description
 
 
+def checked_path(path: str | os.PathLike[str]) -> pathlib.Path:
+    """The path of a model.
+
+    Raises:
+      TypeError: if it is none, as the bytes of a model.
+    """
+    if isinstance(path, str | os.PathLike):
+        return pathlib.Path(path)
+    instead = "; write them to a file" if isinstance(path, bytes | bytearray | memoryview) else ""
+    what = "bytes" if instead else type(path).__name__
+    raise TypeError(f"expected the path of a model, not {what}{instead}")
+
+
 def format_of(path: str | os.PathLike[str]) -> str:
     """The format of a file or directory, one of `FORMATS`.
 
@@ -14,7 +27,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
       FileNotFoundError: if there is nothing at `path`.
       ValueError: if it is in none of the formats.
     """
-    path = pathlib.Path(path)
+    path = checked_path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
@@ -50,7 +63,7 @@ def inspect(path: str | os.PathLike[str]) -> Description:
       ValueError: if it is in none of the formats, or is damaged.
       ImportError: for a model of ONNX or LiteRT-LM, if the extra of that name is not installed.
     """
-    path = pathlib.Path(path)
+    path = checked_path(path)
     made = format_of(path)
     try:
         if made == "tflite":

@@ -12,7 +12,7 @@ import numpy as np
 
 from lowering.export import bundles
 from lowering.export.descriptions import Array, Signature
-from lowering.export.inspection import format_of, inspect
+from lowering.export.inspection import checked_path, format_of, inspect
 from lowering.export.language_models import DECODE
 from lowering.export.packages import import_package
 from lowering.export.readers import ONLY
@@ -102,7 +102,7 @@ def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedMo
       ValueError: if it is no such model, or has no such signature.
       ImportError: if the runtime is missing; the message has the command that installs it.
     """
-    path = pathlib.Path(path)
+    path = checked_path(path)
     described = inspect(path)
     runs = _RUNS[format_of(path)](path)
     made = {

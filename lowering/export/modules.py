@@ -26,7 +26,13 @@ def taken_apart(fun: Any, params: Any) -> tuple[Any, Any]:
     Args:
       fun: a function or module, or several by name.
       params: the parameters that the caller gives; a module that is given some keeps its own.
+
+    Raises:
+      TypeError: for a class, a module of linen without its variables, and parameters for a module
+        of nnx.
     """
+    for each in fun.values() if isinstance(fun, Mapping) else (fun,):
+        _check(each, params)
     if params is not None or isinstance(fun, Mapping) or not callable(fun):
         return fun, params
     found = _parts(fun)
@@ -51,6 +57,21 @@ def taken_apart(fun: Any, params: Any) -> tuple[Any, Any]:
         signature = inspect.Signature([first, *own.parameters.values()])
         setattr(call, "__signature__", signature)  # noqa: B010
     return call, [leaf for leaf, p in zip(leaves, is_parameter, strict=True) if p]
+
+
+def _check(fun: Any, params: Any) -> None:
+    """Raises a TypeError for what cannot be called, though Python says that it can."""
+    name = callables.name(fun)
+    if callables.is_class(fun):
+        raise TypeError(f"expected a JAX function, not the class {name}; give an instance of one")
+    linen = sys.modules.get("flax.linen")
+    if linen is not None and isinstance(fun, linen.Module) and fun.scope is None:
+        raise TypeError(
+            f"{name} is a module of linen, which does not hold its variables; export its apply, "
+            "with the variables as params"
+        )
+    if params is not None and _is_of_nnx(fun):
+        raise TypeError(f"{name} is a module of nnx, which holds its parameters; leave out params")
 
 
 def _parts(fun: Any) -> tuple[Any, Callable[[Any], Any]] | None:

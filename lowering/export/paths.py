@@ -7,8 +7,14 @@ import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping
 
+from lowering.export import bundles
+from lowering.export.readers import TFLITE
+
 # Why a file cannot become larger. These errors do not have its name.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# Of models, of the weights beside them, and of the outputs of a run.
+_SUFFIXES = (".tflite", ".onnx", ".litertlm", ".data", ".npz", ".npy")
 
 _ADVICE = "exporters replace a model with overwrite=True"
 
@@ -28,8 +34,8 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
     Raises:
       OSError: for one that is raised in the context, with `path` in the place of temporary paths.
       NotADirectoryError: if a directory above `path` is a file.
-      FileExistsError: if there is something at `path`; an empty directory is nothing. A directory
-        that is no model is never replaced.
+      FileExistsError: if there is something at `path`; an empty directory is nothing. What is no
+        model, such as the source of a program, is never replaced.
     """
     path = pathlib.Path(path)
     _check_free(path, overwrite)
@@ -109,10 +115,26 @@ def _check_free(path: pathlib.Path, overwrite: bool) -> None:
         if any(path.iterdir()) and not (overwrite and is_model(path)):
             of_what = "no model" if overwrite else f"no empty directory; {_ADVICE}"
             raise FileExistsError(f"{path} exists, and is {of_what}")
-    elif os.path.lexists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists; {_ADVICE}")
+    elif os.path.lexists(path):
+        if not is_model(path):
+            raise FileExistsError(f"{path} exists, and is no model")
+        if not overwrite:
+            raise FileExistsError(f"{path} exists; {_ADVICE}")
 
 
-def is_model(directory: pathlib.Path) -> bool:
-    """Whether a directory holds a SavedModel or a TF.js model."""
-    return any((directory / name).is_file() for name in ("saved_model.pb", "model.json"))
+def is_model(path: pathlib.Path) -> bool:
+    """Whether there is what an export or a run may have written, which can be replaced.
+
+    That is a directory with a SavedModel or a TF.js model, or a file that begins as a model does,
+    has the suffix of one or of arrays, or is empty.
+    """
+    if path.is_dir():
+        return any((path / name).is_file() for name in ("saved_model.pb", "model.json"))
+    if not path.is_file():
+        return path.is_symlink()  # One to nothing. Others are devices, say.
+    if path.suffix in _SUFFIXES:
+        return True
+    with path.open("rb") as file:
+        start = file.read(8)
+    # A ModelProto of ONNX begins with its version.
+    return not start or start == bundles.MAGIC or start[4:] == TFLITE or start[:1] == b"\x08"

@@ -21,6 +21,9 @@ _STRUCTURE = frozenset(
 # What is at the fourth byte of a TF Lite model.
 TFLITE = b"TFL3"
 
+# What the converter writes into each TF Lite model, and says nothing of it.
+_OF_CONVERTER = ("MLIR Converted.", "min_runtime_version", "CONVERSION_METADATA")
+
 # The name of the function of a file whose format has one.
 ONLY = "main"
 
@@ -81,6 +84,7 @@ def of_tflite(model: bytes) -> Description:
     buffers = {
         root.Metadata(i).Name(): root.Metadata(i).Buffer() for i in range(root.MetadataLength())
     }
+    named = [x.decode() for x in buffers if x.decode() not in _OF_CONVERTER]
     # Files, such as those of labels, are in a zip archive behind the model.
     archive = io.BytesIO(model)
     files = zipfile.ZipFile(archive).namelist() if zipfile.is_zipfile(archive) else ()
@@ -96,8 +100,8 @@ def of_tflite(model: bytes) -> Description:
         ops,
         {
             "version": str(root.Version()),
-            **{title: text for title, text in texts.items() if text},
-            **({"metadata": ", ".join(x.decode() for x in buffers)} if buffers else {}),
+            **{title: text for title, text in texts.items() if text and text not in _OF_CONVERTER},
+            **({"metadata": ", ".join(named)} if named else {}),
             **({"files": ", ".join(files)} if files else {}),
         },
     )

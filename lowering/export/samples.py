@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from lowering import avals, jax_compat
-from lowering.frontend import polymorphic
+from lowering.errors import ShapeError
+from lowering.frontend import checks, polymorphic
 
 # The first size that is tried for a dimension variable, the last, and how many combinations.
 _FIRST, _LAST, _TRIES = 3, 64, 10_000
@@ -30,10 +31,14 @@ def symbolic_shapes(
     """The shape of each leaf of the arguments, whose dimensions may be symbolic; their scope.
 
     Raises:
-      ValueError: for what is no specification, or one of another number of dimensions.
+      ValueError: for what is no specification, or one of another number of dimensions, and for
+        constraints on variables that no shape has.
     """
     if polymorphic_shapes is None:
-        return [tuple(map(int, leaf.shape)) for leaf in leaves], None
+        known = [tuple(map(int, leaf.shape)) for leaf in leaves]
+        if constraints:
+            _aliases(known, polymorphic.scope_of(constraints))
+        return known, None
     structs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
     args = jax.tree_util.tree_unflatten(tree, structs)
     scope = polymorphic.scope_of(constraints)
@@ -42,7 +47,11 @@ def symbolic_shapes(
     try:
         for spec in specs:
             polymorphic.check_type(spec)
+        for spec, leaf in zip(specs, leaves, strict=True):
+            polymorphic.check_sizes(spec, leaf.shape)
         made = jax.export.symbolic_args_specs(args, list(polymorphic_shapes), scope=scope)
+    except ShapeError:
+        raise
     except (tokenize.TokenError, ValueError) as error:
         raise ValueError(
             f"polymorphic_shapes has an item that is no specification, {polymorphic_shapes!r}: "
@@ -55,7 +64,21 @@ def symbolic_shapes(
                 f"polymorphic_shapes has ({', '.join(map(str, shape))}) for an array of the shape "
                 f"{tuple(leaf.shape)}, which has {len(leaf.shape)} dimensions"
             )
+    _aliases(shapes, scope)
     return shapes, scope
+
+
+def _aliases(shapes: Sequence[Shape], scope: Any) -> dict[str, Any]:
+    """The variables of constraints that stand for expressions in those of the shapes.
+
+    Raises:
+      ValueError: for a constraint on another variable.
+    """
+    known = frozenset().union(*(jax_compat.dim_variables(d) for shape in shapes for d in shape))
+    found: dict[str, Any] = {}
+    for text, _, difference in [] if scope is None else jax_compat.dim_constraints(scope):
+        found |= checks.aliases_in(text, difference, known, scope)
+    return found
 
 
 def of(
@@ -117,15 +140,17 @@ def _sizes(leaves: Sequence[Any], shapes: Sequence[Shape], scope: Any) -> dict[s
             equations += [(d, size) for d, size in pairs if not isinstance(d, int)]
     known.update({str(d): size for d, size in equations if str(d) in names})
     constraints = [] if scope is None else jax_compat.dim_constraints(scope)
+    aliases = _aliases(shapes, scope)
 
     def are_permitted(sizes: Mapping[str, int]) -> bool:
+        of_aliases = {name: avals.known_size(dim, sizes) for name, dim in aliases.items()}
         return (
             all(avals.known_size(d, sizes) == size for d, size in equations)
             and all(avals.known_size(d, sizes) >= 0 for d in symbolic)
             and all(
                 difference == 0 if is_equality else difference >= 0
                 for is_equality, difference in (
-                    (is_equality, avals.known_size(dim, sizes))
+                    (is_equality, avals.known_size(dim, {**sizes, **of_aliases}))
                     for _, is_equality, dim in constraints
                 )
             )

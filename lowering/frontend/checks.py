@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
@@ -96,19 +96,37 @@ def plan(arguments: tuple[Argument, ...], scope: Any, constraints: tuple[str, ..
     done = {i for step in steps if step.is_equation for _, i, _ in step.terms}
     equations = [i for i in range(len(dims)) if i not in done]
     known = {step.name for step in steps}
-    checked, aliases = [], {}
+    checked: list[tuple[str, bool, Dim]] = []
+    aliases: dict[str, Dim] = {}
     # Without a symbolic dimension the constraints speak of nothing.
     for text, is_equality, difference in jax_compat.dim_constraints(scope) if known else ():
         if text not in constraints:  # JAX has derived it from another.
             continue
-        for name in jax_compat.dim_variables(difference) - known:
-            aliases[name] = jax_compat.variable_in_scope(name, scope)
-            if not jax_compat.dim_variables(aliases[name]) <= known:
-                raise ValueError(
-                    f"polymorphic_constraints has {text!r}, but no shape has the variable {name}"
-                )
+        aliases |= aliases_in(text, difference, known, scope)
         checked.append((text, is_equality, difference))
     return Plan(arguments, places, steps, equations, checked, aliases)
+
+
+def aliases_in(text: str, difference: Dim, known: Set[str], scope: Any) -> dict[str, Dim]:
+    """What the variables of a constraint that are in no shape are equal to, by other constraints.
+
+    Args:
+      text: the constraint.
+      difference: its difference, which has the variables.
+      known: the variables of the shapes.
+      scope: JAX's scope of all variables.
+
+    Raises:
+      ValueError: if a variable is neither in a shape nor equal to what is.
+    """
+    aliases = {}
+    for name in sorted(jax_compat.dim_variables(difference) - known):
+        aliases[name] = jax_compat.variable_in_scope(name, scope)
+        if not jax_compat.dim_variables(aliases[name]) <= known:
+            raise ValueError(
+                f"polymorphic_constraints has {text!r}, but no shape has the variable {name}"
+            )
+    return aliases
 
 
 class Sizes:

@@ -124,7 +124,13 @@ def of_structs(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[str]]:
         sizes = [1 if jax.export.is_symbolic_dim(dim) else dim for dim in leaf.shape]
         return jax.ShapeDtypeStruct(sizes, leaf.dtype)
 
-    constraints = [constraint for constraint, *_ in jax_compat.dim_constraints(found[0].scope)]
+    # A scope may have constraints on variables of other shapes, which say nothing of these.
+    known = frozenset().union(*map(jax_compat.dim_variables, found))
+    constraints = [
+        text
+        for text, _, difference in jax_compat.dim_constraints(found[0].scope)
+        if jax_compat.dim_variables(difference) <= known
+    ]
     tree_map = jax.tree_util.tree_map
     return tree_map(sized, args), tree_map(text, args), constraints
 
@@ -215,6 +221,18 @@ def check_type(spec: Any) -> None:
     """Raises a ValueError for what is neither a specification nor None."""
     if spec is not None and not isinstance(spec, str):
         raise ValueError(f"a specification is a string or None, not {type(spec).__name__}")
+
+
+def check_sizes(spec: str | None, shape: Sequence[int]) -> None:
+    """Raises a ShapeError if a specification has a number that is not the size of its dimension."""
+    dims = [] if spec is None else _split(spec)
+    if len(dims) == len(shape):
+        for dim, size in zip(dims, shape, strict=True):
+            if dim.isdecimal() and int(dim) != size:
+                raise ShapeError.because(
+                    f"polymorphic_shapes has {spec!r} for an array of the shape {tuple(shape)}: "
+                    f"the size {dim} does not fit {size}"
+                )
 
 
 def check_parentheses(specifications: Any) -> None:

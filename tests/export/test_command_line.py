@@ -51,7 +51,7 @@ def test_show(capsys):
     assert "functions.py:14" in product
     assert any(line.endswith(" ops") for line in lines)
     formats = ("saved_model", "tflite", "onnx", "tfjs")
-    assert lines[-4:] == [f"{name}: refuses nothing that is known" for name in formats]
+    assert lines[-4:] == [f"{name}: no known obstacle" for name in formats]
 
 
 def test_show_passes(capsys):
@@ -240,8 +240,8 @@ def test_arguments_by_name(tmp_path, monkeypatch, capsys):
     argv = ["export", "differences:sub", "--to", "onnx", "--output", "m.onnx", "--force"]
     np.savez("given.npz", x=np.full(3, 9, np.float32), y=np.ones(3, np.float32))
     assert main([*argv, "--arg", "y=f32[3]", "--arg", "x=f32[3]"]) == 0
-    assert main(["run", "m.onnx", "--inputs", "given.npz", "--output", "found"]) == 0
-    np.testing.assert_array_equal(np.load("found")["result"], np.full(3, 8.0))
+    assert main(["run", "m.onnx", "--inputs", "given.npz", "--output", "found.npy"]) == 0
+    np.testing.assert_array_equal(np.load("found.npy"), np.full(3, 8.0))
     assert main([*argv, "--arg", "a=f32[3]", "--arg", "b=f32[3]"]) == 0
     assert "a: float32[3]" in capsys.readouterr().out
     for specs, message in {
@@ -295,16 +295,16 @@ def test_several_functions(tmp_path, capsys):
     assert main(["run", output, *given[:3], "frist"]) == 2
     said = "has no signature 'frist'; it has decode, first; did you mean 'first'?"
     assert said in capsys.readouterr().err
-    assert main(["run", output, *given, "--output", str(tmp_path / "y")]) == 0
+    assert main(["run", output, *given, "--output", str(tmp_path / "y.npz")]) == 0
     expected = functions.encode(np.ones((1, 3)))
-    np.testing.assert_allclose(np.load(tmp_path / "y")["result"], expected, rtol=1e-6)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")["result"], expected, rtol=1e-6)
     assert main(["check", *argv, "--to", "onnx"]) == 2
     assert main(["check", *argv, "--arg", "frist/x=f32[3]", "--to", "tfjs"]) == 2
     assert "did you mean 'first'?" in capsys.readouterr().err
 
 
 def test_force(tmp_path, capsys):
-    """It replaces files and models, and no other directory."""
+    """It replaces models, and no other file or directory."""
     for to in ("onnx", "saved_model"):
         argv = ["export", *PREDICT, "--to", to, "--output", str(tmp_path / to), "--no-verify"]
         assert main(argv) == 0 and main(argv) == 1 and main([*argv, "--force"]) == 0
@@ -312,7 +312,11 @@ def test_force(tmp_path, capsys):
     argv = ["export", *PREDICT, "--to", "onnx", "--output", str(tmp_path), "--force"]
     assert main(argv) == 1
     assert "exists, and is no model" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["onnx", "saved_model"]
+    (tmp_path / "own.py").write_text("precious")
+    assert main([*argv[:-2], str(tmp_path / "own.py"), "--force"]) == 1
+    assert "own.py exists, and is no model" in capsys.readouterr().err
+    assert (tmp_path / "own.py").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["onnx", "own.py", "saved_model"]
 
 
 def test_metadata(tmp_path, capsys):
@@ -323,6 +327,7 @@ def test_metadata(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "model")]) == 0
     shown = capsys.readouterr().out
     assert "of four classes" in shown and "result_labels.txt" in shown
+    assert "min_runtime_version" not in shown
 
 
 def test_viewers(tmp_path, monkeypatch, capsys):
@@ -340,6 +345,10 @@ def test_viewers(tmp_path, monkeypatch, capsys):
     assert main(["visualize", str(output)]) == 0
     assert shown == [str(output), "waited"]
     assert main(["visualize", str(output), "--with", "model-explorer"]) == 2
+    monkeypatch.setattr(files, "is_installed", lambda module: False)
+    (tmp_path / "junk.onnx").write_text("junk")
+    assert main(["visualize", str(tmp_path / "junk.onnx")]) == 2
+    assert "cannot be read as ONNX" in capsys.readouterr().err
 
 
 def test_help_imports_neither_jax_nor_tensorflow():
@@ -353,7 +362,16 @@ for argv in (["--help"], ["--version"], ["exprot"], ["export", "--opsett"]):
     except SystemExit:
         pass
 assert main(["check", "json:loads", "--arg", "x=f33[3]"]) == 2
-assert main(["check", "json:loads", "--arg", "x=f32[3]", "--quantize", "int3"]) == 2
+check = ["check", "json:loads", "--arg", "x=f32[b]"]
+for wrong in (
+    ["--quantize", "int3"],
+    ["--opset", "3"],
+    ["--opset", "99"],
+    ["--constraint", "b > = 4"],
+    ["--constraint", "c >= 4"],
+):
+    assert main([*check, *wrong]) == 2
+assert main(["export", "json:loads", "--to", "litertlm", "--output", "m"]) == 2
 print(sorted({"jax", "numpy", "tensorflow"} & set(sys.modules)))
 """
     ended = subprocess.run(
@@ -478,21 +496,32 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", PREDICT[0], "--arg", "f32[3,,4]"], "lacks a dimension between two commas"),
         (["show", PREDICT[0]], "expected the arguments of predict(x); found 0 arguments"),
         (["show", PREDICT[0], "--arg", "x=f32[3]", "--arg", "f32[3]"], "names to all or to none"),
-        (["show", PREDICT[0], "--arg", "f32[3]", "--constraint", "b>2"], "no --arg has one"),
+        (["show", PREDICT[0], "--arg", "f32[3]", "--constraint", "b>=2"], "no --arg has one"),
+        (
+            ["show", *PREDICT, "--constraint", "b > = 4"],
+            "--constraint 'b > = 4' is no constraint such as 'b >= 4'",
+        ),
+        (
+            ["show", *PREDICT, "--constraint", "c >= b"],
+            "--constraint 'c >= b': no --arg has the dimension 'c'",
+        ),
         (["show", *PREDICT, "--params", "tests.export.functions:q"], "has no 'q'"),
         (["check", *PREDICT, "--inputs", "no.npz"], "no.npz is no file of arrays"),
         (["check", *PREDICT, "--to", "onnx", "--opset", "3"], "opset is a number from 17"),
         (["check", *PREDICT, "--to", "onnx", "--shard-bytes", "3"], "--shard-bytes is for tfjs"),
-        (["show", "predict"], "'predict' names nothing; write it as module:name"),
+        (["show", "predict"], "'predict' has no function name; write module:name"),
+        (["show", "pk/ok.py:f"], "'pk/ok.py:f' is a file; write its module: pk.ok:f"),
+        (["show", "a b"], "'a b' names nothing; write it as module:name"),
         (["show", "no.such.module:f"], "there is no module 'no.such.module'"),
         (["show", "tests.export.functions:f"], "tests.export.functions has no 'f'"),
-        (["show", "tests.export.functions:no_function"], "is no function but int"),
+        (["show", "tests.export.functions:no_function"], "is an int, not a function"),
         (["show", PREDICT[0], "--arg", "f33[3]"], "'f33' is no dtype; known are bf16"),
         (["show", PREDICT[0], "--arg", "x:3"], "write it as dtype[dimensions]"),
         *(
             (["show", PREDICT[0], "--arg", f"x=f32[{dim},3]"], f"'{dim}' in 'x=f32[{dim},3]' is no")
-            for dim in ("-1", "3.5", "_", "?", "...")
+            for dim in ("-1", "3.5", "_", "?", "...", "b+", "b(3)")
         ),
+        (["show", "collections:Counter", "--arg", "f32[3]"], "is a class; name an instance"),
         (["show", "functions.py:predict"], "write the module without .py: functions:predict"),
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
         (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
@@ -507,6 +536,27 @@ def test_an_interruption(monkeypatch, capsys):
 def test_commands_that_make_no_sense(argv, message, capsys):
     assert main(argv) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["export", PREDICT[0], "--to", "onnx", "--output", ""], "the name of the file is empty"),
+        (["export", PREDICT[0], "--to", "onnx", "--output", "-"], "name a file"),
+        (["run", "model.onnx", "--output", "y.csv"], "'y.csv' is neither an .npz file nor"),
+        (["inspect", "m.onnx", "n.onnx"], "unrecognized arguments: n.onnx\n`lowering inspect --h"),
+    ],
+)
+def test_words_that_make_no_sense(argv, message, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(argv)
+    assert exit_.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_constraint_on_one_of_several_functions(capsys):
+    argv = ["first=jax.numpy:sin", "second=jax.numpy:cos", "--to", "tflite"]
+    argv += ["--arg", "first/x=f32[b]", "--arg", "second/x=f32[c]", "--constraint", "c >= 4"]
+    assert main(["check", *argv]) == 0
 
 
 def test_usage(capsys):
@@ -527,8 +577,9 @@ def test_an_unknown_option_in_front_of_the_command(capsys):
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("", "exists, and is no model"),
-        ("file", "file exists; --force replaces it"),
+        (".", "exists, and is no model"),
+        ("file", "file exists, and is no model"),
+        ("empty", "empty exists; --force replaces it"),
         ("file/model", "cannot be written, as file is no directory"),
         ("folder", "folder exists, and is no model"),
     ],
@@ -536,6 +587,7 @@ def test_an_unknown_option_in_front_of_the_command(capsys):
 def test_outputs_in_the_way(output, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("here")
+    (tmp_path / "empty").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "other").write_text("here")
     before = sorted(tmp_path.rglob("*"))
@@ -584,6 +636,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     def fails(*_):
         raise RuntimeError("no such file\n  at somewhere")
 
+    assert main(["run", "model.onnx"]) == 2
     monkeypatch.setitem(loading._RUNS, "onnx", fails)
     assert main(["run", "model.onnx", "--inputs", "x.npy"]) == 1
     monkeypatch.setitem(loading._RUNS, "onnx", lambda path: fails)
@@ -591,6 +644,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.splitlines() == [
         "error: pickled.npy is no file of arrays (np.save, np.savez)",
         "error: x.npy/y.npz cannot be written, as x.npy is no directory",
+        "error: model.onnx takes x: float32[3]; give the arrays by --inputs",
         "error: model.onnx cannot be loaded: no such file",
         "error: model.onnx cannot be run: no such file",
     ]

@@ -1,6 +1,7 @@
 """Exported models compute in their real runtimes what JAX computes."""
 
 import inspect
+import re
 
 import flax.linen as nn
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from flax import nnx
 from jax.interpreters import mlir
 
 import lowering
@@ -212,6 +214,42 @@ def test_random_inputs_fit_the_constraints(shape, constraints, fits):
     )
     assert fits(made.samples[0].shape[0]) and not made.is_given
     made.reference(*made.samples)
+
+
+@pytest.mark.parametrize("shapes", [["b, _"], None])
+def test_a_constraint_on_what_no_shape_has(shapes):
+    x = jax.ShapeDtypeStruct((1, 2), "float32")
+    options = {"polymorphic_shapes": shapes, "polymorphic_constraints": ["c >= 4"]}
+    with pytest.raises(ValueError, match="has 'c >= 4', but no shape has the variable c"):
+        export.to_onnx(jnp.sin, (x,), **options)
+
+
+def test_constraints_through_a_variable_of_their_own():
+    x = jax.ShapeDtypeStruct((1, 2), "float32")
+    constraints = ["k == 2*b", "k >= 20"]
+    made = entry(
+        jnp.sin, (x,), ONNX, polymorphic_shapes=["b, _"], polymorphic_constraints=constraints
+    )
+    assert made.samples[0].shape[0] >= 10
+    scope = jax.export.SymbolicScope(["b >= 4", "c >= 2"])
+    x = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b", scope=scope), "float32")
+    assert entry(jnp.sin, (x,), ONNX).samples[0].shape[0] >= 4
+
+
+@pytest.mark.parametrize(
+    ("fun", "options", "message"),
+    [
+        (lambda x, *, scale: x, {}, "fix 'scale' by functools.partial(fun, scale=...)"),
+        (lambda w, x: x, {}, "'x' is missing, and params= gives a first argument"),
+        (dict, {}, "not the class dict; give an instance"),
+        (nnx.Linear(2, 2, rngs=nnx.Rngs(0)), {"params": np.ones(2)}, "nnx, which holds its"),
+        (nn.Dense(2), {"params": np.ones(2)}, "Dense is a module of linen"),
+        (jnp.sin, {"polymorphic_shapes": [("b", 4)]}, "the size 4 does not fit 2"),
+    ],
+)
+def test_what_is_said_of_other_functions_and_arguments(fun, options, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        export.to_onnx(fun, (jax.ShapeDtypeStruct((1, 2), "float32"),), **options)
 
 
 def test_inputs_that_are_given(params):

@@ -18,6 +18,9 @@ from lowering.export.tfjs import exporting, graph_model, node
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
+# A model and its weights.
+NAMES = ["model.onnx", "model.onnx.data"]
+
 
 class FaultError(Exception):
     """What the tests raise."""
@@ -195,7 +198,7 @@ def test_an_export_that_lacks_a_runtime(tmp_path, monkeypatch):
 @pytest.mark.parametrize("is_done", [False, True])
 def test_an_interruption_of_a_replacement(place, is_done, tmp_path, monkeypatch):
     """There are the old model and its weights, or the new ones, and nothing else."""
-    for name in ("model", "weights"):
+    for name in NAMES:
         (tmp_path / name).write_text("old")
     rename, calls = pathlib.Path.rename, []
 
@@ -206,10 +209,10 @@ def test_an_interruption_of_a_replacement(place, is_done, tmp_path, monkeypatch)
         if len(calls) == place:
             raise KeyboardInterrupt
 
-    with contextlib.suppress(KeyboardInterrupt), paths.new_path(tmp_path / "model", True) as path:
-        for name in ("model", "weights"):
+    with contextlib.suppress(KeyboardInterrupt), paths.new_path(tmp_path / NAMES[0], True) as path:
+        for name in NAMES:
             path.with_name(name).write_text("new")
         monkeypatch.setattr(pathlib.Path, "rename", interrupted)
-    assert sorted(x.name for x in tmp_path.iterdir()) == ["model", "weights"]
+    assert sorted(x.name for x in tmp_path.iterdir()) == NAMES
     found = {x.read_text() for x in tmp_path.iterdir()}
     assert found == ({"old"} if place <= 4 else {"new"})

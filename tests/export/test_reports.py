@@ -91,6 +91,8 @@ def test_overwriting(to, tmp_path):
 def test_models_without_a_file_are_bytes():
     model = export.to_onnx(predict, (X,), params=W)
     assert isinstance(model, bytes) and model.file is None and len(model) == model.size
+    with pytest.raises(TypeError, match="the path of a model, not bytes; write them to a file"):
+        export.load(model)
     assert model.inputs[0].name == "x" and "MatMul" in repr(model)
     restored = pickle.loads(pickle.dumps(model))
     assert type(restored) is bytes and restored == bytes(model)
