@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import quantization, reach, reports, signatures
+from lowering.export import quantization, reach, reports, side_effects, signatures
 from lowering.export.entries import entry
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
@@ -227,7 +227,8 @@ def write(
       ValueError: for several functions, another opset, or an output that is called as an input.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing.
-      UnsupportedError: for an op that ONNX lacks; the error names it.
+      UnsupportedError: for an op that is not written to ONNX, or one with a side effect, such as an
+        assignment to a variable; the error names it. Assertions and prints are left out.
     """
     (concrete,) = signatures.signatures(signatures.single(function, "an ONNX model")).values()
     chosen = chosen_opset(opset)
@@ -272,7 +273,7 @@ def converted(
     Raises:
       ValueError: for another opset, or an output that is called as an input.
       ImportError: if onnx-ir is missing.
-      UnsupportedError: for an op that ONNX lacks.
+      UnsupportedError: for an op that is not written to ONNX, or one with a side effect.
     """
     chosen = chosen_opset(opset)
     both = {x.op.name for x in signatures.inputs(concrete)} & set(signatures.output_names(concrete))
@@ -281,6 +282,7 @@ def converted(
             "ONNX has one name for one array, but inputs and outputs are both called "
             f"{', '.join(sorted(both))}; give other output_names"
         )
+    side_effects.check(concrete, "an ONNX model")
     from lowering.export.onnx.model import model
 
     kept = map(np.dtype, target.computed_like)
