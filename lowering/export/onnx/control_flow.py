@@ -64,7 +64,8 @@ def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
     """A loop. What does not change is read from around it, and what nothing needs is not computed.
 
     ONNX asks for the condition before the first iteration, and in each for the next one; of a loop
-    that counts, for the number of iterations instead.
+    that counts, for the number of iterations instead. Its condition is true all the time: it may be
+    left out, but then the reference implementation of ONNX has no iteration.
     """
     test, body = function_graph(node, "cond"), function_graph(node, "body")
     carried = _carried(node, test, body)
@@ -86,7 +87,7 @@ def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
     following = list(arguments)
     for i, x in zip(carried, results, strict=True):
         following[i] = x
-    more, first = given, None
+    more, first = given, b.constant(True)
     if count is None:
         (more,) = call(inner, test, following)
         (first,) = call(b, test, operands)
