@@ -15,7 +15,7 @@ from lowering.export import onnx
 from lowering.export.entries import entry
 from lowering.export.flat import flat_entry
 from lowering.export.onnx import saving
-from lowering.export.verification import verify
+from lowering.export.verification import VerificationError, verify
 from lowering.targets import ONNX
 
 package = pytest.importorskip("onnx")
@@ -391,3 +391,39 @@ def test_a_failed_export_leaves_no_weights(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="external_data needs a path"):
         onnx.to_onnx(jnp.sin, (ROWS,), external_data=True)
+
+
+def test_weights_of_the_model_before_are_removed(tmp_path):
+    path, beside = tmp_path / "model.onnx", tmp_path / "model.onnx.data"
+    wide = numbers(20, 20)
+
+    def write(**options):
+        onnx.to_onnx(
+            lambda w, x: jnp.tanh(x @ w) / 3,
+            (wide[:2],),
+            path,
+            params=wide,
+            overwrite=True,
+            **options,
+        )
+
+    write(external_data=True)
+    write(external_data=True)
+    assert beside.exists()
+    with pytest.raises(VerificationError):
+        write(tolerance=0.0)
+    assert beside.exists()
+    write()
+    assert not beside.exists()
+    beside.write_text("weights of something else")
+    write()
+    assert beside.exists()
+    path.write_text("no model")
+    write()
+    assert beside.exists()
+
+
+def test_an_opset_is_a_whole_number(tmp_path):
+    for opset in (17.0, "17", True, 16):
+        with pytest.raises(ValueError, match=f"opset is a number from 17 to .*, not {opset!r}"):
+            onnx.to_onnx(jnp.sin, (ROWS,), opset=opset)
