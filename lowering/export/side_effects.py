@@ -49,7 +49,8 @@ def _check(graph: Any, results: Iterable[Any], model: str, seen: set[Any]) -> No
 
 def _reached(ops: Iterable[Any], has_order: bool) -> dict[Any, None]:
     """Ops and those that they depend on; with `has_order`, also those that only run before them."""
-    left, found = list(ops), {}
+    left = list(ops)
+    found: dict[Any, None] = {}
     while left:
         op = left.pop()
         if op not in found:
