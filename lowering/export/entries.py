@@ -198,7 +198,10 @@ def _entry(
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
         if str(found_tree) != str(tree):
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
-        arrays = map(np.asarray, map(held.words, found))
+        arrays = list(map(np.asarray, map(held.words, found)))
+        for name, x, dtype in zip(names, arrays, dtypes, strict=True):
+            if not _is_converted(x.dtype, dtype):
+                raise ValueError(f"an array for the input {name!r} is {x.dtype}, not {dtype}")
         return [x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
     reference = Reference(
@@ -236,3 +239,14 @@ def _entry(
     return dataclasses.replace(
         made, draw=None if is_given else draw, leaves_nan=target.is_natural, sizes=sizes
     )
+
+
+def _is_converted(given: np.dtype, dtype: Any) -> bool:
+    """Whether arrays of a dtype become those of another one without losing more than digits."""
+    kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
+    rank, least = (
+        next((i for i, kind in enumerate(kinds) if jax.dtypes.issubdtype(x, kind)), len(kinds))
+        for x in (dtype, given)
+    )
+    # Zeros and ones are booleans, too.
+    return least < len(kinds) and (least <= rank or least == kinds.index(np.integer))

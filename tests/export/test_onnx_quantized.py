@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import lowering.export.onnx
 from lowering import export
 from lowering.export.verification import VerificationError
 
@@ -152,3 +153,30 @@ def test_what_is_refused():
         exported("mlp", "int8", representative_data=[])
     with pytest.raises(ValueError, match="nothing to quantize"):
         export.to_onnx(jnp.sin, (numbers(3),), quantize="dynamic")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (numbers(5, 16), r"shape \(5, 16\) for the input 'x', whose shape is \(6, 16\)"),
+        (numbers(6, 4, 4), r"shape \(6, 4, 4\)"),
+        (np.full((6, 16), "1"), "input 'x' is <U1, not float32"),
+        (1j * numbers(6, 16), "input 'x' is complex64, not float32"),
+    ],
+)
+def test_data_that_are_not_like_the_inputs(data, message, monkeypatch):
+    def convert(*args, **kwargs):
+        raise AssertionError("the model is made")
+
+    monkeypatch.setattr(lowering.export.onnx, "converted", convert)
+    with pytest.raises(ValueError, match=message):
+        exported("mlp", "int8", representative_data=[(PROGRAMS["mlp"][2],), (data,)])
+    with pytest.raises(ValueError, match="is float64, not int32"):
+        exported("words", "int8", representative_data=[(np.full((2, 5), 0.5),)])
+
+
+def test_data_of_any_batch_and_of_more_bits():
+    x = PROGRAMS["mlp"][2]
+    data = [(np.float64(x[:2]),), (x,)]
+    options = {"polymorphic_shapes": ["b, _"], "verify": False}
+    assert kinds(exported("mlp", "int8", representative_data=data, **options))["QuantizeLinear"]

@@ -52,6 +52,19 @@ def recurrent(params, x):
     return lax.scan(step, jnp.zeros((3, 8)), x)
 
 
+def counting(params, x):
+    """A loop of more iterations than are unrolled."""
+    return lax.fori_loop(0, 100, lambda i, y: jnp.tanh(y @ params["w"]) + i / x, x)
+
+
+def stacking(params, x):
+    def step(state, i):
+        state = jnp.tanh(state @ params["w"] + i)
+        return state, state.sum(-1)
+
+    return lax.scan(step, x, jnp.linspace(0.0, 1.0, 100))
+
+
 def branching(params, x):
     x = lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x)
     return lax.while_loop(lambda x: x.sum() < 100, lambda x: 2 * jnp.abs(x) + 1, x @ params["w"])
@@ -67,6 +80,8 @@ PROGRAMS = {
     "images": (images, {"filters": numbers(3, 3, 4, 5)}, numbers(2, 9, 9, 4)),
     "attention": (attention, {"all": numbers(8, 24)}, numbers(2, 5, 8)),
     "recurrent": (recurrent, {"input": numbers(4, 8), "state": numbers(8, 8)}, numbers(6, 3, 4)),
+    "counting": (counting, {"w": numbers(4, 4)}, numbers(3, 4)),
+    "stacking": (stacking, {"w": numbers(4, 4)}, numbers(3, 4)),
     "branching": (branching, {"w": numbers(4, 4)}, numbers(3, 4)),
     "searching": (searching, {"table": numbers(6, 2)}, numbers(2, 6)),
 }

@@ -15,7 +15,7 @@ from lowering.export import onnx
 from lowering.export.entries import entry
 from lowering.export.flat import flat_entry
 from lowering.export.onnx import saving
-from lowering.export.verification import verify
+from lowering.export.verification import VerificationError, verify
 from lowering.targets import ONNX
 
 package = pytest.importorskip("onnx")
@@ -314,7 +314,7 @@ def test_images_are_transposed_at_the_ends_alone():
     assert kinds(model_of(fun, IMAGES))["Transpose"] == 2
 
 
-def test_a_loop_that_counts_has_no_condition():
+def test_a_loop_that_counts_computes_no_condition():
     def fun(x):
         return lax.fori_loop(0, 50, lambda i, y: jnp.sin(y) + ROWS * x, x)
 
@@ -324,7 +324,7 @@ def test_a_loop_that_counts_has_no_condition():
     # The number of the iteration, the condition and what changes.
     assert len(body.inputs) == 3
     assert kinds(model)["Less"] == 0
-    assert node.inputs[1] is None
+    assert node.inputs[1].const_value.numpy().item() is True
 
 
 def test_equal_ops_and_constants_are_one():
@@ -351,7 +351,7 @@ def test_weights_beside_the_model(tmp_path):
 
 def test_what_is_lacking_is_named():
     concrete = flat_entry(lambda x: tf.linalg.qr(x)[1], [MATRIX]).concrete
-    with pytest.raises(UnsupportedError, match="is Qr, which ONNX lacks"):
+    with pytest.raises(UnsupportedError, match="is Qr, which lowering does not write to ONNX"):
         models.model(concrete, NEWEST)
     concrete = flat_entry(tf.bitwise.bitwise_xor, [INTEGERS, INTEGERS]).concrete
     with pytest.raises(UnsupportedError, match="is BitwiseXor, which ONNX has since opset 18"):
@@ -391,3 +391,39 @@ def test_a_failed_export_leaves_no_weights(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="external_data needs a path"):
         onnx.to_onnx(jnp.sin, (ROWS,), external_data=True)
+
+
+def test_weights_of_the_model_before_are_removed(tmp_path):
+    path, beside = tmp_path / "model.onnx", tmp_path / "model.onnx.data"
+    wide = numbers(20, 20)
+
+    def write(**options):
+        onnx.to_onnx(
+            lambda w, x: jnp.tanh(x @ w) / 3,
+            (wide[:2],),
+            path,
+            params=wide,
+            overwrite=True,
+            **options,
+        )
+
+    write(external_data=True)
+    write(external_data=True)
+    assert beside.exists()
+    with pytest.raises(VerificationError):
+        write(tolerance=0.0)
+    assert beside.exists()
+    write()
+    assert not beside.exists()
+    beside.write_text("weights of something else")
+    write()
+    assert beside.exists()
+    path.write_text("no model")
+    write()
+    assert beside.exists()
+
+
+def test_an_opset_is_a_whole_number(tmp_path):
+    for opset in (17.0, "17", True, 16):
+        with pytest.raises(ValueError, match=f"opset is a number from 17 to .*, not {opset!r}"):
+            onnx.to_onnx(jnp.sin, (ROWS,), opset=opset)

@@ -68,7 +68,7 @@ def tanh_and_sum(x):
 @pytest.mark.parametrize(
     ("module", "stage", "message"),
     [
-        (onnx, "converted", "'result/Tanh' is Tanh, which ONNX lacks"),
+        (onnx, "converted", "'result/Tanh' is Tanh, which lowering does not write to ONNX"),
         (onnx, "run", "Could not find an implementation for Tanh(13) node"),
         (tflite_converter, "keep_transposes", "TF Select ops: Tanh"),
         (graph_model, "_encoded", "TF.js has no Tanh"),

@@ -23,6 +23,13 @@ PROGRAMS = {
     "projection": (lambda x: jnp.linalg.qr(x)[0] @ jnp.linalg.qr(x)[0].T, "b, 3"),
     "density": (lambda x: jax.scipy.signal.welch(x)[1], "b, 4"),
     "products at places": (lambda x: (x * 1j).at[:, jnp.array([2, 0])].multiply(1 - 1j), "b, 4"),
+    "half a spectrum": (jnp.fft.rfft, "2, b"),
+    "spectrum of both axes": (lambda x: jnp.fft.ifft2(jnp.fft.fft2(x) + 1j * x), "4, b"),
+    "numbers of half a spectrum": (lambda x: jnp.fft.irfft(x * (1 + 2j)), "4, b + 1"),
+    "numbers of half a spectrum of both axes": (
+        lambda x: jnp.fft.irfft2(x * (1 + 2j)),
+        "4, b + 1",
+    ),
     "products at a place": (lambda x, i: (x * 1j).at[..., i].multiply(2j), "b, 4"),
 }
 

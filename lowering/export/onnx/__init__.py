@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import quantization, reach, reports, signatures
+from lowering.export import quantization, reach, reports, side_effects, signatures
 from lowering.export.entries import entry
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
@@ -94,7 +94,8 @@ def to_onnx(
       tolerance: the largest error that is accepted, relative to the largest element of an output;
         by default a few square roots of the epsilon of the dtype, and for quantized models what the
         steps of the quantized numbers do to the results.
-      overwrite: whether files at `path` are replaced.
+      overwrite: whether files at `path` are replaced; the file of weights of the model that was
+        there is removed if the new one has none.
       metadata: what the model says of itself.
 
     Raises:
@@ -117,7 +118,11 @@ def to_onnx(
     check_metadata(metadata)
     if verify or quantize is not None:
         import_package("onnxruntime", "onnx")
-    with reports.making(path, overwrite) as making, advising_32_bits("onnxruntime"):
+    with (
+        saving.without_stale_weights(path, overwrite),
+        reports.making(path, overwrite) as making,
+        advising_32_bits("onnxruntime"),
+    ):
         _log.info("lowering for ONNX")
         made = entry(
             fun,
@@ -129,6 +134,7 @@ def to_onnx(
             input_names=input_names,
             output_names=output_names,
         )
+        data = quantized.inputs(made, representative_data)
         concrete = made.concrete
         made.check_returns()
         _log.info("writing the model of ONNX")
@@ -138,7 +144,6 @@ def to_onnx(
         add_metadata(metadata, model)
         if path is None and not verify and quantize is None:
             return making.model(saving.serialized(model))
-        data = quantized.inputs(made, representative_data)
         with _file(making.path) as written:
             if quantize is not None:
                 _quantize(model, written, made, quantize, data, external_data)
@@ -228,10 +233,12 @@ def write(
       ValueError: for several functions, another opset, or an output that is called as an input.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing.
-      UnsupportedError: for an op that ONNX lacks; the error names it.
+      UnsupportedError: for an op that is not written to ONNX, or one with a side effect, such as an
+        assignment to a variable; the error names it. Assertions and prints are left out.
     """
     (concrete,) = signatures.signatures(signatures.single(function, "an ONNX model")).values()
     chosen = chosen_opset(opset)
+    _check_names(concrete, "return a dictionary with other keys")
     with new_path(path) as written:
         saving.save(converted(concrete, chosen), written, external_data)
 
@@ -248,7 +255,7 @@ def chosen_opset(opset: int | None, quantize: str | None = None) -> int:
 
     if opset is None:
         return opsets.newest("Identity" if quantize is None else "DequantizeLinear")
-    if opset not in opsets.OPSETS:
+    if not isinstance(opset, int) or opset not in opsets.OPSETS:
         first, last = opsets.OPSETS[0], opsets.OPSETS[-1]
         raise ValueError(f"opset is a number from {first} to {last}, not {opset!r}")
     return opset
@@ -273,19 +280,25 @@ def converted(
     Raises:
       ValueError: for another opset, or an output that is called as an input.
       ImportError: if onnx-ir is missing.
-      UnsupportedError: for an op that ONNX lacks.
+      UnsupportedError: for an op that is not written to ONNX, or one with a side effect.
     """
     chosen = chosen_opset(opset)
-    both = {x.op.name for x in signatures.inputs(concrete)} & set(signatures.output_names(concrete))
-    if both:
-        raise ValueError(
-            "ONNX has one name for one array, but inputs and outputs are both called "
-            f"{', '.join(sorted(both))}; give other output_names"
-        )
+    _check_names(concrete, "give other output_names")
+    side_effects.check(concrete, "an ONNX model")
     from lowering.export.onnx.model import model
 
     kept = map(np.dtype, target.computed_like)
     return model(concrete, chosen, sizes, dtypes_of([concrete]), name or concrete.graph.name, kept)
+
+
+def _check_names(concrete: Any, advice: str) -> None:
+    """Raises a ValueError, with advice, if an output is called as an input."""
+    both = {x.op.name for x in signatures.inputs(concrete)} & set(signatures.output_names(concrete))
+    if both:
+        raise ValueError(
+            "ONNX has one name for one array, but inputs and outputs are both called "
+            f"{', '.join(sorted(both))}; {advice}"
+        )
 
 
 def _sizes(made: Entry) -> Any:

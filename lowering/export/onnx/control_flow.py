@@ -8,21 +8,22 @@ import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
 
+from lowering.errors import UnsupportedError
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.graph import call, function_graph, needed
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of
+from lowering.export.onnx.values import array_of, dtype_of, kind_of
 
 
-@op("If", "StatelessIf")
+@op("If", "StatelessIf", of_any_value=True)
 def branch(b: Builder, node: Any, condition: ir.Value, *operands: Any) -> list[Any]:
     """One of two functions; both see the values around them."""
     graphs = [function_graph(node, name) for name in ("then_branch", "else_branch")]
     return _if(b, condition, [lambda inner, g=g: call(inner, g, operands) for g in graphs])
 
 
-@op("Case", "StatelessCase")
+@op("Case", "StatelessCase", of_any_value=True)
 def case(b: Builder, node: Any, index: ir.Value, *operands: Any) -> list[Any]:
     """One of several functions, by an If that halves them; the last is for other numbers."""
     graphs = [node.graph._get_function(f.name).graph for f in node.get_attr("branches")]
@@ -59,12 +60,13 @@ def _if(b: Builder, condition: ir.Value, branches: Sequence[Any]) -> list[ir.Val
     return list(outputs)
 
 
-@op("While", "StatelessWhile")
+@op("While", "StatelessWhile", of_any_value=True)
 def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
     """A loop. What does not change is read from around it, and what nothing needs is not computed.
 
     ONNX asks for the condition before the first iteration, and in each for the next one; of a loop
-    that counts, for the number of iterations instead.
+    that counts, for the number of iterations instead. Its condition is true all the time: it may be
+    left out, but then the reference implementation of ONNX has no iteration.
     """
     test, body = function_graph(node, "cond"), function_graph(node, "body")
     carried = _carried(node, test, body)
@@ -78,6 +80,7 @@ def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
         arguments[count.index] = _number(inner, operands[count.index], iteration, count.step)
     states = []
     for i in carried:
+        _check(b, [operands[i]])
         shape = body.inputs[i].shape
         sizes = None if shape.rank is None else shape.as_list()
         states.append(_parameter(inner, "state", dtype_of(operands[i]), sizes))
@@ -86,7 +89,7 @@ def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
     following = list(arguments)
     for i, x in zip(carried, results, strict=True):
         following[i] = x
-    more, first = given, None
+    more, first = given, b.constant(True)
     if count is None:
         (more,) = call(inner, test, following)
         (first,) = call(b, test, operands)
@@ -202,9 +205,19 @@ def _parameter(b: Builder, name: str, dtype: ir.DataType, sizes: Any) -> ir.Valu
     )
 
 
+def _check(b: Builder, results: Sequence[Any]) -> None:
+    """Raises an UnsupportedError for what a loop or branch cannot return."""
+    for x in results:
+        if not isinstance(x, ir.Value):
+            raise UnsupportedError(
+                f"{b.name!r} returns {kind_of(x)}, which lowering does not write to ONNX"
+            )
+
+
 def _graph(b: Builder, inputs: Sequence[ir.Value], results: Sequence[ir.Value]) -> ir.Graph:
     """A graph within another one. Each result is that of a node of its own."""
     made = {id(x) for node in b.nodes for x in node.outputs}
+    _check(b, results)
     outputs = []
     for x in results:
         if id(x) not in made:

@@ -57,11 +57,15 @@ OF_ONE_DTYPE = {
 
 def of(dtype: Any) -> ir.DataType:
     """The dtype of ONNX for one of TensorFlow or NumPy; an UnsupportedError if there is none."""
-    numpy_dtype = dtype.as_numpy_dtype if isinstance(dtype, tf.DType) else dtype
+    numpy_dtype = np.dtype(dtype.as_numpy_dtype if isinstance(dtype, tf.DType) else dtype)
     try:
-        return ir.DataType.from_numpy(np.dtype(numpy_dtype))
+        if numpy_dtype.kind == "c":
+            raise TypeError("onnxruntime has no kernels for it")
+        return ir.DataType.from_numpy(numpy_dtype)
     except TypeError as error:
-        raise UnsupportedError(f"ONNX has no {getattr(dtype, 'name', dtype)}") from error
+        raise UnsupportedError(
+            f"lowering writes no {getattr(dtype, 'name', dtype)} to ONNX"
+        ) from error
 
 
 def computed_in(

@@ -10,9 +10,11 @@ import tensorflow as tf
 from lowering.errors import UnsupportedError
 from lowering.export.onnx import dtypes, folding
 from lowering.export.onnx.builder import Builder
-from lowering.export.onnx.table import OPS, op
+from lowering.export.onnx.table import OF_ANY_VALUE, OPS, op
+from lowering.export.onnx.values import kind_of
 
-# What stands for a tensor: a value of ONNX, a variable, or the two parts of complex numbers.
+# What stands for a tensor: a value of ONNX, a variable, the two parts of complex numbers, or a
+# handle of TensorFlow, such as that of a table, which no rule takes.
 Value = Any
 
 
@@ -55,7 +57,10 @@ def _results(b: Builder, tf_op: Any, operands: Sequence[Value]) -> Sequence[Valu
         return [b.constants.value(array, tf_op.name) for array in known]
     rule = OPS.get(tf_op.type)
     if rule is None:
-        raise UnsupportedError(f"{tf_op.name!r} is {tf_op.type}, which ONNX lacks")
+        raise _refused(tf_op)
+    strange = [kind_of(x) for x in operands if not isinstance(x, ir.Value)]
+    if strange and tf_op.type not in OF_ANY_VALUE:
+        raise _refused(tf_op, strange[0])
     outer, b.name = b.name, tf_op.name
     start = len(b.nodes)
     results = rule(b, tf_op, *operands)
@@ -66,6 +71,12 @@ def _results(b: Builder, tf_op: Any, operands: Sequence[Value]) -> Sequence[Valu
         if isinstance(value, ir.Value):
             _describe(b, x, value, start)
     return results
+
+
+def _refused(tf_op: Any, operand: str = "") -> UnsupportedError:
+    """The error for an op, or for one of a kind of operands."""
+    kind = f"{tf_op.type} of {operand}" if operand else tf_op.type
+    return UnsupportedError(f"{tf_op.name!r} is {kind}, which lowering does not write to ONNX")
 
 
 def _describe(b: Builder, x: Any, value: ir.Value, start: int) -> None:
@@ -84,27 +95,41 @@ def _describe(b: Builder, x: Any, value: ir.Value, start: int) -> None:
 
 
 @op("Const")
-def const(b: Builder, node: Any) -> ir.Value:
+def const(b: Builder, node: Any) -> Value:
     """A constant; in a graph within another one, too, it is one of the whole model."""
-    array = tf.make_ndarray(node.get_attr("value"))
-    return b.constants.value(array, node.name)
+    return known(b, tf.make_ndarray(node.get_attr("value")), node.name)
 
 
-@op("Identity", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape")
+def known(b: Builder, array: np.ndarray, name: str) -> Value:
+    """What stands for an array."""
+    if array.dtype.kind == "c":
+        return tuple(b.constants.value(part, name) for part in (array.real, array.imag))
+    if array.dtype.kind == "O":
+        raise UnsupportedError(
+            f"{name!r} is a constant of strings, which lowering does not write to ONNX"
+        )
+    return b.constants.value(array, name)
+
+
+@op("Identity", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape", of_any_value=True)
 def identity(b: Builder, node: Any, x: Value) -> Value:
     """The operand."""
     return x
 
 
-@op("IdentityN")
+@op("IdentityN", of_any_value=True)
 def identities(b: Builder, node: Any, *xs: Value) -> list[Value]:
     """The operands."""
     return list(xs)
 
 
-@op("ReadVariableOp")
-def read_variable(b: Builder, node: Any, variable: Any) -> ir.Value:
+@op("ReadVariableOp", of_any_value=True)
+def read_variable(b: Builder, node: Any, variable: Any) -> Value:
     """The value of a variable, which an initializer holds without a copy."""
+    if not isinstance(variable, tf.Variable):
+        raise UnsupportedError(f"the variable that {node.name!r} reads is no longer there")
+    if variable.dtype.is_complex:
+        return known(b, variable.numpy(), variable.name.removesuffix(":0"))
     key = "variable", id(variable)
     if key not in b.shared:
         value = variable.read_value()
@@ -117,7 +142,7 @@ def read_variable(b: Builder, node: Any, variable: Any) -> ir.Value:
     return b.shared[key][0]
 
 
-@op("PartitionedCall", "StatefulPartitionedCall")
+@op("PartitionedCall", "StatefulPartitionedCall", of_any_value=True)
 def function_call(b: Builder, node: Any, *operands: Value) -> list[Value]:
     """The results of a function, which is inlined."""
     return call(b, function_graph(node, "f"), operands)

@@ -144,7 +144,9 @@ def bitcast(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     """The same bits in another dtype of the same size."""
     dtype = dtypes.of(node.outputs[0].dtype)
     if node.inputs[0].dtype.size != node.outputs[0].dtype.size:
-        raise UnsupportedError(f"{node.name!r} is Bitcast to another size, which ONNX lacks")
+        raise UnsupportedError(
+            f"{node.name!r} is Bitcast to another size, which lowering does not write to ONNX"
+        )
     if dtypes.BITS.get(dtype_of(x)) == dtypes.BITS.get(dtype, 0):
         return b.cast(x, dtype)
     _check_opset(b, node, ONNX.ops_since[node.type])

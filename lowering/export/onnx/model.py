@@ -9,6 +9,7 @@ import tensorflow as tf
 from onnx_ir.passes import common
 
 from lowering import versions
+from lowering.errors import UnsupportedError
 from lowering.export import signatures
 from lowering.export.onnx import (
     contraction,
@@ -28,7 +29,7 @@ from lowering.export.onnx import (
     windows,
 )
 from lowering.export.onnx.builder import Builder
-from lowering.export.onnx.values import is_known
+from lowering.export.onnx.values import is_known, kind_of
 
 # The modules whose rules the table has.
 RULES = (
@@ -43,6 +44,8 @@ RULES = (
     structure,
     windows,
 )
+
+_NO_RANK = "has an unknown number of axes, which inputs and outputs of ONNX cannot have"
 
 
 def model(
@@ -65,7 +68,8 @@ def model(
       kept: dtypes in which ops are computed whether or not onnxruntime's CPU has kernels.
 
     Raises:
-      UnsupportedError: for an op that ONNX lacks.
+      UnsupportedError: for an op that is not written to ONNX, or inputs or outputs that are complex
+        or of an unknown number of axes.
     """
     dims = dims or {}
     tensors = signatures.inputs(concrete)
@@ -81,6 +85,8 @@ def model(
     for output, x in zip(results, named, strict=True):
         if output in dims:
             x.shape = ir.Shape(dims[output])
+        elif x.shape is None:
+            raise UnsupportedError(f"the output {output!r} {_NO_RANK}")
     made = ir.Model(
         ir.Graph(
             inputs,
@@ -102,19 +108,25 @@ def model(
 def _input(b: Builder, x: tf.Tensor, dims: Mapping[str, Any]) -> ir.Value:
     """The input for a placeholder."""
     name = b.names.unique(x.op.name)
-    shape = dims.get(name, x.shape.as_list() if x.shape.rank is not None else None)
-    return ir.Value(
-        name=name,
-        shape=None if shape is None else ir.Shape(shape),
-        type=ir.TensorType(dtypes.of(x.dtype)),
-    )
+    try:
+        dtype = dtypes.of(x.dtype)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"the input {name!r}: {error}") from error
+    if name not in dims and x.shape.rank is None:
+        raise UnsupportedError(f"the input {name!r} {_NO_RANK}")
+    shape = dims[name] if name in dims else x.shape.as_list()
+    return ir.Value(name=name, shape=ir.Shape(shape), type=ir.TensorType(dtype))
 
 
 def _captured(b: Builder, tensor: tf.Tensor, concrete: Any) -> Any:
-    """What stands for a tensor that a function captures: its variable, or the tensor's value."""
-    if tensor.dtype == tf.resource:
-        return next(v for v in concrete.graph.variables if v.handle is tensor)
-    return b.constants.value(np.asarray(tensor), "captured")
+    """What stands for a tensor that a function captures: its variable, or the tensor's value.
+
+    The handles of tables and the like stand for themselves; no op that takes one is written.
+    """
+    if tensor.dtype in (tf.resource, tf.variant):
+        found = (v for v in concrete.graph.variables if v.handle is tensor)
+        return next(found, tensor)
+    return graph.known(b, np.asarray(tensor), "captured")
 
 
 def _named(
@@ -124,6 +136,10 @@ def _named(
     taken = set(map(id, inputs))
     found = []
     for name, x in results.items():
+        if not isinstance(x, ir.Value):
+            raise UnsupportedError(
+                f"the output {name!r} is {kind_of(x)}, which lowering does not write to ONNX"
+            )
         if id(x) in taken or is_known(x):
             x = b.copy(x)
         x.name = name

@@ -16,13 +16,13 @@ def join(b: Builder, node: Any, real: ir.Value, imag: ir.Value) -> Parts:
     return real, imag
 
 
-@op("Real")
+@op("Real", of_any_value=True)
 def real(b: Builder, node: Any, x: Parts) -> ir.Value:
     """The real parts."""
     return x[0]
 
 
-@op("Imag")
+@op("Imag", of_any_value=True)
 def imag(b: Builder, node: Any, x: Parts) -> ir.Value:
     """The imaginary parts."""
     return x[1]

@@ -56,13 +56,21 @@ def inputs(made: Entry, data: Any) -> list[list[np.ndarray]]:
 
     Raises:
       TypeError: if they are not like the arguments.
-      ValueError: if there are none.
+      ValueError: if there are none, or some of another shape or dtype.
     """
     if data is None:
         return []
     found = [made.inputs(x) for x in (data() if callable(data) else data)]
     if not found:
         raise ValueError("representative_data is empty")
+    for arrays in found:
+        for spec, x in zip(made.specs, arrays, strict=True):
+            if not spec.shape.is_compatible_with(x.shape):
+                sizes = ", ".join("_" if n is None else str(n) for n in spec.shape)
+                raise ValueError(
+                    f"representative_data has an array of the shape {x.shape} for the input "
+                    f"{spec.name!r}, whose shape is ({sizes})"
+                )
     return found
 
 

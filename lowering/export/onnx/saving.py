@@ -1,9 +1,11 @@
 """Writes models of ONNX to files, whose weights may be larger than memory has room for twice."""
 
+import contextlib
 import errno
 import io
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 from lowering.export import limits, onnx_files
@@ -48,11 +50,45 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
+@contextlib.contextmanager
+def without_stale_weights(path: str | os.PathLike[str] | None, overwrite: bool) -> Iterator[None]:
+    """A context in which a model is replaced, whose file of weights is removed if it is left over.
+
+    Args:
+      path: the file of the model, if any.
+      overwrite: whether what is there is replaced.
+    """
+    before = None if path is None or not overwrite else _weights_of(pathlib.Path(path))
+    yield
+    if path is not None and before is not None and _weights_of(pathlib.Path(path)) is None:
+        before.unlink(missing_ok=True)
+
+
+def _weights_of(path: pathlib.Path) -> pathlib.Path | None:
+    """The file of the weights of a model, as `save` calls it; None if it does not name that."""
+    import onnx_ir as ir
+
+    beside = path.with_name(_name_of_weights(path))
+    if not (path.is_file() and beside.is_file()):
+        return None
+    try:
+        graph = ir.load(path).graph
+    except Exception:  # It is no model; the errors of the parser have no class in common.
+        return None
+    tensors = (x.const_value for x in graph.initializers.values())
+    external = (x for x in tensors if isinstance(x, ir.ExternalTensor))
+    return beside if any(str(x.location) == beside.name for x in external) else None
+
+
+def _name_of_weights(path: pathlib.Path) -> str:
+    return f"{path.name}.data"
+
+
 def _write(model: Any, path: pathlib.Path, external_data: bool) -> None:
     import onnx_ir as ir
 
     if external_data or _bytes_of_weights(model) > limits.LARGEST:
-        ir.save(model, path, "protobuf", external_data=f"{path.name}.data")
+        ir.save(model, path, "protobuf", external_data=_name_of_weights(path))
     else:
         with path.open("wb") as file:
             onnx_files.write(model, file)

@@ -283,7 +283,9 @@ def roll(b: Builder, node: Any, x: ir.Value, shifts: ir.Value, axes: ir.Value) -
     for shift, axis in zip(*numbers, strict=True):
         number, size = int(axis) % shape.rank, shape[int(axis)]
         if size is None:
-            raise UnsupportedError(f"{node.name!r} is Roll of an unknown size, which ONNX lacks")
+            raise UnsupportedError(
+                f"{node.name!r} is Roll of an unknown size, which lowering does not write to ONNX"
+            )
         start = int(-shift) % size if size else 0
         if start:
             bounds = ((start, _LAST), (0, start))

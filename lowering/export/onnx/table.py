@@ -9,18 +9,24 @@ Rule = Callable[..., Any]
 
 OPS: dict[str, Rule] = {}
 
+# The types of the ops whose rules pass on what is no single value of ONNX, or take it apart.
+OF_ANY_VALUE: set[str] = set()
 
-def op(*types: str) -> Callable[[Rule], Rule]:
+
+def op(*types: str, of_any_value: bool = False) -> Callable[[Rule], Rule]:
     """Enters a function into the table as the rule of ops of TensorFlow.
 
     Args:
       *types: the types of the ops, such as "MatMul".
+      of_any_value: whether operands may be variables, or complex numbers in two parts.
     """
 
     def enter(rule: Rule) -> Rule:
         for name in types:
             assert name not in OPS, name
             OPS[name] = rule
+        if of_any_value:
+            OF_ANY_VALUE.update(types)
         return rule
 
     return enter

@@ -1,5 +1,7 @@
 """What is known of values of ONNX."""
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
@@ -8,6 +10,11 @@ def dtype_of(x: ir.Value) -> ir.DataType:
     """The dtype of a value, which has one."""
     assert x.dtype is not None, x.name
     return x.dtype
+
+
+def kind_of(x: Any) -> str:
+    """What stands for a tensor in the place of a value, in the words of an error."""
+    return "complex numbers" if isinstance(x, tuple) else "a variable or table"
 
 
 def is_known(x: ir.Value) -> bool:

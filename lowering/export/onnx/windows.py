@@ -55,7 +55,9 @@ def conv_transpose(
     large = _sizes_of(node, node.outputs[0].shape)
     small = _sizes_of(node, node.inputs[2].shape)
     if None in large or None in small:
-        raise UnsupportedError(f"{node.name!r} is {node.type} of unknown sizes, which ONNX lacks")
+        raise UnsupportedError(
+            f"{node.name!r} is {node.type} of unknown sizes, which lowering does not write to ONNX"
+        )
     begins, ends = _pads(node, large, window, strides, dilations)
     # What the sizes lack, beyond the padding, is at the end.
     missing = [
@@ -173,7 +175,9 @@ def _from_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:
 def batch_norm(b: Builder, node: Any, x: ir.Value, *parameters: ir.Value) -> list[Any]:
     """A normalization with known means and variances; the other results are for training."""
     if node.get_attr("is_training"):
-        raise UnsupportedError(f"{node.name!r} is {node.type} in training, which ONNX lacks")
+        raise UnsupportedError(
+            f"{node.name!r} is {node.type} in training, which lowering does not write to ONNX"
+        )
     epsilon = node.get_attr("epsilon")
     made = b.op("BatchNormalization", _to_first(b, node, x), *parameters, epsilon=epsilon)
     return [_from_first(b, node, made), *[None] * (len(node.outputs) - 1)]

@@ -22,7 +22,7 @@ from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.training import saver
 
 from lowering.errors import UnsupportedError
-from lowering.export import limits, signatures
+from lowering.export import limits, side_effects, signatures
 from lowering.export.frozen import (
     Frozen,
     frozen,
@@ -100,7 +100,8 @@ def write(
       TypeError: for what is no concrete function.
       ValueError: for an unknown quantization, or a size that is not positive.
       FileExistsError: if there is something in `directory`.
-      UnsupportedError: for a weight of a dtype that TF.js lacks.
+      UnsupportedError: for a weight of a dtype that TF.js lacks, or an op with a side effect, such
+        as an assignment to a variable; the error names it. Assertions and prints are left out.
     """
     made = signatures.signatures(functions)
     check_options(quantize, shard_bytes)
@@ -126,6 +127,7 @@ def write_files(
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
     """Writes the files of one concrete function; arguments as for `write`."""
+    side_effects.check(concrete, "a TF.js model")
     limits.check_weights("a graph that TF.js is given", [concrete])
     graph = frozen(concrete)
     graph_def = _optimized(graph)
