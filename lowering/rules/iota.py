@@ -33,8 +33,8 @@ def iota_of_halves(*dyn_shape, dtype, shape, dimension, **_):
     return lax.broadcasted_iota(np.int32, shape, dimension).astype(dtype)
 
 
-@decomposition("iota_2x32_shape", target=TFJS, dtypes=(np.uint32,))
-def iota_2x32_shape_of_halves(*, shape):
+@legalization("iota_2x32_shape", dtypes=(np.uint32,))
+def iota_2x32_shape_of_words(*, shape):
     low = lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
     return jnp.zeros(shape, np.uint32), low.astype(np.uint32)
 
