@@ -304,8 +304,7 @@ def _part(
     results = [
         v for v in made if type(v) is jex_core.Var and (v in program.outvars or v not in read)
     ]
-    inner = jex_core.Jaxpr([], inputs, results, eqns)
-    return jex_core.jaxpr_as_fun(jex_core.ClosedJaxpr(inner, [])), inputs
+    return jex_core.jaxpr_as_fun(jax_compat.closed([], [], inputs, results, eqns)), inputs
 
 
 def _is_alike(found: Result, first: Result) -> bool:
