@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import warnings
 
 import flax.linen as nn
 import jax
@@ -549,3 +550,15 @@ def test_options_are_in_the_signature(exporter):
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     with pytest.raises(TypeError, match=rf"{exporter.__name__}\(\) got an .* argument 'parms'"):
         exporter(jnp.sin, (np.ones(3),), parms=3)
+
+
+def test_jaxprs_say_what_they_are_from(export_to):
+    """JAX warns of those that do not; where warnings are errors, nothing could be exported."""
+
+    def fun(x):
+        _, rows = jax.lax.scan(lambda carry, _: (carry * 2, carry), x, None, length=20)
+        return rows + jax.lax.cond(x[0] > 0, lambda: x, lambda: -x)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "core.Jaxpr is missing", DeprecationWarning)
+        export_to(fun, (np.ones(3, np.float32),))
