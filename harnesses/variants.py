@@ -170,11 +170,15 @@ _DOUBLES = (np.float64, np.complex128)
 
 
 def _without_float32_subnormals(x: Any) -> Any:
-    """An argument whose float64 numbers are zero where they are subnormal in float32."""
+    """An argument whose float64 numbers are zero where they are subnormal in float32.
+
+    The zeros have no sign, which natural targets may lose.
+    """
     if not is_array(x) or x.dtype not in _DOUBLES:
         return x
     parts = np.ascontiguousarray(x).view(np.float64)
-    flushed = np.where(np.abs(parts) < np.finfo(np.float32).tiny, np.copysign(0, parts), parts)
+    is_zero = (np.abs(parts) < np.finfo(np.float32).tiny) & (parts != 0)
+    flushed = np.where(is_zero, 0.0, parts)
     return flushed.view(x.dtype).reshape(x.shape)
 
 
