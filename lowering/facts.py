@@ -63,7 +63,6 @@ class Rule:
       dtypes: the dtypes that the rule covers; None for all.
       keep_constants: whether operands known at lowering time reach `fun` as `np.ndarray`.
       held: whether `fun` takes values of all dtypes as the tensors that hold them.
-      of_consumers: whether the rule is for runtimes with fewer dtypes than TensorFlow.
     """
 
     fun: Callable[..., Any]
@@ -71,15 +70,6 @@ class Rule:
     dtypes: frozenset[np.dtype] | None = None
     keep_constants: bool = False
     held: bool = False
-    of_consumers: bool = False
-
-    def takes(self, dtype: Any, is_tensorflow_dtype: bool = False) -> bool:
-        """Whether `fun` takes tensors that hold values of `dtype` in another dtype.
-
-        A rule for a dtype that TensorFlow has expects it as it is, unless it is `of_consumers`.
-        """
-        is_named = self.dtypes is not None and dtype in self.dtypes
-        return self.held or (is_named and (self.of_consumers or not is_tensorflow_dtype))
 
 
 @dataclasses.dataclass

@@ -46,7 +46,6 @@ def _register(
     replace: bool = False,
 ) -> None:
     base = target if isinstance(target, Target) else resolve(True, target)
-    new = dataclasses.replace(new, of_consumers=CONSUMER in base.chain)
     for primitive in primitives:
         if replace:
             _remove(primitive, base, new.dtypes)

@@ -85,7 +85,9 @@ _LEAST_16 = 2.0**-24
 
 def bits_of_short(x: jax.Array) -> jax.Array:
     """The bits of each float16 or bfloat16, as int32 from 0 to 65535."""
-    number = x.astype(np.float32)
+    # Targets that compute in float32 have more digits until now.
+    info = jnp.finfo(x.dtype)
+    number = lax.reduce_precision(x, info.nexp, info.nmant).astype(np.float32)
     bits = lax.bitcast_convert_type(number, np.int32)
     if x.dtype == jnp.bfloat16:
         return lax.shift_right_logical(bits, np.int32(16))

@@ -15,7 +15,6 @@ from lowering.context import EQUATION, Context, Lowering, describe
 from lowering.core.memory import Memory
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
-from lowering.formats import narrow
 from lowering.ops import constant, dtypes, integers, modes, names, values
 from lowering.ops.dims import Dimensions
 from lowering.ops.outlining import Functions
@@ -165,7 +164,7 @@ class Interpreter(Lowering):
         return describe(eqn, self.target, reason, around=around or self._program.source)
 
     def _rule(self, eqn: jex_core.JaxprEqn) -> registry.Rule:
-        rule = registry.rule_of(eqn, self.target, narrow.dtype_of(eqn))
+        rule = registry.rule_of(eqn, self.target)
         if rule is None:
             raise UnsupportedError(expansion.reason(eqn))
         if self.target.splits("complex64") and not rule.held and has_complex(eqn):

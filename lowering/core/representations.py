@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from lowering.context import Context
-from lowering.formats import narrow
-from lowering.narrow_formats import NARROW
 from lowering.ops import values
 from lowering.ops.values import Value
 from lowering.registry import Rule, Trait, has_trait
@@ -43,22 +41,6 @@ class Known(Representation):
 
         results = ctx.lowering.folder.fold(ctx.eqn, operands, run)
         return results if ctx.eqn.primitive.multiple_results else results[0]
-
-
-class Narrow(Representation):
-    """Numbers that are held in other dtypes, as consumers lack theirs."""
-
-    def applies(self, ctx, rule, operands):
-        dtype = narrow.dtype_of(ctx.eqn)
-        if dtype is None or rule.is_decomposition:
-            return False  # The steps of a decomposition are held.
-        return not rule.takes(dtype, dtype not in NARROW)
-
-    def hold(self, rule, value, aval):
-        return values.held(value, getattr(aval, "dtype", None))
-
-    def apply(self, ctx, rule, operands):
-        return narrow.apply(ctx, *operands)
 
 
 class Decomposed(Representation):
@@ -117,7 +99,6 @@ class Broadcasts(Tensors):
 
 REPRESENTATIONS: Sequence[Representation] = (
     Known(),
-    Narrow(),
     Decomposed(),
     Broadcasts(),
     Tensors(),

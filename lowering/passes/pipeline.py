@@ -12,14 +12,11 @@ from lowering import jax_compat
 from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
+from lowering.passes.fusion.halves import fuse_halves
 from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.fusion.means import LATE_SEARCHES, NATURAL_SEARCHES
 from lowering.passes.fusion.moves import MOVE_SEARCHES, with_mirror_pads
-from lowering.passes.fusion.natural import (
-    LATE_PATTERNS,
-    NATURAL_PATTERNS,
-    fuse_halves,
-)
+from lowering.passes.fusion.natural import LATE_PATTERNS, NATURAL_PATTERNS
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
 from lowering.passes.fusion.words import fuse_words
@@ -30,7 +27,7 @@ from lowering.passes.legalize.bitcasts import avals_of_bits, bitcast_words
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
 from lowering.passes.legalize.keys import avals_of_words, split_keys
 from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
-from lowering.passes.legalize.promotion import promote_halves
+from lowering.passes.legalize.promotion import avals_in_float32, promote_halves
 from lowering.passes.legalize.words import avals_of_halves, split_words
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
@@ -145,6 +142,16 @@ WHOLE_PROGRAM = (
         is_required=True,
         legal_avals=avals_of_words,
     ),
+    # Functions with constants are found in the dtype to which these are rounded.
+    Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
+    Pass(
+        "promote 16-bit floats",
+        promote_halves,
+        given=("target",),
+        when=_promotes_halves,
+        is_required=True,
+        legal_avals=avals_in_float32,
+    ),
     Pass(
         "split complex numbers",
         split_complex,
@@ -191,10 +198,6 @@ PASSES = (
     Pass("convert literals", convert_literals),
     Pass("drop unit axes", drop_unit_axes),
     Pass("lift transposes", lift_transposes),
-    # Patterns with constants are found in the dtype to which these are rounded.
-    Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
-    Pass("promote 16-bit floats", promote_halves, given=("target",), when=_promotes_halves),
-    Pass("convert promoted literals", convert_literals, when=_promotes_halves),
     Pass("flush literals", flush_literals, when=_is_natural),
     Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
@@ -246,8 +249,8 @@ def whole_program(
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where
-      possible, on words of keys, on parts of complex numbers where the target has none, and without
-      numbers of eight bits or fewer; and the identities of the jaxprs that become functions.
+      possible, and in dtypes that the target has; and the identities of the jaxprs that become
+      functions.
     """
     jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
     return jaxpr, outlined(jaxpr)

@@ -11,13 +11,11 @@ from jax import lax
 from lowering.arrays import float_bits, halves, narrow_numbers
 from lowering.arrays import half_conversions as conversions
 from lowering.arrays.words import WORD
-from lowering.avals import HALF_FLOATS
 from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, cast, dtypes, kernels
-from lowering.registry import Trait, decomposition, on_promoted, rule
+from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
 from lowering.targets import CONSUMER, ONNX, TFJS
-from lowering.tensors import rounding
 
 _WIDE = (np.int64, np.uint64, np.float64)
 
@@ -30,13 +28,12 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
 @rule(
     "bitcast_convert_type",
     target=CONSUMER,
-    dtypes=(*SHORT, *dtypes.LOW_PRECISION, np.int32, np.uint32, np.float32),
+    dtypes=(*SHORT, np.int32, np.uint32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
     """Consumers without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
-    x = rounding.stored(x, source)
     if 8 in (source.itemsize, target.itemsize):
         regroup = _of_wide if source.itemsize == 8 else _to_wide
         return ctx.lower(regroup, x, avals=ctx.in_avals, dtype=target)
@@ -54,12 +51,13 @@ def bitcast_convert_type_consumer(ctx, x, **_):
     return cast(ctx.lower(fun, x, avals=[aval]), to)
 
 
-@decomposition("bitcast_convert_type", target=CONSUMER, dtypes=SHORT)
+@legalization("bitcast_convert_type", dtypes=SHORT)
+@legalization("bitcast_convert_type", dtypes=dtypes.LOW_PRECISION)
 def bitcast_convert_type_short(x, *, new_dtype, **_):
-    if x.dtype in HALF_FLOATS:
-        info = jnp.finfo(x.dtype)
-        x = lax.reduce_precision(x, info.nexp, info.nmant)
-    return _through_words(x, dtype=np.dtype(new_dtype))
+    dtype = np.dtype(new_dtype)
+    if dtype.itemsize == 8:
+        return _to_wide(x, dtype=dtype)
+    return (_of_wide if x.dtype.itemsize == 8 else _through_words)(x, dtype=dtype)
 
 
 @decomposition("bitcast_convert_type", target=TFJS, dtypes=dtypes.WORDS)

@@ -44,16 +44,6 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
     return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
 
 
-@rule("convert_element_type", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
-def convert_element_type_consumer(ctx, x, **_):
-    """From the dtype that holds the values to that which holds the results, rounded once."""
-    target = ctx.out_aval.dtype
-    to = dtypes.to_tf(target)
-    if x.dtype.is_floating and to.is_integer:
-        return saturate(x, to, ml_dtypes.iinfo(target))
-    return cast(x, to)
-
-
 @legalization("convert_element_type", dtypes=dtypes.WORDS)
 def convert_element_type_of_words(x, *, new_dtype, **_):
     """From and to all dtypes but int32, whose bits the words are."""

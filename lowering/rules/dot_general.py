@@ -79,7 +79,7 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
 @decomposition(
     "dot_general",
     target=CONSUMER,
-    dtypes=(*SHORT, *dtypes.WORDS, *dtypes.LOW_PRECISION, *dtypes.COMPLEX),
+    dtypes=(*SHORT, *dtypes.WORDS, *dtypes.COMPLEX),
 )
 def dot_general_of_held(
     lhs,

@@ -8,9 +8,7 @@ from jax import lax
 from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import E8M0, NARROW
 from lowering.ops import dtypes
-from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.targets import CONSUMER
-from lowering.tensors import rounding
+from lowering.registry import Trait, decomposition, legalization, on_promoted
 
 
 @decomposition("reduce_precision", traits=Trait.OF_BITS)
@@ -42,11 +40,13 @@ def reduce_precision(x, *, exponent_bits, mantissa_bits):
     return jnp.where(x != x, x, lax.bitcast_convert_type(bits, x.dtype))
 
 
-@rule("reduce_precision", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
-def reduce_precision_consumer(ctx, x, **params):
-    """What is held in float32 is rounded to the dtype first."""
-    dtype = ctx.in_avals[0].dtype
-    return ctx.lower(reduce_precision, rounding.stored(x, dtype), avals=ctx.in_avals, **params)
+@legalization("reduce_precision", dtypes=dtypes.LOW_PRECISION)
+def reduce_precision_of_halves(x, **params):
+    """What is computed in float32 is rounded to the dtype first, as its bits are."""
+    result = reduce_precision(x, **params)
+    if result is not x:
+        return result
+    return narrow_numbers.fit(x, x.dtype, np.dtype(np.float32)).astype(x.dtype)
 
 
 @on_promoted("reduce_precision", dtypes=NARROW)

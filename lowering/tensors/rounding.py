@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from lowering import avals, narrow_formats, targets
 from lowering.narrow_formats import HAS_CAST, format_of, width
-from lowering.ops import bitcast, cast, constant, dtypes, emit, kernels, modes
+from lowering.ops import bitcast, cast, constant, emit, kernels, modes
 from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
@@ -21,11 +21,13 @@ _WORDS = {tf.float32: tf.int32, tf.float64: tf.int64}
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Numbers of a narrow dtype in their storage dtype, rounded or wrapped around.
 
-    `x` is float32 or float64 for a floating-point dtype, else integers of eight bits, or int32 for
-    a consumer.
+    `x` is float32 for a float of 16 bits, float32 or float64 for shorter ones, else integers of
+    eight bits, or int32 for a consumer.
     """
     if dtype in narrow_formats.FLOAT:
         return _round(x, dtype)
+    if dtype in avals.HALF_FLOATS:
+        return _round_half(x, dtype)
     if x.dtype == tf.int32:
         return _wrap(x, dtype)
     if dtype in narrow_formats.UNSIGNED:
@@ -44,14 +46,8 @@ def _wrap(x, dtype):
     return emit("Sub", emit("FloorMod", emit("AddV2", x, half), period), half)
 
 
-def stored(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """Numbers of float16 or bfloat16 that are held in float32, rounded to the dtype, ties to even.
-
-    Consumers compute in float32 and do not round what each op makes, as XLA permits itself to
-    (`xla_allow_excess_precision`). A program that asks for the bits of the numbers has them.
-    """
-    if not (dtype in avals.HALF_FLOATS and dtypes.is_narrow(dtype)):
-        return x
+def _round_half(x, dtype):
+    """Rounds float32 to float16 or bfloat16, ties to even."""
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
     # Not with `onnx.quirks.casts_that_cancel_out`, and what TF.js has as float16 is float32.

@@ -26,9 +26,7 @@ from lowering.passes.fusion.exact import (
     is_wide,
     primitive_like_operand,
 )
-from lowering.passes.fusion.patterns import Pattern, fuse
-from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.legalize.promotion import has_halves
+from lowering.passes.fusion.patterns import Pattern
 
 
 def _primitive_of_two(name: str) -> jex_core.Primitive:
@@ -46,7 +44,7 @@ _ELU = primitive_like_operand("elu")
 _SCALED_ELU = primitive_like_operand("scaled_elu")
 _SOFTPLUS = primitive_like_operand("softplus")
 _LOG_SOFTMAX = primitive_like_operand("log_softmax")
-_GELU = primitive_like_operand("gelu")
+GELU = primitive_like_operand("gelu")
 _RSQRT_OF_POSITIVE = primitive_like_operand("rsqrt_of_positive")
 _SQUARED_DIFFERENCE = _primitive_of_two("squared_difference")
 _SIZE_OF_PARTS = _primitive_of_two("size_of_parts")
@@ -120,7 +118,7 @@ def _divided(x):
 
 
 # GELU by the error function; JAX's own is by its complement.
-_GELUS = (
+GELUS = (
     lambda x: jax.nn.gelu(x, approximate=False),
     lambda x: 0.5 * x * (1 + _scaled(x)),
     lambda x: 0.5 * x * (1 + _divided(x)),
@@ -213,7 +211,7 @@ NATURAL_PATTERNS = (
         for example, by_op in ((jax.nn.elu, _SCALED_ELU.bind), (jax.nn.celu, _celu_by_op))
     ),
     *(Pattern(example, _relu, args=(_X,), when=is_float) for example in _RELUS),
-    *(_of_float(example, _GELU) for example in _GELUS),
+    *(_of_float(example, GELU) for example in GELUS),
     _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), is_wide),
     _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), is_float),
     _of_axes(_log_softmax, _along(_LOG_SOFTMAX), is_float),
@@ -243,31 +241,6 @@ NATURAL_PATTERNS = (
         when_literals=lambda low, high: low <= high,
     ),
 )
-
-
-def _in_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x: fun(x.astype(np.float32)).astype(x.dtype)
-
-
-# In 16 bits the constants of these functions are rounded, and converters know the functions by
-# their constants.
-_PATTERNS_OF_HALVES = tuple(
-    Pattern(
-        example,
-        _in_float32(function),
-        args=(jax.ShapeDtypeStruct((2, 3), dtype),),
-        when=lambda x, dtype=dtype: x.dtype == dtype,
-    )
-    for dtype in (jnp.float16, jnp.bfloat16)
-    for example, function in ((jax.nn.gelu, jax.nn.gelu), *((f, _GELU.bind) for f in _GELUS))
-)
-
-
-def fuse_halves(jaxpr: Jaxpr) -> Jaxpr:
-    """Fuses what is known by constants, where there are floats of 16 bits, before these go."""
-    if not has_halves(jaxpr):
-        return jaxpr
-    return fuse(jaxpr, (*_PATTERNS_OF_HALVES, *NATURAL_PATTERNS), {})
 
 
 def _difference_times_itself(x, y):

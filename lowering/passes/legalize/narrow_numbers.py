@@ -21,6 +21,7 @@ from lowering import avals, registry
 from lowering.arrays import computations, narrow_numbers
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT
 from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.legalize.splitting import Splitting, Walk
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours, trace_ours_once
@@ -123,6 +124,8 @@ class _Promotion(Walk):
             for x, stored in zip(eqn.invars, operands, strict=True)
         )
         jaxpr, _ = trace_ours_once(fun, structs, tuple(sorted(params.items())))
+        # Functions of numbers of eight bits may compute in 16.
+        jaxpr = promote_halves(jaxpr, self.target)
         self.replace(eqn, self.new.inline(self.splitting.jaxpr(jaxpr), operands, eqn))
 
     def _promote(self, eqn: jex_core.JaxprEqn) -> None:

@@ -2,151 +2,119 @@
 
 Results are not rounded: consumers have the precision of float32 between ops, as XLA permits itself
 (`xla_allow_excess_precision`). A program in 16 bits thus looks like one in 32 bits to the passes
-that come after this one. What depends on the bits of a float, or has jaxprs of its own, keeps its
-dtypes, with conversions around it.
+that come after this one. Primitives that depend on the bits of a float round it themselves, in
+decompositions (`lax.reduce_precision`).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
-from lowering import avals, jax_compat
+from lowering import avals, registry
+from lowering.arrays import narrow_numbers
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
-from lowering.registry import Trait, facts
-from lowering.targets import CONSUMER, Target
+from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.remembering import PerJaxpr
+from lowering.registry import Trait
+from lowering.targets import Target
 
 _FLOAT32 = np.dtype(np.float32)
 
+# Constants of more bytes than these are converted when the program is lowered.
+_LARGE_BYTES = 4096
+
+# What does the same with operands in float32.
 _PROMOTED = Trait.ELEMENTWISE | Trait.SELECTS | Trait.LINEAR | Trait.CONTRACTION | Trait.PROMOTED
 
 
-def has_halves(jaxpr: Jaxpr) -> bool:
-    """Whether an equation of a jaxpr has operands or results of 16-bit floats."""
-    atoms = (atom for eqn in jaxpr.eqns for atom in (*eqn.invars, *eqn.outvars))
-    return any(_dtype(atom) in avals.HALF_FLOATS for atom in atoms)
+@PerJaxpr
+def promote_halves(jaxpr: Jaxpr, target: Target) -> Any:
+    """The closed jaxpr with float32 in place of floats of 16 bits that a target lacks.
 
-
-def promote_halves(jaxpr: Jaxpr, target: Target = CONSUMER) -> Jaxpr:
-    """The jaxpr with float32 for floats of 16 bits that a target emulates.
-
-    Arguments and results keep their dtypes.
+    A jaxpr without such floats, in it and in all that it calls, is the same object as before.
     """
-    promotion = _Promotion(jaxpr, target)
-    return promotion.run() if any(map(promotion.is_promoted, jaxpr.eqns)) else jaxpr
+    return Splitting(_Promotion, target).jaxpr(jaxpr)
 
 
-class _Promotion:
-    """Equations in float32; variables of 16 bits are defined where an equation asks for them."""
+def avals_in_float32(aval: Any, target: Target) -> Sequence[Any]:
+    """The abstract value of floats of 16 bits in float32; that of others as it is."""
+    return (aval.update(dtype=_FLOAT32) if _is_half(aval, target) else aval,)
 
-    def __init__(self, jaxpr: Jaxpr, target: Target):
-        self._jaxpr = jaxpr
-        self._dtypes = frozenset(filter(target.emulates, avals.HALF_FLOATS))
-        self._eqns: list[jex_core.JaxprEqn] = []
-        # By a variable of 16 bits the one of float32, and which of the former have values, too.
-        self._wide: dict[jex_core.Var, Any] = {}
-        self._defined: set[jex_core.Var] = {*jaxpr.invars, *jaxpr.constvars}
-        # What stands for variables of other dtypes.
-        self._same: dict[jex_core.Var, Any] = {}
 
-    def run(self) -> jex_core.ClosedJaxpr:
-        for eqn in self._jaxpr.eqns:
-            if not self._has_halves(eqn):
-                self._add(eqn, [self._same_as(atom) for atom in eqn.invars])
-            elif self.is_promoted(eqn):
-                self._promote(eqn)
-            else:
-                self._add(eqn, [self._narrow(atom, eqn) for atom in eqn.invars])
-        old = self._jaxpr
-        made_by = {id(var): eqn for eqn in old.eqns for var in eqn.outvars}
-        # Others than those are not converted, so that it does not matter where.
-        outvars = [self._narrow(x, made_by.get(id(x), old.eqns[-1])) for x in old.outvars]
-        consts = getattr(old, "consts", ())
-        return jax_compat.closed(old.constvars, consts, old.invars, outvars, self._eqns)
+class _Promotion(Walk):
+    """A jaxpr whose floats of 16 bits are being promoted."""
 
-    def _promote(self, eqn: jex_core.JaxprEqn) -> None:
-        invars = [self._widened(atom, eqn) for atom in eqn.invars]
-        if self._converts_halves(eqn):
-            # All are float32 here.
-            (atom,), (var,) = invars, eqn.outvars
-            (self._wide if self._is_half(var) else self._same)[var] = atom
-            return
-        outvars = []
-        for var in eqn.outvars:
-            if self._is_half(var):
-                self._wide[var] = jex_core.Var(var.aval.update(dtype=_FLOAT32))
-            outvars.append(self._wide.get(var, var))
-        params = avals.with_dtypes(eqn.params, self._promoted)
-        self._eqns.append(eqn.replace(invars=invars, outvars=outvars, params=params))
+    def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
+        super().__init__(splitting, jaxpr)
+        for var in [var for var in self.new.constvars if _is_half(var.aval, self.target)]:
+            self._convert(var, jaxpr.eqns[0])
 
-    def _add(self, eqn: jex_core.JaxprEqn, invars: list[Any]) -> None:
-        self._eqns.append(eqn.replace(invars=invars))
-        self._defined.update(eqn.outvars)
+    @staticmethod
+    def is_illegal(aval: Any, target: Target) -> bool:
+        return _is_half(aval, target)
 
-    def _same_as(self, atom: Any) -> Any:
-        return atom if isinstance(atom, jex_core.Literal) else self._same.get(atom, atom)
+    legal_avals = staticmethod(avals_in_float32)
 
-    def _widened(self, atom: Any, eqn: jex_core.JaxprEqn) -> Any:
-        """The atom of float32 that stands for one of 16 bits."""
-        if not self._is_half(atom):
-            return self._same_as(atom)
-        if isinstance(atom, jex_core.Literal):
-            value = np.asarray(atom.val).astype(_FLOAT32)
-            return jex_core.Literal(value, atom.aval.update(dtype=_FLOAT32))
-        if atom not in self._wide:
-            self._wide[atom] = jex_core.Var(atom.aval.update(dtype=_FLOAT32))
-            self._convert(atom, self._wide[atom], eqn)
-        return self._wide[atom]
+    @staticmethod
+    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
+        return (np.asarray(x).astype(_FLOAT32) if _is_half(aval, target) else x,)
 
-    def _narrow(self, atom: Any, eqn: jex_core.JaxprEqn) -> Any:
-        """An atom of 16 bits for equations that have these dtypes, and for results."""
-        if isinstance(atom, jex_core.Literal) or not self._is_half(atom):
-            return self._same_as(atom)
-        if atom not in self._defined:
-            self._convert(self._wide[atom], atom, eqn)
-            self._defined.add(atom)
-        return atom
+    def keeps(self, const: Any, aval: Any) -> bool:
+        """Large constants, which would take twice the memory for as long as the jaxpr lives."""
+        return const.nbytes > _LARGE_BYTES and bool(self.old.eqns)
 
-    def _convert(self, source: Any, target: jex_core.Var, eqn: jex_core.JaxprEqn) -> None:
-        params = {"new_dtype": target.aval.dtype, "weak_type": False, "sharding": None}
-        self._eqns.append(
-            eqn.replace(
-                primitive=lax.convert_element_type_p,
-                invars=[source],
-                outvars=[target],
-                params=params,
-                effects=set(),
-            )
-        )
-
-    def is_promoted(self, eqn: jex_core.JaxprEqn) -> bool:
-        """Whether an equation has floats of 16 bits, and does the same with others."""
-        if not self._has_halves(eqn) or any(True for _ in called_jaxprs(eqn)):
-            return False
-        traits = facts(eqn.primitive.name).traits
-        if not traits & _PROMOTED or Trait.OF_BITS in traits:
-            return False
-        # What is elementwise and takes integers beside floats rounds them to the dtype of these.
-        is_mixed = len({_dtype(atom) for atom in eqn.invars}) > 1
-        return not is_mixed or Trait.ELEMENTWISE not in traits or Trait.SELECTS in traits
-
-    def _converts_halves(self, eqn: jex_core.JaxprEqn) -> bool:
-        """Whether an equation converts between dtypes that become float32."""
-        if eqn.primitive is not lax.convert_element_type_p:
-            return False
+    def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         atoms = (*eqn.invars, *eqn.outvars)
-        return all(self._is_half(x) or x.aval.dtype == _FLOAT32 for x in atoms)
+        dtype = next((x.aval.dtype for x in atoms if _is_half(x.aval, self.target)), None)
+        rule = registry.rule_of(eqn, self.target, dtype)
+        if dtype is None or eqn.primitive is narrow_numbers.FIT:
+            self.add(self.splitting.with_legal_jaxprs(eqn))
+        elif eqn.primitive is lax.convert_element_type_p and self._is_same(*atoms):
+            self.replace(eqn, self.read(eqn.invars))
+        elif rule is None or (rule.held and not _selects(eqn)):
+            self.add_unsplit(eqn)
+        elif rule.is_decomposition and _depends_on_dtype(eqn):
+            self.decompose(eqn, rule.fun)
+        else:
+            legal = self.splitting.with_legal_jaxprs(eqn)
+            self.add(legal.replace(params=avals.with_dtypes(legal.params, self._legal_dtype)))
 
-    def _has_halves(self, eqn: jex_core.JaxprEqn) -> bool:
-        return any(map(self._is_half, (*eqn.invars, *eqn.outvars)))
+    def _convert(self, var: jex_core.Var, scope: jex_core.JaxprEqn) -> None:
+        """Converts a constant, at the line and in the name scope of an equation."""
+        wide = jex_core.Var(var.aval.update(dtype=_FLOAT32))
+        params = {"new_dtype": _FLOAT32, "weak_type": False, "sharding": None}
+        new = {"primitive": lax.convert_element_type_p, "params": params, "effects": set()}
+        self.new.add(scope.replace(invars=[var], outvars=[wide], **new))
+        self.values[var] = [wide]
 
-    def _is_half(self, atom: Any) -> bool:
-        return _dtype(atom) in self._dtypes
+    def _is_same(self, *atoms: Any) -> bool:
+        """Whether all atoms become float32."""
+        return all(self._legal_dtype(atom.aval.dtype) == _FLOAT32 for atom in atoms)
 
-    def _promoted(self, dtype: np.dtype) -> np.dtype:
-        return _FLOAT32 if dtype in self._dtypes else dtype
+    def _legal_dtype(self, dtype: Any) -> Any:
+        return _FLOAT32 if _has_half_dtype(dtype, self.target) else dtype
 
 
-def _dtype(atom: Any) -> Any:
-    return getattr(atom.aval, "dtype", None)
+def _depends_on_dtype(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether a primitive does something else with floats of 16 bits than with float32."""
+    traits = registry.facts(eqn.primitive.name).traits
+    if not traits & _PROMOTED or Trait.OF_BITS in traits or any(True for _ in called_jaxprs(eqn)):
+        return True
+    # What is elementwise and takes integers beside floats rounds them to the dtype of these.
+    is_mixed = len({x.aval.dtype for x in eqn.invars}) > 1
+    return is_mixed and Trait.ELEMENTWISE in traits and not _selects(eqn)
+
+
+def _selects(eqn: jex_core.JaxprEqn) -> bool:
+    return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
+
+
+def _is_half(aval: Any, target: Target) -> bool:
+    return _has_half_dtype(getattr(aval, "dtype", None), target)
+
+
+def _has_half_dtype(dtype: Any, target: Target) -> bool:
+    return dtype in avals.HALF_FLOATS and target.emulates(dtype)
