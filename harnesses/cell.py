@@ -29,9 +29,10 @@ from harnesses.variants import (
 )
 from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
-from lowering.export import held, runtimes
+from lowering.boundary import models
+from lowering.boundary.models import restored
+from lowering.export import runtimes
 from lowering.export.flat import flat_entry
-from lowering.export.held import restored
 from lowering.narrow_formats import NARROW
 from lowering.ops.dtypes import LOW_PRECISION
 from lowering.targets import CONSUMERS, PORTABLE, TARGETS, TF, XLA, Target
@@ -381,9 +382,9 @@ def _exported(
 ) -> tuple[Callable[..., Any], list[np.ndarray]]:
     """A program and its arguments in the dtypes that exporters give the inputs and outputs."""
     fun, _ = on_arrays(trial.fun, trial.runs[0])
-    on_held = held.on_held(fun, [x.dtype for x in arrays], target)
+    on_held = models.on_held(fun, [x.dtype for x in arrays], target)
     converted = trial.convert(on_held, target=target.name)
-    return converted, [x.astype(held.of_argument(x.dtype, target)) for x in arrays]
+    return converted, [x.astype(models.of_argument(x.dtype, target)) for x in arrays]
 
 
 def _restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

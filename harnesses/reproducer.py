@@ -83,7 +83,7 @@ _RUNS = {
 _OF_RUNTIMES = (
     "from lowering.export import runtimes",
     "from lowering.export.flat import flat_entry",
-    "from lowering.export.held import restored",
+    "from lowering.boundary.models import restored",
 )
 
 # The names that a script has already, besides those of Python.

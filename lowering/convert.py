@@ -8,11 +8,10 @@ from typing import Any
 import jax
 import tensorflow as tf
 
-from lowering import callables, jax_compat, plugins, rules  # noqa: F401  Registers the rules.
+from lowering import boundary, callables, jax_compat, plugins, rules  # noqa: F401  Registers the rules.
 from lowering.core.interpreter import Interpreter
 from lowering.core.memory import Memory
 from lowering.errors import TransformationError
-from lowering.formats import boundary
 from lowering.frontend import (
     arguments,
     checks,

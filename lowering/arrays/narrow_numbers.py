@@ -21,7 +21,14 @@ FIT, FROM_BITS = map(registry.new_primitive, ("fit", "from_bits"))
 # The computations of `scatter` and `reduce` are on scalars, and mapped over arrays.
 jax_compat.map_elements(FIT)
 jax_compat.map_elements(FROM_BITS)
+# The numbers of a constant, which keeps its dtype in the graph, in their storage dtype.
+WIDEN = registry.new_primitive("widen")
 _MANTISSA, _BIAS = 23, 127  # Of float32.
+
+
+@WIDEN.def_abstract_eval
+def _(x: Any, *, storage: Any) -> Any:
+    return jax.core.ShapedArray(x.shape, np.dtype(storage))
 
 
 @FIT.def_abstract_eval

@@ -322,7 +322,7 @@ def _replaced(
 
     from lowering import jax_compat
     from lowering.avals import is_key
-    from lowering.export import held
+    from lowering.boundary import models
 
     if set(found) != set(names):
         raise CommandError(
@@ -330,7 +330,7 @@ def _replaced(
         )
     leaves, tree = jax.tree.flatten(args)
     for arg, name in zip(leaves, names, strict=True):
-        x, expected = found[name], held.words(arg)
+        x, expected = found[name], models.words(arg)
         if x.dtype != expected.dtype or x.ndim != len(expected.shape):
             raise CommandError(
                 f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "

@@ -15,7 +15,7 @@ def run_show(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     check_target(args.target)
     named.check(args)
-    from lowering.export.narrow import in_bits_of
+    from lowering.export.without_64_bits import in_bits_of
     from lowering.passes import pipeline
     from lowering.targets import TARGETS
 
@@ -64,7 +64,7 @@ def _show_passes(args: argparse.Namespace) -> None:
 def _show_ops(args: argparse.Namespace) -> None:
     from lowering.export import listing, saved_model
     from lowering.export.entries import entry
-    from lowering.export.narrow import in_bits_of
+    from lowering.export.without_64_bits import in_bits_of
     from lowering.targets import CONSUMERS, TARGETS
 
     fun, inputs, options = named.call(args)

@@ -9,8 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.avals import is_key
+from lowering.boundary import models
 from lowering.convert import convert
-from lowering.export import arguments, held, modules, samples, signatures
+from lowering.export import arguments, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
@@ -163,16 +164,16 @@ def _entry(
         for leaf in leaves
     ]
     if any(map(is_key, of_fun)):
-        symbolic = list(map(held.words_shape, symbolic, of_fun))
-        leaves = list(map(held.words, leaves))
+        symbolic = list(map(models.words_shape, symbolic, of_fun))
+        leaves = list(map(models.words, leaves))
         if polymorphic_shapes is not None:
             texts = [f"({', '.join(map(str, shape))},)" if shape else "()" for shape in symbolic]
             polymorphic_shapes = jax.tree_util.tree_unflatten(tree, texts)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
     dtypes = [
-        held.of_argument(jax.dtypes.canonicalize_dtype(leaf.dtype), target) for leaf in leaves
+        models.of_argument(jax.dtypes.canonicalize_dtype(leaf.dtype), target) for leaf in leaves
     ]
-    fun_held = held.on_held(fun, [*kept.dtypes, *of_fun], target)
+    fun_held = models.on_held(fun, [*kept.dtypes, *of_fun], target)
     converted = convert(
         fun_held,
         target=target,
@@ -198,7 +199,7 @@ def _entry(
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
         if str(found_tree) != str(tree):
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
-        arrays = list(map(np.asarray, map(held.words, found)))
+        arrays = list(map(np.asarray, map(models.words, found)))
         for name, x, dtype in zip(names, arrays, dtypes, strict=True):
             if not _is_converted(x.dtype, dtype):
                 raise ValueError(f"an array for the input {name!r} is {x.dtype}, not {dtype}")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from lowering.boundary import models
 from lowering.errors import UnsupportedError
-from lowering.export import held
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,30 +108,30 @@ def of_flat(
     of_function = [spec.dtype for spec in specs]
 
     def run(*tensors: Any) -> dict[str, tf.Tensor]:
-        found = call(*map(held.from_runtime, tensors, of_function))
+        found = call(*map(models.from_runtime, tensors, of_function))
         results = dict(zip(outputs, found, strict=True))
         dtypes.update({name: np.dtype(x.dtype.as_numpy_dtype) for name, x in results.items()})
-        return {name: held.to_runtime(x) for name, x in results.items()}
+        return {name: models.to_runtime(x) for name, x in results.items()}
 
     def arguments(given: Sequence[np.ndarray]) -> tuple[Any, ...]:
         return reference.arguments(
             [
-                held.restored(x, np.dtype(dtype.as_numpy_dtype))
+                models.restored(x, np.dtype(dtype.as_numpy_dtype))
                 for x, dtype in zip(given, of_function, strict=True)
             ]
         )
 
     return Entry(
         tf.function(run, autograph=False),
-        list(map(held.spec_of_runtime, specs)),
+        list(map(models.spec_of_runtime, specs)),
         dataclasses.replace(
             reference,
             arguments=arguments,
-            results=lambda found: list(map(held.of_runtime, reference.results(found))),
+            results=lambda found: list(map(models.of_runtime, reference.results(found))),
         ),
-        list(map(held.of_runtime, arrays)),
+        list(map(models.of_runtime, arrays)),
         outputs,
         is_given,
-        lambda given: list(map(held.of_runtime, inputs(given))),
+        lambda given: list(map(models.of_runtime, inputs(given))),
         dtypes=dtypes,
     )

@@ -10,10 +10,10 @@ from typing import Any
 from lowering.export import language_models, limits, litertlm_runs, reports, tflite, vocabularies
 from lowering.export.entries import entries
 from lowering.export.language_models import DECODE
-from lowering.export.narrow import in_bits_of
 from lowering.export.packages import import_package
 from lowering.export.reports import Report
 from lowering.export.vocabularies import Tokenizer
+from lowering.export.without_64_bits import in_bits_of
 from lowering.targets import TFLITE
 
 _log = logging.getLogger("lowering.export")

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.avals import is_key
-from lowering.export import arguments, held
+from lowering.boundary import models
+from lowering.export import arguments
 from lowering.frontend import exchange
 from lowering.targets import Target
 
@@ -58,7 +59,7 @@ def parameters(params: Any, target: Target) -> Parameters:
         leaf.dtype if not np.isscalar(leaf) and is_key(leaf.dtype) else x.dtype
         for leaf, x in zip(leaves, arrays, strict=True)
     ]
-    kept = [x.astype(held.of_parameter(x.dtype, target), copy=False) for x in arrays]
+    kept = [x.astype(models.of_parameter(x.dtype, target), copy=False) for x in arrays]
     variables = []
     for x, array, leaf in zip(kept, arrays, given, strict=True):
         is_shared = x is array and isinstance(leaf, jax.Array) and _is_on_cpu(leaf)
@@ -71,7 +72,7 @@ def _as_jax_has_it(leaf: Any) -> Any:
     """A leaf in the dtype that JAX gives it, without a copy if it is that already."""
     if isinstance(leaf, np.ndarray) and jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype:
         return leaf
-    return held.words(jax.numpy.asarray(leaf))
+    return models.words(jax.numpy.asarray(leaf))
 
 
 def _is_on_cpu(array: jax.Array) -> bool:

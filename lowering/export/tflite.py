@@ -23,7 +23,6 @@ from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata, in_tflite
 from lowering.export.metadata import check as check_metadata
-from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -32,6 +31,7 @@ from lowering.export.tflite_converter import WEIGHTS_KEPT, Sample, converted
 from lowering.export.verification import check_tolerance
 from lowering.export.verification import verify as compare
 from lowering.export.weight_quantization import Weights
+from lowering.export.without_64_bits import in_bits_of
 from lowering.ops import kernels
 from lowering.targets import TFLITE
 

@@ -36,17 +36,19 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
         made = {i for op in graph.operators for i in op.outputs}
         for i, tensor in enumerate(graph.tensors):
             if i not in made and root.buffers[tensor.buffer].data is not None:
-                tensors[tensor.buffer].append((graph, tensor))
+                # XNNPACK returns no result of the op.
+                is_result = i in graph.outputs
+                tensors[tensor.buffer].append((graph, tensor, is_result))
     changed = False
     for buffer, of_buffer in tensors.items():
-        if any(tensor.type != _FLOAT32 for _, tensor in of_buffer):
+        if any(is_result or tensor.type != _FLOAT32 for _, tensor, is_result in of_buffer):
             continue
         numbers = np.asarray(root.buffers[buffer].data, np.uint8).view(np.float32)
         stored = in_fewer_bits(numbers, of_program, has_bfloat16=False)
         if stored is None:
             continue
         root.buffers[buffer].data = stored.view(np.uint8)
-        for graph, tensor in of_buffer:
+        for graph, tensor, _ in of_buffer:
             _widen(root, graph, tensor, _TYPES[stored.dtype])
         changed = True
     return align(root) if changed else model

@@ -14,9 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from lowering import jax_compat
+from lowering import boundary, jax_compat
 from lowering.errors import ShapeError
-from lowering.formats import boundary
 from lowering.frontend import solving
 from lowering.frontend.statements import COMPARISONS, Check, sentence
 from lowering.ops import constant, integers, names

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from lowering import avals
-from lowering.formats import boundary
+from lowering import avals, boundary
 from lowering.registry import Trait, rule
 
 

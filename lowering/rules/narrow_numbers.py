@@ -9,9 +9,11 @@ import tensorflow as tf
 
 from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import E8M0, width
-from lowering.ops import cast, constant, dtypes, emit
+from lowering.ops import cast, constant, dtypes, emit, memo
+from lowering.ops.casts import widened
 from lowering.registry import Trait, rule
 from lowering.rules.convert_element_type import saturate
+from lowering.targets import Mode
 from lowering.tensors import rounding
 
 
@@ -45,5 +47,13 @@ def _numbers(dtype):
 
 @rule("widen", keep_constants=True, held=True, traits=Trait.NOT_FOLDED)
 def widen(ctx, x, *, storage):
-    """The cast of a constant, which keeps its dtype in the graph."""
-    return tf.cast(constant(x), dtypes.to_tf(storage))
+    """The cast of a constant, which keeps its dtype in the graph; one for all that use it."""
+    narrow, to = constant(x), dtypes.to_tf(storage)
+    if ctx.mode is Mode.EAGER:
+        return widened(narrow, to)
+
+    def make():
+        with tf.control_dependencies(None):
+            return widened(narrow, to)
+
+    return memo.once(("widened", id(narrow), to), make, narrow)

@@ -1,8 +1,8 @@
 """Equations on dtypes that the target lacks, which it takes all the same, if any."""
 
+from lowering import boundary
 from lowering.context import describe
 from lowering.errors import UnsupportedError
-from lowering.formats import boundary
 from lowering.ops import kernels
 from lowering.registry import Trait, rule
 

@@ -7,7 +7,7 @@ import pytest
 
 from lowering import export
 from lowering.errors import UnsupportedError
-from lowering.export.narrow import in_bits_of
+from lowering.export.without_64_bits import in_bits_of
 from lowering.targets import ONNX, TFJS, TFLITE
 
 X = np.random.default_rng(0).normal(size=(3, 4))

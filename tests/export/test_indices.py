@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from lowering.boundary.models import restored
 from lowering.export import runtimes
 from lowering.export.entries import entry
-from lowering.export.held import restored
 from lowering.targets import CONSUMERS, TARGETS
 
 DATA = ("float16", "uint32", "int8", "float32")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from lowering.boundary.models import restored
 from lowering.export import runtimes
 from lowering.export.entries import entry
-from lowering.export.held import restored
 from lowering.targets import CONSUMERS, TARGETS
 
 X = np.float32([-np.inf, -2.5, -1, 0, 0.5, 3, np.inf])

@@ -107,18 +107,32 @@ def test_weights_of_8_bits(dtype, to, tmp_path):
 
 
 @pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("of_x", [BFLOAT16, FLOAT16, np.dtype(np.float32)], ids=str)
 @pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
-def test_weights_that_are_closed_over_and_used_in_loops(dtype, to, tmp_path):
+def test_weights_that_are_closed_over_and_used_in_loops(dtype, of_x, to, tmp_path):
+    """They are in 16 bits, whether an argument is or not."""
     weights = (RNG.normal(size=(64, 64)) / 8).astype(dtype)
+
+    @jax.jit
+    def layer(x):
+        return jnp.tanh(x @ weights)
 
     def fun(x):
         def step(x, _):
-            return jnp.tanh(x @ weights), None
+            return layer(x), None
 
-        return lax.scan(step, x, None, 5)[0]
+        y = lax.scan(step, x.astype(dtype), None, 5)[0]
+        return layer(layer(y)).astype(of_x)
 
-    size, _ = FORMATS[to](fun, RNG.normal(size=(2, 64)).astype(dtype), None, tmp_path)
+    size, _ = FORMATS[to](fun, RNG.normal(size=(2, 64)).astype(of_x), None, tmp_path)
     assert size < 1.5 * weights.nbytes + 8000
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
+def test_constants_that_are_results(dtype, to, tmp_path):
+    weights = RNG.normal(size=(64, 64)).astype(dtype)
+    FORMATS[to](lambda x: (x + 1, weights), np.float32([1]), None, tmp_path)
 
 
 def test_only_what_keeps_its_bits_is_stored_in_fewer():

@@ -25,7 +25,6 @@ from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
 from lowering.export.metadata import check as check_metadata
-from lowering.export.narrow import advising_32_bits
 from lowering.export.onnx import computing, quantized, saving
 from lowering.export.origins import located
 from lowering.export.packages import import_package
@@ -34,6 +33,7 @@ from lowering.export.reports import Model
 from lowering.export.verification import check_tolerance, refusals
 from lowering.export.verification import verify as compare
 from lowering.export.weights import dtypes_of
+from lowering.export.without_64_bits import advising_32_bits
 from lowering.targets import ONNX, Target
 
 _log = logging.getLogger("lowering.export")

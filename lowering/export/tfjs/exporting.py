@@ -12,13 +12,13 @@ import numpy as np
 from lowering.export import quantization, reach, reports, signatures
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
-from lowering.export.narrow import in_bits_of
 from lowering.export.origins import located
 from lowering.export.reports import Report
 from lowering.export.tfjs import graph_model, node
 from lowering.export.tfjs.graph_model import SHARD_BYTES
 from lowering.export.verification import Error, check_tolerance, refusals
 from lowering.export.verification import verify as compare
+from lowering.export.without_64_bits import in_bits_of
 from lowering.targets import TFJS
 
 _log = logging.getLogger("lowering.export")

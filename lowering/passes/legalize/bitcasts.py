@@ -20,10 +20,9 @@ from lowering.arrays.words import BITS, WORD, bits_of, of_bits
 from lowering.avals import with_dtypes
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
-from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.legalize.splitting import Splitting, Walk, selects
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours
-from lowering.registry import Trait
 from lowering.targets import Target
 
 _CONVERSIONS = (lax.convert_element_type_p, lax.bitcast_convert_type_p)
@@ -43,18 +42,18 @@ def avals_of_bits(aval: Any, target: Target) -> Sequence[Any]:
     return (aval.update(dtype=BITS, weak_type=False) if is_word(aval) else aval,)
 
 
-class _Bitcast(Walk):
-    """A jaxpr whose words are being bitcast."""
+class WordWalk(Walk):
+    """A jaxpr whose words become something else.
+
+    Attributes:
+      count: how many values take the place of words.
+    """
+
+    count: int
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
         return is_word(aval)
-
-    legal_avals = staticmethod(avals_of_bits)
-
-    @staticmethod
-    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
-        return (np.asarray(x).astype(WORD).view(BITS) if is_word(aval) else x,)
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         rule = registry.rule_of(eqn, self.target, WORD)
@@ -62,16 +61,41 @@ class _Bitcast(Walk):
             self.add(self.splitting.with_legal_jaxprs(eqn))
         elif eqn.primitive is RANDOM:
             words = tuple(is_word(x.aval) for x in eqn.invars)
-            params = {**eqn.params, "words": words, "count": 1}
+            params = {**eqn.params, "words": words, "count": self.count}
             self.add(eqn.replace(primitive=RANDOM_OF_PARTS, params=params))
-        elif converts_bits(eqn):
-            self.replace(eqn, self.read(eqn.invars))
+        elif _converts_bits(eqn):
+            self.convert(eqn)
         elif rule is None or (rule.held and not selects(eqn)):
             self.add_unsplit(eqn)
         elif rule.is_decomposition:
             self.decompose(eqn, rule.fun)
         else:
-            self.add(eqn.replace(params=params_on_bits(eqn)))
+            self.apply(eqn)
+
+    def convert(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds a conversion of words to int32, or the other way, or of words to words."""
+        raise NotImplementedError
+
+    def apply(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds an equation that does the same with the int32 that have the bits of words."""
+        raise NotImplementedError
+
+
+class _Bitcast(WordWalk):
+    """A jaxpr whose words are being bitcast."""
+
+    count = 1
+    legal_avals = staticmethod(avals_of_bits)
+
+    @staticmethod
+    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
+        return (np.asarray(x).astype(WORD).view(BITS) if is_word(aval) else x,)
+
+    def convert(self, eqn: jex_core.JaxprEqn) -> None:
+        self.replace(eqn, self.read(eqn.invars))
+
+    def apply(self, eqn: jex_core.JaxprEqn) -> None:
+        self.add(eqn.replace(params=_on_bits(eqn.params)))
 
 
 def on_bits(primitive: jex_core.Primitive, *operands: jax.Array, **params: Any) -> jax.Array:
@@ -98,20 +122,10 @@ class OnBits:
         return [of_bits(x) if w else x for x, w in zip(found, self.is_word, strict=True)]
 
 
-def converts_bits(eqn: jex_core.JaxprEqn) -> bool:
+def _converts_bits(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation converts words to int32, or the other way, or not at all."""
     dtypes = {x.aval.dtype for x in (*eqn.invars, *eqn.outvars)}
     return eqn.primitive in _CONVERSIONS and dtypes <= {WORD, BITS}
-
-
-def params_on_bits(eqn: jex_core.JaxprEqn) -> dict[str, Any]:
-    """The parameters of an equation on the bits of words."""
-    return _on_bits(eqn.params)
-
-
-def selects(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether an equation moves elements alone."""
-    return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
 
 
 def is_word(aval: Any) -> bool:

@@ -11,7 +11,6 @@ promoted numbers (`registry.on_promoted`).
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.extend.core as jex_core
 import ml_dtypes
 import numpy as np
@@ -30,17 +29,6 @@ from lowering.targets import Target
 
 # What has its result in a storage dtype.
 _FITTING = (narrow_numbers.FIT, narrow_numbers.FROM_BITS)
-
-# Constants of more bytes than these keep their narrow dtype in the graph.
-_LARGE_BYTES = 4096
-
-# The numbers of a constant, which keeps its narrow dtype in the graph, in their storage dtype.
-_WIDEN = registry.new_primitive("widen")
-
-
-@_WIDEN.def_abstract_eval
-def _(x: Any, *, storage: Any) -> Any:
-    return jax.core.ShapedArray(x.shape, storage)
 
 
 @PerJaxpr
@@ -61,13 +49,7 @@ def avals_in_storage(aval: Any, target: Target) -> Sequence[Any]:
 class _Promotion(Walk):
     """A jaxpr whose narrow numbers are being promoted."""
 
-    def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
-        super().__init__(splitting, jaxpr)
-        for var in filter(self._is_narrow, self.new.constvars):
-            wide = jex_core.Var(self.legal_avals(var.aval, self.target)[0])
-            params = {"storage": wide.aval.dtype}
-            self._add(jaxpr.eqns[0], _WIDEN, params, var, wide)
-            self.values[var] = [wide]
+    kept = HAS_CAST
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
@@ -81,9 +63,8 @@ class _Promotion(Walk):
         return (np.asarray(x).astype(_storage(aval.dtype, target)) if is_narrow else x,)
 
     def keeps(self, const: Any, aval: Any) -> bool:
-        """Large numbers of a dtype that TensorFlow has, and casts, as consumers do not."""
-        is_large = aval.dtype in HAS_CAST and const.nbytes > _LARGE_BYTES
-        return is_large and bool(self.old.eqns) and not self.target.is_consumer
+        """TensorFlow casts them; consumers do not."""
+        return not self.target.is_consumer and super().keeps(const, aval)
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         facts = registry.facts(eqn.primitive.name)

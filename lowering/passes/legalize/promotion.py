@@ -16,15 +16,12 @@ from jax import lax
 from lowering import avals, registry
 from lowering.arrays import narrow_numbers
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
-from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.legalize.splitting import Splitting, Walk, selects
 from lowering.passes.remembering import PerJaxpr
 from lowering.registry import Trait
 from lowering.targets import Target
 
 _FLOAT32 = np.dtype(np.float32)
-
-# Constants of more bytes than these are converted when the program is lowered.
-_LARGE_BYTES = 4096
 
 # What does the same with operands in float32.
 _PROMOTED = Trait.ELEMENTWISE | Trait.SELECTS | Trait.LINEAR | Trait.CONTRACTION | Trait.PROMOTED
@@ -47,10 +44,7 @@ def avals_in_float32(aval: Any, target: Target) -> Sequence[Any]:
 class _Promotion(Walk):
     """A jaxpr whose floats of 16 bits are being promoted."""
 
-    def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
-        super().__init__(splitting, jaxpr)
-        for var in [var for var in self.new.constvars if _is_half(var.aval, self.target)]:
-            self._convert(var, jaxpr.eqns[0])
+    kept = avals.HALF_FLOATS
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
@@ -62,10 +56,6 @@ class _Promotion(Walk):
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
         return (np.asarray(x).astype(_FLOAT32) if _is_half(aval, target) else x,)
 
-    def keeps(self, const: Any, aval: Any) -> bool:
-        """Large constants, which would take twice the memory for as long as the jaxpr lives."""
-        return const.nbytes > _LARGE_BYTES and bool(self.old.eqns)
-
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         atoms = (*eqn.invars, *eqn.outvars)
         dtype = next((x.aval.dtype for x in atoms if _is_half(x.aval, self.target)), None)
@@ -74,21 +64,13 @@ class _Promotion(Walk):
             self.add(self.splitting.with_legal_jaxprs(eqn))
         elif eqn.primitive is lax.convert_element_type_p and self._is_same(*atoms):
             self.replace(eqn, self.read(eqn.invars))
-        elif rule is None or (rule.held and not _selects(eqn)):
+        elif rule is None or (rule.held and not selects(eqn)):
             self.add_unsplit(eqn)
         elif rule.is_decomposition and _depends_on_dtype(eqn):
             self.decompose(eqn, rule.fun)
         else:
             legal = self.splitting.with_legal_jaxprs(eqn)
             self.add(legal.replace(params=avals.with_dtypes(legal.params, self._legal_dtype)))
-
-    def _convert(self, var: jex_core.Var, scope: jex_core.JaxprEqn) -> None:
-        """Converts a constant, at the line and in the name scope of an equation."""
-        wide = jex_core.Var(var.aval.update(dtype=_FLOAT32))
-        params = {"new_dtype": _FLOAT32, "weak_type": False, "sharding": None}
-        new = {"primitive": lax.convert_element_type_p, "params": params, "effects": set()}
-        self.new.add(scope.replace(invars=[var], outvars=[wide], **new))
-        self.values[var] = [wide]
 
     def _is_same(self, *atoms: Any) -> bool:
         """Whether all atoms become float32."""
@@ -105,11 +87,7 @@ def _depends_on_dtype(eqn: jex_core.JaxprEqn) -> bool:
         return True
     # What is elementwise and takes integers beside floats rounds them to the dtype of these.
     is_mixed = len({x.aval.dtype for x in eqn.invars}) > 1
-    return is_mixed and Trait.ELEMENTWISE in traits and not _selects(eqn)
-
-
-def _selects(eqn: jex_core.JaxprEqn) -> bool:
-    return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
+    return is_mixed and Trait.ELEMENTWISE in traits and not selects(eqn)
 
 
 def _is_half(aval: Any, target: Target) -> bool:

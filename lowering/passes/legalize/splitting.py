@@ -6,13 +6,15 @@ control flow and calls get new signatures, is here. A module for each kind of dt
 are, and what becomes of other equations.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import numpy as np
 
 from lowering import jax_compat, registry
+from lowering.arrays import narrow_numbers
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.expansion import EXPANSION
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
@@ -29,6 +31,9 @@ UNSPLIT.multiple_results = True
 UNSPLIT.def_effectful_abstract_eval(
     lambda *_, eqn, out_avals, reason: (list(out_avals), eqn.effects)
 )
+
+# Constants of fewer bytes than these become legal when the program is legalized.
+_LARGE_BYTES = 4096
 
 
 class Splitting(Everywhere):
@@ -90,7 +95,13 @@ class Splitting(Everywhere):
 
 
 class Walk:
-    """Legalizes one jaxpr, equation by equation."""
+    """Legalizes one jaxpr, equation by equation.
+
+    Attributes:
+      kept: the dtypes in which large constants are kept; one value stands for those of each.
+    """
+
+    kept: Collection[np.dtype] = ()
 
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
         self.splitting = splitting
@@ -100,12 +111,19 @@ class Walk:
         self.values: dict[jex_core.Var, Sequence[Any]] = {}
         consts: list[Any] = []
         constvars: list[jex_core.Var] = []
+        kept: list[jex_core.Var] = []
         for const, var in zip(getattr(jaxpr, "consts", ()), jaxpr.constvars, strict=True):
-            keeps = self.keeps(const, var.aval)
-            consts += (const,) if keeps else self.legal_arrays(const, var.aval, self.target)
-            constvars += (var,) if keeps else self.define([var])
+            if self.is_illegal(var.aval, self.target) and self.keeps(const, var.aval):
+                consts, constvars, kept = [*consts, const], [*constvars, var], [*kept, var]
+            else:
+                consts += self.legal_arrays(const, var.aval, self.target)
+                constvars += self.define([var])
         inputs = jax_compat.open_jaxpr(constvars, self.define(jaxpr.invars), [], [])
         self.new = Rewriter(jex_core.ClosedJaxpr(inputs, consts))
+        for var in kept:
+            params = {"storage": self.legal_avals(var.aval, self.target)[0].dtype}
+            new = {"primitive": narrow_numbers.WIDEN, "params": params, "effects": set()}
+            self.new.add(jaxpr.eqns[0].replace(invars=[var], outvars=self.define([var]), **new))
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
@@ -123,8 +141,12 @@ class Walk:
         raise NotImplementedError
 
     def keeps(self, const: Any, aval: Any) -> bool:
-        """Whether a constant stays as it is, in a dtype that the target has for constants alone."""
-        return False
+        """Whether an illegal constant keeps its dtype in the graph, with an op that widens it.
+
+        It is for large ones, as the op takes as much as it saves. Programs without equations have
+        no use for it.
+        """
+        return const.nbytes > _LARGE_BYTES and bool(self.old.eqns) and aval.dtype in self.kept
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         """Adds what takes the place of an equation that is no call and no control flow."""
@@ -247,6 +269,11 @@ class Walk:
         consts, carry = jax_compat.scan_counts(params)
         body, num_consts, num_carry = params["jaxpr"], count(0, consts), count(consts, carry)
         return jax_compat.with_scan_body(params, body, num_consts, num_carry)
+
+
+def selects(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation moves elements alone."""
+    return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
 
 
 def _is_call(eqn: jex_core.JaxprEqn) -> bool:

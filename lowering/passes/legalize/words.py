@@ -15,7 +15,6 @@ from typing import Any
 import jax.extend.core as jex_core
 import numpy as np
 
-from lowering import registry
 from lowering.arrays import halves
 from lowering.arrays.halves import HALF, SIZE
 from lowering.arrays.words import WORD
@@ -23,13 +22,11 @@ from lowering.avals import with_dtypes
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.bitcasts import (
     OnBits,
-    converts_bits,
+    WordWalk,
     dtype_of_bits,
     is_word,
-    selects,
 )
-from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
-from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.legalize.splitting import Splitting, selects
 from lowering.passes.remembering import PerJaxpr
 from lowering.targets import Target
 
@@ -48,17 +45,15 @@ def avals_of_halves(aval: Any, target: Target) -> Sequence[Any]:
     return (aval.update(dtype=HALF, weak_type=False),) * 2 if is_word(aval) else (aval,)
 
 
-class _Split(Walk):
+class _Split(WordWalk):
     """A jaxpr that is being split."""
+
+    count = 2
 
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
         # The halves that the bits of words were made of.
         self._made_of: dict[jex_core.Var, Sequence[Any]] = {}
         super().__init__(splitting, jaxpr)
-
-    @staticmethod
-    def is_illegal(aval: Any, target: Target) -> bool:
-        return is_word(aval)
 
     legal_avals = staticmethod(avals_of_halves)
 
@@ -70,28 +65,19 @@ class _Split(Walk):
         return (words >> 16).astype(HALF), (words & (SIZE - 1)).astype(HALF)
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
-        rule = registry.rule_of(eqn, self.target, WORD)
         if eqn.primitive in (halves.JOIN, halves.APART):
             self.replace(eqn, self.read(eqn.invars))
-        elif not self.splitting.has_illegal(eqn):
-            self.add(self.splitting.with_legal_jaxprs(eqn))
-        elif eqn.primitive is RANDOM:
-            words = tuple(is_word(x.aval) for x in eqn.invars)
-            params = {**eqn.params, "words": words, "count": 2}
-            self.add(eqn.replace(primitive=RANDOM_OF_PARTS, params=params))
-        elif converts_bits(eqn):
-            self._convert(eqn)
-        elif rule is None or (rule.held and not selects(eqn)):
-            self.add_unsplit(eqn)
-        elif rule.is_decomposition:
-            self.decompose(eqn, rule.fun)
-        elif selects(eqn):
+        else:
+            super().legalize(eqn)
+
+    def apply(self, eqn: jex_core.JaxprEqn) -> None:
+        if selects(eqn):
             self.apply_to_parts(eqn, with_dtypes(eqn.params, dtype_of_bits))
         else:
-            results = tuple(dtype_of_bits(x.aval.dtype) != x.aval.dtype for x in eqn.outvars)
+            results = tuple(is_word(x.aval) for x in eqn.outvars)
             self.decompose(eqn, OnBits(eqn.primitive, results))
 
-    def _convert(self, eqn: jex_core.JaxprEqn) -> None:
+    def convert(self, eqn: jex_core.JaxprEqn) -> None:
         (operand,), (result,) = eqn.invars, eqn.outvars
         parts = self.read([operand])
         if operand.aval.dtype == WORD and result.aval.dtype == HALF:

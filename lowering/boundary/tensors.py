@@ -13,8 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, narrow_formats, targets
+from lowering.boundary import crossing
 from lowering.errors import UnsupportedError
-from lowering.formats import crossing
 from lowering.narrow_formats import HAS_CAST
 from lowering.ops import dtypes, modes, values
 from lowering.ops.casts import narrowed, widened

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.avals import is_key, real_dtype
-from lowering.formats import boundary
+from lowering.boundary import tensors
 from lowering.narrow_formats import HAS_CAST, NARROW
 from lowering.targets import TF, Target
 
@@ -115,10 +115,10 @@ def _unstacked(x: tf.Tensor) -> list[tf.Tensor]:
 def to_runtime(x: tf.Tensor) -> tf.Tensor:
     """A result of the function as a runtime returns it."""
     if x.dtype.is_complex:
-        return tf.stack(boundary.parts(x), -1)
+        return tf.stack(tensors.parts(x), -1)
     if x.dtype != tf.bfloat16:
         return x
-    before = boundary.before_cast(x)
+    before = tensors.before_cast(x)
     return tf.cast(x, tf.float32) if before is None else before
 
 
