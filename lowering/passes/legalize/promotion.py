@@ -16,6 +16,7 @@ from jax import lax
 from lowering import avals, registry
 from lowering.arrays import narrow_numbers
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
+from lowering.passes.legalize.keys import RANDOM
 from lowering.passes.legalize.splitting import Splitting, Walk, selects
 from lowering.passes.remembering import PerJaxpr
 from lowering.registry import Trait
@@ -64,6 +65,8 @@ class _Promotion(Walk):
             self.add(self.splitting.with_legal_jaxprs(eqn))
         elif eqn.primitive is lax.convert_element_type_p and self._is_same(*atoms):
             self.replace(eqn, self.read(eqn.invars))
+        elif eqn.primitive is RANDOM:
+            self.decompose(eqn, _drawn)
         elif rule is None or (rule.held and not selects(eqn)):
             self.add_unsplit(eqn)
         elif rule.is_decomposition and _depends_on_dtype(eqn):
@@ -78,6 +81,12 @@ class _Promotion(Walk):
 
     def _legal_dtype(self, dtype: Any) -> Any:
         return _FLOAT32 if _has_half_dtype(dtype, self.target) else dtype
+
+
+def _drawn(*operands: Any, name: str, **params: Any) -> Any:
+    """What `RANDOM` computes; the bits that it draws depend on the dtype."""
+    fun: Any = registry.facts(name).on_words
+    return fun(*operands, **params)
 
 
 def _depends_on_dtype(eqn: jex_core.JaxprEqn) -> bool:
