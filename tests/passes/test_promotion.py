@@ -10,8 +10,9 @@ from jax import lax
 from lowering.passes import pipeline
 from lowering.passes.fusion.halves import fuse_halves
 from lowering.passes.jaxprs import called_jaxprs
+from lowering.passes.legalize.keys import split_keys
 from lowering.passes.legalize.promotion import promote_halves
-from lowering.targets import ONNX, PORTABLE, TF, Mode
+from lowering.targets import ONNX, PORTABLE, TF, TFJS, Mode
 from tests.passes.programs import assert_typed, counts, primitives, traced
 
 HALVES = ["bfloat16", "float16"]
@@ -153,6 +154,17 @@ def test_functions_are_found_in_what_is_called(dtype):
 
     fused = fuse_halves(traced(fun, jnp.ones((2, 3), dtype)))
     assert "gelu" in str(fused)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_random_numbers_are_drawn_in_their_dtype(dtype):
+    def fun(key, alpha):
+        return jax.random.gamma(key, alpha, dtype=dtype)
+
+    jaxpr = traced(fun, jax.random.key(0), jnp.ones((2,), dtype))
+    assert "uint16" in dtypes_in(promote_halves(split_keys(jaxpr, ONNX), ONNX))
+    whole, _ = pipeline.whole_program(jaxpr, TFJS)
+    assert dtypes_in(whole).isdisjoint([*HALVES, "uint16", "uint32"])
 
 
 def test_other_programs_stay_the_same():

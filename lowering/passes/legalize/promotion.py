@@ -16,9 +16,10 @@ from jax import lax
 from lowering import avals, registry
 from lowering.arrays import narrow_numbers
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
-from lowering.passes.legalize.keys import RANDOM
+from lowering.passes.legalize.keys import RANDOM, split_keys
 from lowering.passes.legalize.splitting import Splitting, Walk, selects
 from lowering.passes.remembering import PerJaxpr
+from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
 
@@ -66,7 +67,7 @@ class _Promotion(Walk):
         elif eqn.primitive is lax.convert_element_type_p and self._is_same(*atoms):
             self.replace(eqn, self.read(eqn.invars))
         elif eqn.primitive is RANDOM:
-            self.decompose(eqn, _drawn)
+            self._draw(eqn)
         elif rule is None or (rule.held and not selects(eqn)):
             self.add_unsplit(eqn)
         elif rule.is_decomposition and _depends_on_dtype(eqn):
@@ -74,6 +75,13 @@ class _Promotion(Walk):
         else:
             legal = self.splitting.with_legal_jaxprs(eqn)
             self.add(legal.replace(params=avals.with_dtypes(legal.params, self._legal_dtype)))
+
+    def _draw(self, eqn: jex_core.JaxprEqn) -> None:
+        """Adds what `RANDOM` computes, as the bits that it draws depend on the dtype."""
+        structs = tuple(avals.struct(x.aval) for x in eqn.invars)
+        jaxpr, _ = trace_ours_once(_drawn, structs, tuple(sorted(eqn.params.items())))
+        legal = self.splitting.jaxpr(split_keys(jaxpr, self.target))
+        self.replace(eqn, self.new.inline(legal, self.read(eqn.invars), eqn))
 
     def _is_same(self, *atoms: Any) -> bool:
         """Whether all atoms become float32."""
@@ -84,7 +92,6 @@ class _Promotion(Walk):
 
 
 def _drawn(*operands: Any, name: str, **params: Any) -> Any:
-    """What `RANDOM` computes; the bits that it draws depend on the dtype."""
     fun: Any = registry.facts(name).on_words
     return fun(*operands, **params)
 
