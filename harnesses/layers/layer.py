@@ -25,6 +25,7 @@ _MODULES = (
     "reductions",
     "shapes",
     "signals",
+    "variants",
 )
 
 

@@ -66,7 +66,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "Its softmax does not take a maximum away; see the quirks of TF.js.",
-        ("softmax*", "log_softmax*", "cross entropy"),
+        ("softmax*", "log_softmax*", "cross entropy*"),
         ("tfjs",),
     ),
     Reason("Rows without any element get zeros, which no softmax gives.", ("masked softmax",)),
@@ -134,7 +134,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "A slice is written, which has the axis of the index.",
         ("x.at[[]1[]].set",),
-        ("portable", "onnx", "tfjs"),
+        ("onnx", "tfjs"),
     ),
     Reason(
         "JAX resizes by products with weights, whose rounding differs from that of the op.",
@@ -184,6 +184,17 @@ REASONS: tuple[Reason, ...] = (
         ("portable", "tflite", "tfjs"),
     ),
     Reason("The result is cut to its size.", ("segment sum",), ("tflite",)),
+    Reason(
+        "JAX has a transpose between two reshapes; the op for blocks needs one reshape.",
+        ("patches as tokens",),
+        ("portable", "tflite"),
+    ),
+    Reason("It has no convolutions in groups.", ("convolution, in two groups",), ("tfjs",)),
+    Reason(
+        "The vectors are transposed, which moves nothing.",
+        ("vmap of matrices and vectors",),
+        ("onnx",),
+    ),
     Reason("The converter knows its own form of it alone.", ("unit norm",), ("tflite",)),
     Reason(
         "The op gave other results for some operands when the runtime was probed.",

@@ -4,6 +4,7 @@ The kernel of `GATHER` takes quantized tables only where its results are quantiz
 `EMBEDDING_LOOKUP` makes floats of the rows that it reads; it takes a vector of indices.
 """
 
+import dataclasses
 import math
 from typing import Any
 
@@ -17,23 +18,63 @@ _OPS = schema.BuiltinOperator
 _FLOAT32 = schema.TensorType.FLOAT32
 
 
-def with_lookups(model: bytes) -> tuple[bytes, list[str]]:
-    """A model that reads rows of tables by `EMBEDDING_LOOKUP`.
+@dataclasses.dataclass
+class Products:
+    """The products with weights of a model, by the names of their outputs.
 
-    Returns:
-      The model, and the names of the outputs of products that are outputs of the model but for
-      their shapes.
+    Attributes:
+      last: those that are outputs of the model but for their shapes.
+      lengths: of those with one matrix, how many weights each result is a sum of products with.
+      batched: those with a matrix for each of a batch, which is their second operand.
     """
+
+    last: list[str] = dataclasses.field(default_factory=list)
+    lengths: dict[str, int] = dataclasses.field(default_factory=dict)
+    batched: list[str] = dataclasses.field(default_factory=list)
+
+
+def with_lookups(model: bytes) -> tuple[bytes, Products]:
+    """A model that reads rows of tables by `EMBEDDING_LOOKUP`, and its products."""
     root = flatbuffer_utils.convert_bytearray_to_object(model)
     lookup = index_of_code(root, _OPS.EMBEDDING_LOOKUP, 4)
     reshape = index_of_code(root, _OPS.RESHAPE, 1)
-    last = []
+    products = Products()
     for graph in root.subgraphs:
         for op in list(graph.operators):
             if _reads_rows(root, graph, op):
                 _replace(root, graph, op, lookup, reshape)
-        last += _last(root, graph)
-    return align(root), last
+        _empty_unused(graph)
+        products.last += _last(root, graph)
+        _note(root, graph, products)
+    return align(root), products
+
+
+def _note(root: Any, graph: Any, products: Products) -> None:
+    """Adds the products of a graph with constants as second operands."""
+    for op in graph.operators:
+        kind = _code(root, op)
+        if kind not in (_OPS.FULLY_CONNECTED, _OPS.BATCH_MATMUL):
+            continue
+        weights = graph.tensors[op.inputs[1]]
+        if root.buffers[weights.buffer].data is None:
+            continue
+        if kind == _OPS.BATCH_MATMUL:
+            products.batched.append(_name_of_output(graph, op))
+        else:
+            products.lengths[_name_of_output(graph, op)] = int(weights.shape[-1])
+
+
+def _empty_unused(graph: Any) -> None:
+    """Takes their numbers from constants that nothing uses.
+
+    The body of a loop has constants of its own, with buffers of those around it. AI Edge Quantizer
+    quantizes a buffer, but leaves what nothing uses the type of before.
+    """
+    used = {i for op in graph.operators for i in (*op.inputs, *op.outputs)}
+    used.update((*graph.inputs, *graph.outputs))
+    for i, tensor in enumerate(graph.tensors):
+        if i not in used:
+            tensor.buffer = 0
 
 
 def _code(root: Any, op: Any) -> int:
@@ -109,5 +150,9 @@ def _last(root: Any, graph: Any) -> list[str]:
         while op is not None and _code(root, op) == _OPS.RESHAPE:
             op = makers.get(op.inputs[0])
         if op is not None and _code(root, op) == _OPS.FULLY_CONNECTED:
-            found.append(graph.tensors[op.outputs[0]].name.decode())
+            found.append(_name_of_output(graph, op))
     return found
+
+
+def _name_of_output(graph: Any, op: Any) -> str:
+    return graph.tensors[op.outputs[0]].name.decode()

@@ -31,7 +31,8 @@ MASK_DTYPES = ("float32", "bool")
 # How many tokens are in an example of a call of any length.
 _EXAMPLE = 8
 
-# Vocabularies of models are padded to multiples of some number, by two in a hundred at most.
+# Vocabularies of models are padded: to a multiple of 128, or by two in a hundred at most.
+_MULTIPLE = 128
 _PADDING = 0.02
 
 
@@ -49,9 +50,9 @@ def prefill_decode(
         model = export.to_tflite(**export.prefill_decode(step, cache, 1024, prefill=(32, 256)))
 
     The batch is 1. The last chunk of a prompt may be shorter than the prefill that reads it: then
-    it ends with padding, of which the keys and values are overwritten before they are seen. So a
-    step writes all tokens of a call from the first position on. Padding may reach beyond the
-    capacity, where `dynamic_update_slice` would move the write to the front.
+    it ends with padding, of which the keys and values are overwritten before they are seen. The
+    positions of padding follow those of the tokens. So it may reach beyond the capacity, where
+    `dynamic_update_slice` would move the write to the front.
 
     Args:
       step: `step(params, tokens, positions, mask, cache)` returns the logits of the token after
@@ -79,7 +80,10 @@ def prefill_decode(
     kept = model.names_of_cache
 
     def prefilled(*args: Any) -> list[Any]:
-        return model.call(*args)[1:]
+        """The cache. Padding follows the tokens: LiteRT-LM says that its positions are 0."""
+        *before, positions = args[: model.place_of_positions + 1]
+        positions = positions[0] + np.arange(positions.shape[0], dtype=np.int32)
+        return model.call(*before, positions, *args[len(before) + 1 :])[1:]
 
     names = {f"{PREFILL}_{length}": length for length in lengths} | {DECODE: 1}
     return {
@@ -159,6 +163,7 @@ class _Model:
         self.names_of_cache = [
             f"{CACHE}{kind}_{i}" for i in range(len(specs) // 2) for kind in "kv"
         ]
+        self.place_of_positions = 1 if params is None else 2
         of_mask = [] if mask is None else [MASK]
         self.names_of_inputs = [TOKENS, POSITIONS, *of_mask, *self.names_of_cache]
         self._vocabulary = 1
@@ -235,12 +240,12 @@ def check(made: Mapping[str, Entry], max_tokens: int | None = None) -> int:
     for name, of_signature in specs.items():
         _check_inputs(name, of_signature)
     columns = {name: x[MASK].shape[3] for name, x in specs.items() if MASK in x}
-    if not columns and max_tokens is None:
-        raise ValueError("without a mask, max_tokens has to say how many tokens the cache holds")
     if len(set(columns.values())) > 1 or len(columns) not in (0, len(specs)):
         raise ValueError(f"the masks of signatures have different columns: {columns}")
-    limit = min([*columns.values(), *([] if max_tokens is None else [max_tokens])])
-    if max_tokens is not None and max_tokens > limit:
+    limit = min(columns.values()) if columns else max_tokens
+    if limit is None:
+        raise ValueError("without a mask, max_tokens has to say how many tokens the cache holds")
+    if max_tokens is not None and not 0 < max_tokens <= limit:
         raise ValueError(f"max_tokens is {max_tokens}, and the cache has room for {limit}")
     caches = {f"the inputs of {name}": _of_cache(x.items()) for name, x in specs.items()}
     _check_alike(caches)
@@ -248,7 +253,7 @@ def check(made: Mapping[str, Entry], max_tokens: int | None = None) -> int:
         results = made[name].concrete.structured_outputs
         caches[f"the results of {name}"] = _of_cache(results.items())
     _check_alike(caches)
-    return limit
+    return limit if max_tokens is None else max_tokens
 
 
 def _check_alike(caches: Mapping[str, Mapping[str, str]]) -> None:
@@ -303,7 +308,8 @@ def check_vocabulary(decode: Entry, size: int) -> None:
     if logits is None or logits.shape.rank != 3 or tuple(logits.shape[:2]) != (1, 1):
         raise ValueError(f"{DECODE} has to return {LOGITS}, [1, 1, vocabulary]; found {logits}")
     count = logits.shape[2]
-    if not size <= count <= size * (1 + _PADDING):
+    padded = -(-size // _MULTIPLE) * _MULTIPLE
+    if not size <= count <= max(padded, size * (1 + _PADDING)):
         raise ValueError(
             f"the tokenizer is one of another vocabulary: it has {size} tokens, and the model "
             f"logits of {count}"

@@ -12,6 +12,7 @@ from lowering.export.entries import entries
 from lowering.export.language_models import DECODE
 from lowering.export.packages import import_package
 from lowering.export.reports import Report
+from lowering.export.verification import check_tolerance
 from lowering.export.vocabularies import Tokenizer
 from lowering.export.without_64_bits import in_bits_of
 from lowering.targets import TFLITE
@@ -81,7 +82,10 @@ def to_litertlm(
         import_package("litert_lm", _EXTRA)
         import_package("ai_edge_litert.interpreter", "tflite")
     tflite.check_options(quantize, None, None)
+    check_tolerance(tolerance)
     limits.check_params("a TF Lite model", params)
+    if isinstance(stop_tokens, str):
+        raise TypeError(f"stop_tokens are several, such as [{stop_tokens!r}]; found a text")
     loaded = vocabularies.load(tokenizer)
     numbers = [loaded.number(token) for token in stop_tokens]
     if not numbers:

@@ -7,6 +7,8 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 # The numbers of fields in SentencePiece's `ModelProto`: its pieces, and the text of each.
 _PIECES = 1
 _TEXT = 1
@@ -39,8 +41,8 @@ class Tokenizer:
         """
         if isinstance(token, str) and token in self.tokens:
             return self.tokens[token]
-        if isinstance(token, int) and 0 <= token < self.size:
-            return token
+        if isinstance(token, int | np.integer) and 0 <= token < self.size:
+            return int(token)
         raise ValueError(f"the tokenizer has no token {token!r}; it has {self.size}")
 
 

@@ -6,6 +6,7 @@ each block of a channel, and embeddings are quantized, too.
 
 import dataclasses
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lowering.export.embedding_lookups import with_lookups
@@ -23,7 +24,7 @@ class Weights:
     Attributes:
       bits: the bits of a weight, 8 or 4.
       block: how many weights of a channel have a scale of their own: 32, 64, 128 or 256; None for
-        one scale for each channel.
+        one scale for each channel, which channels have anyway that are no multiple of a block.
       integers: whether products are of integers, with activations that are quantized to 8 bits
         when the model runs; otherwise weights are made floats again when it is loaded, which keeps
         the file small and the model as slow as before.
@@ -74,7 +75,7 @@ def quantized(model: bytes, weights: Weights) -> bytes:
     """A model whose weights are quantized."""
     quantizer = import_package("ai_edge_quantizer.quantizer", _EXTRA)
     types = import_package("ai_edge_quantizer.qtyping", _EXTRA)
-    model, last = with_lookups(model)
+    model, products = with_lookups(model)
     made = quantizer.Quantizer(bytearray(model))
     add = made.add_dynamic_config if weights.integers else made.add_weight_only_config
     granularity = types.QuantGranularity
@@ -84,10 +85,21 @@ def quantized(model: bytes, weights: Weights) -> bytes:
     names = types.TFLOperationName
     for kind in (names.FULLY_CONNECTED, *([names.CONV_2D] if weights.block is None else [])):
         add(".*", kind, weights.bits, of_blocks)
+    if weights.block is not None:
+        undivided = [name for name, n in products.lengths.items() if n % weights.block]
+        _add_named(add, undivided, names.FULLY_CONNECTED, weights.bits)
+    # Kernels multiply batches of matrices by integers if these are second, and have 8 bits.
+    made.add_weight_only_config(".*", names.BATCH_MATMUL, weights.bits)
+    if weights.integers:
+        _add_named(add, products.batched, names.BATCH_MATMUL, 8)
     made.add_dynamic_config(".*", names.EMBEDDING_LOOKUP, weights.embedding)
-    if last:
-        # The scope of an op is the name of its output, with a semicolon.
-        names_of_last = "|".join(map(re.escape, last))
-        add(f"^({names_of_last});$", names.FULLY_CONNECTED, weights.last)
+    _add_named(add, products.last, names.FULLY_CONNECTED, weights.last)
     result: Any = made.quantize(enable_progress_bar=False, enable_progress_report=False)
     return bytes(result.quantized_model)
+
+
+def _add_named(add: Callable[..., None], outputs: Sequence[str], kind: Any, bits: int) -> None:
+    """Quantizes ops with outputs of some names; each channel has one scale."""
+    if outputs:
+        # The scope of an op is the name of its output, with a semicolon.
+        add(f"^({'|'.join(map(re.escape, outputs))});$", kind, bits)

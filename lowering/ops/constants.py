@@ -10,7 +10,7 @@ a large one for as long as the array that it was made of.
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,15 @@ _LARGEST_BYTES = 2**31 - 1
 
 # Ops whose result has the elements of their first operand.
 _VIEWS = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose"})
+# Ops whose results are parts of their first operand; the others say which.
+_PARTS = frozenset({"Slice", "StridedSlice", "Unpack"})
 # Ops whose result is a constant once variables are frozen.
 _WEIGHTS = frozenset({"Const", "ReadVariableOp"})
 
-# The key of the scope that constants are made in, among what is remembered of a graph.
+# The keys of what is remembered of a graph: the scope that constants are made in, and the names of
+# arguments that are weights in all calls of a function.
 _SCOPE = "scope of constants"
+_ARGUMENTS = "arguments that are weights"
 
 _eager_small = Bounded(_EAGER_ENTRIES)
 _eager_large: dict[int, tf.Tensor] = {}
@@ -119,11 +123,30 @@ def is_weight(x: tf.Tensor) -> bool:
     """Whether a tensor is a constant once the variables of the graph are frozen."""
     while tf.is_symbolic_tensor(x):
         made: Any = x
-        if (op := made.op).type not in _VIEWS:
+        if not (_is_view(op := made.op) or _is_part(op)):
+            is_known = op.type in _WEIGHTS or op.name in memo.of(op.graph).get(_ARGUMENTS, ())
             # Asking for its value would copy a constant.
-            return op.type in _WEIGHTS or tf.get_static_value(x) is not None
+            return is_known or tf.get_static_value(x) is not None
         x = op.inputs[0]
     return True
+
+
+def mark_weights(arguments: Iterable[tf.Tensor]) -> None:
+    """Notes that arguments of the function that is being made are weights wherever it is called."""
+    for x in arguments:
+        memo.of(x.graph).setdefault(_ARGUMENTS, set()).add(x.op.name)
+
+
+def _is_view(op: Any) -> bool:
+    """Whether the result of an op has the elements of its first operand."""
+    # The maximum of an array and itself keeps a cast of a weight in its place; see `casts`.
+    is_itself = op.type == "Maximum" and op.inputs[0].ref() == op.inputs[1].ref()
+    return op.type in _VIEWS or is_itself
+
+
+def _is_part(op: Any) -> bool:
+    """Whether the results of an op are known parts of its first operand."""
+    return op.type in _PARTS and all(map(is_weight, op.inputs[1:]))
 
 
 def _eager_by_identity(value: Any, array: np.ndarray) -> tf.Tensor:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from lowering import avals
-from lowering.ops import dtypes, optimizer, values
+from lowering.ops import constants, dtypes, optimizer, values
 from lowering.ops.bounded import Bounded
 from lowering.ops.values import Value
 
@@ -54,9 +54,12 @@ class Functions:
           *kept: the objects of the key; they are kept, so that their identities stay their own.
         """
         is_known = [values.is_known(x) for x in operands]
+        # Weights are lowered to other ops than arrays that are computed.
+        weights = tuple(_is_weight(x) for x, k in zip(operands, is_known, strict=True) if not k)
         key = (
             key,
             tuple(variables),
+            weights,
             *(
                 values.fingerprint(x) if k else None
                 for x, k in zip(operands, is_known, strict=True)
@@ -68,6 +71,8 @@ class Functions:
             def function(*arguments):
                 rest = iter(arguments)
                 inner = {name: next(rest) for name in variables}
+                given = arguments[len(variables) :]
+                constants.mark_weights(x for x, w in zip(given, weights, strict=True) if w)
                 results = lower(
                     inner,
                     *(x if k else next(rest) for x, k in zip(operands, is_known, strict=True)),
@@ -85,6 +90,12 @@ class Functions:
         tensors = [values.full(x) for x, k in zip(operands, is_known, strict=True) if not k]
         optimizer.keep(tensors)
         return _without_gradient(concrete, [*variables.values(), *tensors])
+
+
+def _is_weight(x: Any) -> bool:
+    """Whether an operand is a weight of the graph that calls; eagerly there are none."""
+    x = values.full(x)
+    return tf.is_symbolic_tensor(x) and constants.is_weight(x)
 
 
 def _without_gradient(concrete: Any, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:

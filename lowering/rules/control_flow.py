@@ -1,14 +1,20 @@
 """Primitives that choose or repeat jaxprs."""
 
 import functools
+import math
 
 import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat
 from lowering.ops import constant, emit
+from lowering.ops.constants import is_weight
+from lowering.passes.jaxprs import is_long
 from lowering.registry import Trait, rule
 from lowering.tensors import loops, movement
+
+# About what an equation takes in a file.
+_EQUATION_BYTES = 256
 
 
 @rule("cond", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
@@ -89,10 +95,26 @@ def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     xs = operands[num_consts + num_carry :]
     carry_avals, ys_avals = ctx.out_avals[:num_carry], ctx.out_avals[num_carry:]
     xs_avals = [var.aval for var in ctx.eqn.invars[num_consts + num_carry :]]
+    if ctx.target.is_consumer and isinstance(length, int) and _is_of_weights(jaxpr, xs, xs_avals):
+        unroll = length
     carried = loops.Carried(init, carry_avals, _unchanged(jaxpr, num_consts, num_carry))
     body = functools.partial(ctx.run, jaxpr, *consts)
     scan = loops.Scan(ctx, body, carried, xs, xs_avals, ys_avals, length, reverse)
     return _scanned(ctx, scan, length, unroll)
+
+
+def _is_of_weights(body, xs, xs_avals):
+    """Whether a scan is over layers of weights: each step has more of them than it has equations.
+
+    Without a loop they are constants, which runtimes pack once, and which can be quantized; a loop
+    copies them in each step. 16 layers of two matrices took LiteRT 5.5 ms in a loop, 1.1 without.
+    """
+    sizes = [
+        math.prod(aval.shape[1:]) * aval.dtype.itemsize
+        for x, aval in zip(xs, xs_avals, strict=True)
+        if len(aval.shape) > 2 and (isinstance(x, np.ndarray) or is_weight(x))
+    ]
+    return bool(sizes) and not is_long(body, sum(sizes) // _EQUATION_BYTES)
 
 
 def _scanned(ctx, scan, length, unroll):

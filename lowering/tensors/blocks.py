@@ -164,12 +164,14 @@ def _select_flat(ctx, x, shape, block, sizes, starts, cut):
 def _assign(x, block, begin):
     rank = begin.shape[0]
     sizes = block.shape[:rank]
-    if sizes.is_fully_defined():
-        extent = constant(sizes.as_list(), begin.dtype)
-    else:
-        extent = tf.shape(block, begin.dtype)[:rank]
     strides = constant([1] * rank, begin.dtype)
-    end = emit("AddV2", begin, extent)
+    known = tf.get_static_value(begin)
+    if not sizes.is_fully_defined():
+        end = emit("AddV2", begin, tf.shape(block, begin.dtype)[:rank])
+    elif known is None:
+        end = emit("AddV2", begin, constant(sizes.as_list(), begin.dtype))
+    else:
+        end = constant(known + sizes.as_list(), begin.dtype)
     return move("TensorStridedSliceUpdate", x, begin, end, strides, block)
 
 

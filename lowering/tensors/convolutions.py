@@ -206,6 +206,8 @@ def is_gradient_of_input(axes: Sequence[Window], sizes: Shape) -> bool:
 
 def is_converted_gradient(ctx: Context, axes: Sequence[Window], sizes: Shape) -> bool:
     """Whether converters take the gradient by an input of these sizes: without explicit padding."""
+    if len(axes) == 1:
+        axes, sizes = _planar(axes), [1, *sizes]
     return (
         len(axes) == 2
         and avals.is_static((*sizes, *(window.size for window in axes)))

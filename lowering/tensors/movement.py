@@ -75,6 +75,9 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     """`x` with its axes in another order: axis i of the result is axis `permutation[i]`."""
     if list(permutation) == sorted(permutation):
         return x
+    moved = [axis for axis in permutation if x.shape[axis] != 1]
+    if moved == sorted(moved) and x.shape.is_fully_defined():
+        return reshape(ctx, x, [x.shape[axis] for axis in permutation])
     if len(permutation) > ctx.target.max_rank("Transpose") and None not in x.shape:
         return _transpose_by_steps(ctx, x, permutation)
     if not tuning.transposes_by_einsum(ctx.target, x, permutation):

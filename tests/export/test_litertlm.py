@@ -172,9 +172,18 @@ def test_a_tokenizer_of_another_vocabulary_is_an_error(size, tmp_path):
     refused(tmp_path, message, tokenizer=vocabulary(size))
 
 
-def test_a_padded_vocabulary_is_one_of_the_tokenizer(tmp_path):
+def test_one_text_is_no_list_of_stop_tokens(tmp_path):
+    """Its letters might be tokens."""
     pytest.importorskip("litert_lm_builder")
-    bundle(tmp_path, tokenizer=vocabulary(models.VOCABULARY - 2))
+    message = r"stop_tokens are several, such as \['t1'\]"
+    refused(tmp_path, message, TypeError, tokenizer=vocabulary(192), stop_tokens="t1")
+
+
+@pytest.mark.parametrize("size", [models.VOCABULARY - 2, 129])
+def test_a_padded_vocabulary_is_one_of_the_tokenizer(size, tmp_path):
+    """To a multiple of 128, or by a small part."""
+    pytest.importorskip("litert_lm_builder")
+    bundle(tmp_path, tokenizer=vocabulary(size), stop_tokens=np.array([3, 4]))
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model.litertlm"]
 
 
@@ -186,6 +195,8 @@ def test_a_padded_vocabulary_is_one_of_the_tokenizer(tmp_path):
         ({"stop_tokens": ["<end>"]}, "the tokenizer has no token '<end>'; it has 192"),
         ({"stop_tokens": [192]}, "the tokenizer has no token 192"),
         ({"stop_tokens": []}, "stop_tokens is empty"),
+        ({"tolerance": -1}, "tolerance is a number of at least 0"),
+        ({"max_tokens": 0}, "max_tokens is 0, and the cache has room for 16"),
         ({"start_token": "<s>"}, "the tokenizer has no token '<s>'"),
         (
             {"templates": {"robot": ("", "")}},
@@ -199,6 +210,20 @@ def test_a_padded_vocabulary_is_one_of_the_tokenizer(tmp_path):
 def test_bad_options_are_errors(options, message, tmp_path):
     pytest.importorskip("litert_lm_builder")
     refused(tmp_path, message, **{"tokenizer": vocabulary(192), **options})
+
+
+def test_padding_has_positions_behind_those_of_the_tokens():
+    """LiteRT-LM says that they are 0, where a scatter would write padding."""
+
+    def step(tokens, positions, cache):
+        keys, values = (x.at[:, :, positions].set(tokens[0, :, None] * 1.0) for x in cache)
+        return jnp.zeros((1, tokens.shape[1], 9)), (keys, values)
+
+    cache = (jnp.zeros((1, 1, 16, 4)),) * 2
+    given = export.prefill_decode(step, cache, 16, prefill=(4,), mask=None)
+    tokens, positions = np.array([[5, 6, 0, 0]]), np.array([13, 14, 0, 0])
+    keys, _ = given["fun"]["prefill_4"](tokens, positions, cache)
+    np.testing.assert_array_equal(keys[0, 0, :, 0], [*[0] * 13, 5, 6, 0])
 
 
 def decode_args(cache=(1, 1, 16, 4), mask=(1, 1, 1, 16), names=("tokens", "input_pos", "mask")):

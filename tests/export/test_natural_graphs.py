@@ -83,6 +83,12 @@ TABLE = {
         IMAGES,
         ["Reshape", "Softmax", "Reshape"],
     ),
+    "axes of size one that move": (lambda x: x.swapaxes(0, 1), IMAGES[:1], ["Reshape"]),
+    "a block at a known place": (
+        lambda x: x.at[1:3].set(x[4:6]),
+        ROWS,
+        ["Slice", "TensorStridedSliceUpdate"],
+    ),
     "log_softmax": (jax.nn.log_softmax, IMAGES, ["LogSoftmax"]),
     "log_softmax, axis 0": (
         lambda x: jax.nn.log_softmax(x, 0),

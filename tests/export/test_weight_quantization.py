@@ -104,6 +104,114 @@ def test_a_table_of_several_signatures_is_read_by_lookups_and_stored_once():
     assert table.size < len(model) < 1.5 * table.size
 
 
+_X = np.random.default_rng(1).normal(size=(1, 1, 64)).astype(np.float32)
+_MATRICES = np.random.default_rng(2).normal(size=(32, 64, 64)).astype(np.float32) / 8
+
+
+def _of_layers(params, x):
+    """A scan over layers, as Flax and MaxText make it; too long to be unrolled for its own sake."""
+
+    def layer(x, matrix):
+        return x + jnp.tanh(x @ matrix), None
+
+    return jax.lax.scan(layer, x, params)[0]
+
+
+def _of_calls(params, x):
+    """A function that is called for each layer, long enough to be a function of the graph."""
+
+    @jax.checkpoint
+    def layer(matrix, x):
+        y = x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6)
+        return x + jnp.tanh(jax.nn.silu(jnp.sin(y) * jnp.cos(y)) @ matrix) * jnp.exp(-y * y)
+
+    for matrix in params[:3]:
+        x = layer(matrix, x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("fun", "params", "x", "products"),
+    [
+        (lambda params, x: x @ params, _MATRICES[0].astype("bfloat16"), _X.astype("bfloat16"), 1),
+        (lambda params, x: x @ params, _MATRICES[0].astype("float16"), _X.astype("float16"), 1),
+        (lambda params, x: x @ params.astype("float32"), _MATRICES[0].astype("bfloat16"), _X, 1),
+        (_of_layers, _MATRICES, _X, 32),
+        (_of_calls, _MATRICES, _X, 3),
+    ],
+    ids=["bfloat16", "float16", "bfloat16 made float32", "layers", "calls"],
+)
+def test_products_of_one_row_and_weights_are_quantized(fun, params, x, products):
+    """TF Lite has other ops for products with arrays that are computed."""
+    pytest.importorskip("ai_edge_quantizer")
+    model = export.to_tflite(fun, (x,), params=params, quantize="int8", tolerance=0.2)
+    assert count_ops(model)["FULLY_CONNECTED"] == products
+    assert "BATCH_MATMUL" not in model.ops and "WHILE" not in model.ops
+    assert len(model) < 0.5 * products * _MATRICES[0].nbytes + 3000
+
+
+def test_an_array_that_is_computed_in_one_call_is_no_weight_in_any():
+    @jax.checkpoint
+    def layer(matrix, x):
+        y = x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6)
+        return x + jnp.tanh(jax.nn.silu(jnp.sin(y) * jnp.cos(y)) @ matrix) * jnp.exp(-y * y)
+
+    def both(params, x, y):
+        return layer(params, layer(y, layer(params, x)))
+
+    model = export.to_tflite(both, (_X, _MATRICES[0]), params=_MATRICES[1])
+    assert {k: n for k, n in model.ops.items() if "MATMUL" in k or "FULLY" in k} == {
+        "FULLY_CONNECTED": 2,
+        "BATCH_MATMUL": 1,
+    }
+
+
+def test_tables_that_loops_read_are_quantized():
+    """A constant stands in the graph around a loop, too, where nothing uses it."""
+    pytest.importorskip("ai_edge_quantizer")
+    table = np.random.default_rng(0).normal(size=(200, 64)).astype(np.float32)
+
+    def fun(table, x):
+        return jax.lax.fori_loop(0, 150, lambda i, x: x + table[i] * 0.01, x)
+
+    model = export.to_tflite(fun, (_X,), params=table, quantize="int8")
+    assert "WHILE" in model.ops and "EMBEDDING_LOOKUP" in model.ops
+    assert len(model) < 0.5 * table.nbytes
+
+
+@pytest.mark.parametrize(
+    ("quantize", "part"),
+    [("int8", 0.3), ("int4", 0.25), (Weights(8, integers=False), 0.3)],
+    ids=str,
+)
+def test_matrices_of_experts_are_quantized(quantize, part):
+    pytest.importorskip("ai_edge_quantizer")
+    up, down = _MATRICES[:8], _MATRICES[8:16]
+
+    def experts(params, x, scores):
+        hidden = jnp.einsum("btd,edf->ebtf", x, params["up"])
+        made = jnp.einsum("ebtf,efd->ebtd", jax.nn.silu(hidden), params["down"])
+        return jnp.einsum("ebtd,bte->btd", made, jax.nn.softmax(scores))
+
+    x = np.random.default_rng(3).normal(size=(1, 6, 64)).astype(np.float32)
+    params = {"up": up, "down": down}
+    model = export.to_tflite(experts, (x, x[..., :8]), params=params, quantize=quantize)
+    assert len(model) < part * (up.nbytes + down.nbytes) + 6000
+
+
+def test_channels_that_are_no_multiple_of_a_block_have_one_scale():
+    pytest.importorskip("ai_edge_quantizer")
+    params = _MATRICES[0, :, :40], _MATRICES[1, :40]
+    x = np.random.default_rng(3).normal(size=(6, 64)).astype(np.float32)
+    model = export.to_tflite(
+        lambda params, x: jnp.tanh(jnp.tanh(x @ params[0]) @ params[1]) * 2,
+        (x,),
+        params=params,
+        quantize="int4",
+    )
+    assert len(model) < 0.25 * sum(p.nbytes for p in params) + 3000
+
+
 def test_a_missing_quantizer_is_an_error_that_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
     with pytest.raises(ImportError, match=r"pip install 'ai-edge-quantizer>="):

@@ -54,7 +54,11 @@ CASES = {
         lambda x: jnp.where(lax.iota(np.int32, 12).reshape(3, 4) < 0, x, -x), (X,),
         "neg",
     ),
-    "two reshapes": (lambda x: (x.reshape(12) * 1).reshape(2, 6).reshape(6, 2), (X,),
+    "times one": (lambda x: jnp.sin(x) * 1 + 1 * x, (X,), "sin add"),
+    "divided by one": (lambda x: jnp.sin(x) / 1.0, (X,), "sin"),
+    "the mean of one": (lambda x: jnp.sin(x[:, :1]).mean(1) * 2, (X,), "slice sin reshape mul"),
+    "one divided": (lambda x: 1 / x, (X,), "div"),
+    "two reshapes": (lambda x: (x.reshape(12) * 2).reshape(2, 6).reshape(6, 2), (X,),
                      "reshape mul reshape"),
     "a reshape and an axis more": (lambda x: (x.reshape(6, 2)[:, None] * 2), (X,), "reshape mul"),
     "an axis more, repeated": (

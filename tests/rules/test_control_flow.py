@@ -102,3 +102,26 @@ def test_saved_loop_runs(tmp_path):
     restored = tf.saved_model.load(tmp_path)
     for actual, expected in zip(restored.run(X), cumulative(X), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("target", "matrices", "is_loop"),
+    [
+        ("onnx", np.ones((80, 64, 64), np.float32), False),
+        ("portable", np.ones((80, 64, 64), np.float32), True),
+        # The equations of all steps would take more room than the weights.
+        ("onnx", np.ones((80, 8, 8), np.float32), True),
+        ("onnx", np.ones((80, 64), np.float32), True),
+    ],
+)
+def test_runtimes_have_no_loops_over_layers_of_weights(target, matrices, is_loop):
+    def fun(x):
+        def layer(x, matrix):
+            return jnp.tanh(x @ matrix if matrix.ndim == 2 else x * matrix), None
+
+        return lax.scan(layer, x, matrices)[0]
+
+    x = np.ones((1, matrices.shape[-1]), np.float32)
+    converted = lowering.convert(fun, target=target, with_gradient=False)
+    graph = tf.function(converted, autograph=False).get_concrete_function(x).graph
+    assert bool(op_counts(graph)["StatelessWhile"]) == is_loop

@@ -9,6 +9,7 @@ from lowering.errors import UnsupportedError
 from lowering.export.onnx import layout
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import op
+from lowering.export.onnx.values import made_by, static
 
 Pads = tuple[list[int], list[int]]
 
@@ -85,7 +86,10 @@ def pool(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     attributes = _padding(node, window, strides, [1] * len(window))
     kind = "MaxPool" if node.type.startswith("Max") else "AveragePool"
     attributes |= {"kernel_shape": window, "strides": strides}
-    return _from_first(b, node, b.op(kind, _to_first(b, node, x), **attributes))
+    result = b.op(kind, _to_first(b, node, x), **attributes)
+    if _is_gray(node, x):
+        return b.reshape(result, node.outputs[0].shape.as_list())
+    return _from_first(b, node, result)
 
 
 @op("DepthToSpace", "SpaceToDepth")
@@ -157,7 +161,21 @@ def _groups(features: int | None, of_group: int | None) -> int:
 def _to_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     """An image with its features first."""
     rank = node.outputs[0].shape.rank
+    if _is_gray(node, x):
+        batch, *spatial, features = static(x) or ()
+        return b.reshape(x, (batch, features, *spatial))
     return x if _is_first(node) else b.transpose(x, [0, rank - 1, *range(1, rank - 1)])
+
+
+def _is_gray(node: Any, x: ir.Value) -> bool:
+    """Whether images have one feature, which needs no transpose, and none is there to cancel out.
+
+    Pooling has such images where features come first in the program.
+    """
+    sizes = static(x)
+    if _is_first(node) or sizes is None or not node.outputs[0].shape.is_fully_defined():
+        return False
+    return sizes[-1] == 1 and made_by(x, "Transpose") is None
 
 
 def _from_first(b: Builder, node: Any, x: ir.Value) -> ir.Value:

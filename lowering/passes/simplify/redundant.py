@@ -17,6 +17,9 @@ from lowering.passes.rewriting import Rewriter
 from lowering.passes.simplify.ranges import Ranges
 from lowering.registry import Trait, has_trait
 
+# Reductions of one element to itself.
+_REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod"})
+
 # From an equation, its operands and the ranges of all variables, what its result is.
 _Simplification = Callable[[jex_core.JaxprEqn, list[Any], Ranges], Any]
 
@@ -31,6 +34,8 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
         operands = new.read(eqn.invars)
         if _inserts_axes(eqn) and _is_variable(operands[0]) and operands[0] in reshaped:
             eqn = _as_reshape(eqn)
+        elif _reduces_nothing(eqn):
+            eqn, is_same = _as_reshape(eqn), False
         if _is_reshape(eqn) and _is_variable(operands[0]):
             # TensorFlow's converter to TF Lite stumbles over two that undo each other.
             whole = reshaped.get(operands[0], operands[0])
@@ -81,8 +86,17 @@ def _inserts_axes(eqn: jex_core.JaxprEqn) -> bool:
     return is_kept and all(dim == 1 for dim in inserted)
 
 
+def _reduces_nothing(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation gives an array fewer axes of size one, such as the mean of one pixel."""
+    if eqn.primitive.name not in _REDUCTIONS or len(eqn.invars) != 1:
+        return False
+    sizes = [eqn.invars[0].aval.shape[axis] for axis in eqn.params["axes"]]
+    is_one = all(isinstance(size, int) and size == 1 for size in sizes)
+    return _is_variable(eqn.invars[0]) and bool(sizes) and is_one
+
+
 def _as_reshape(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
-    params = {"new_sizes": eqn.params["shape"], "dimensions": None, "sharding": None}
+    params = {"new_sizes": eqn.outvars[0].aval.shape, "dimensions": None, "sharding": None}
     return eqn.replace(primitive=lax.reshape_p, params=params)
 
 
@@ -167,6 +181,18 @@ def _sub(eqn, operands, ranges):
     return operands[0] if ranges.of(operands[1]) == (0, 0) else None
 
 
+def _mul(eqn, operands, ranges):
+    """The operand that is multiplied by one."""
+    for x, y in (operands, operands[::-1]):
+        if ranges.of(y) == (1, 1):
+            return x
+    return None
+
+
+def _div(eqn, operands, ranges):
+    return operands[0] if ranges.of(operands[1]) == (1, 1) else None
+
+
 def _abs(eqn, operands, ranges):
     found = ranges.of(operands[0])
     return operands[0] if found is not None and found[0] >= 0 else None
@@ -187,6 +213,8 @@ def _reshape(eqn, operands, ranges):
 _SIMPLIFICATIONS: dict[str, _Simplification] = {
     "add": _add,
     "sub": _sub,
+    "mul": _mul,
+    "div": _div,
     "max": _max,
     "min": _min,
     "clamp": _clamp,
