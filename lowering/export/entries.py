@@ -172,9 +172,12 @@ def _entry(
     dtypes = [
         held.of_argument(jax.dtypes.canonicalize_dtype(leaf.dtype), target) for leaf in leaves
     ]
-    fun_held = held.on_held(fun, [*kept.dtypes, *of_fun], target)
+    of_leaves = [*kept.dtypes, *of_fun]
+    fun_held = held.on_held(fun, of_leaves, target)
+    # JAX differentiates conversions, but nothing is differentiated in the files of runtimes.
+    stored = len(kept.dtypes) if target.is_consumer else 0
     converted = convert(
-        fun_held,
+        held.on_held(fun, of_leaves, target, stored) if stored else fun_held,
         target=target,
         with_gradient=with_gradient,
         check_shapes=False,

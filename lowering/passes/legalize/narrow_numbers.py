@@ -92,6 +92,9 @@ class _Promotion(Walk):
         if dtype is None:
             self.add(self.splitting.with_legal_jaxprs(eqn))
             return
+        if eqn.primitive is narrow_numbers.AS_STORED:
+            self._convert(eqn, fits=True)
+            return
         rule = registry.rule_of(eqn, self.target, dtype)
         is_named = rule is not None and dtype in (rule.dtypes or ())
         # Rules for short integers are for targets that compute with them.
@@ -145,19 +148,19 @@ class _Promotion(Walk):
                 params = {"dtype": var.aval.dtype, "storage": new.aval.dtype}
                 self._add(eqn, narrow_numbers.FIT, params, unfit[new], new)
 
-    def _convert(self, eqn: jex_core.JaxprEqn) -> None:
+    def _convert(self, eqn: jex_core.JaxprEqn, fits: bool = False) -> None:
         """A conversion to a narrow dtype makes numbers fit, unless all of them do."""
         (source,), (operand,) = eqn.invars, self.read(eqn.invars)
         (result,) = self.define(eqn.outvars)
         dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
-        if not _has_all_of(dtype, source.aval.dtype):
+        if not fits and not _has_all_of(dtype, source.aval.dtype):
             params = {"dtype": dtype, "storage": storage}
             self._add(eqn, narrow_numbers.FIT, params, operand, result)
         elif operand.aval.dtype == storage:
             self.replace(eqn, [operand])
         else:
-            params = {**eqn.params, "new_dtype": storage}
-            self.new.add(eqn.replace(invars=[operand], outvars=[result], params=params))
+            params = {"new_dtype": storage, "weak_type": False, "sharding": None}
+            self._add(eqn, lax.convert_element_type_p, params, operand, result)
 
     def _add(
         self,
