@@ -13,11 +13,10 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
-import ml_dtypes
 import numpy as np
 from jax import lax
 
-from lowering import avals, registry
+from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT
 from lowering.passes.jaxprs import Jaxpr
@@ -214,12 +213,7 @@ def _has_all_of(dtype: np.dtype, source: Any) -> bool:
 
 
 def _limits(dtype: Any) -> tuple[float, float]:
-    if dtype == np.bool_:
-        return 0, 1
-    if dtype in INTEGER or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
-        info = ml_dtypes.iinfo(dtype)
-        return int(info.min), int(info.max)
-    return np.nan, np.nan
+    return (0, 1) if dtype == np.bool_ else narrow_formats.limits(dtype) or (np.nan, np.nan)
 
 
 def _is_narrow(aval: Any, target: Target) -> bool:
