@@ -14,6 +14,7 @@ from lowering.export import arguments, held, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
+from lowering.ops.dtypes import to_tf_argument
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -221,7 +222,9 @@ def _entry(
     made = of_flat(
         call,
         [
-            tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype, name)
+            tf.TensorSpec(
+                [d if isinstance(d, int) else None for d in shape], to_tf_argument(dtype), name
+            )
             for shape, dtype, name in zip(symbolic, dtypes, names, strict=True)
         ],
         reference,
