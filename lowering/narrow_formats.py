@@ -88,6 +88,14 @@ def format_of(dtype: np.dtype) -> Format:
     )
 
 
+def limits(dtype: Any) -> tuple[int, int] | None:
+    """The least and the greatest number of a dtype of integers; None for others."""
+    if dtype not in INTEGER and np.dtype(dtype).kind not in "iu":
+        return None
+    info = ml_dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
 def width(dtype: Any) -> int:
     """How many bits a number of a dtype has."""
     if dtype in FLOAT:

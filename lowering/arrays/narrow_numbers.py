@@ -18,6 +18,9 @@ from lowering import jax_compat, registry
 from lowering.narrow_formats import FLOAT, format_of, has_infinity, has_negative_nan, width
 
 FIT, FROM_BITS = map(registry.new_primitive, ("fit", "from_bits"))
+# A conversion of numbers that are known to be numbers of the dtype, so that nothing makes them fit.
+AS_STORED = registry.new_primitive("as_stored")
+AS_STORED.def_abstract_eval(lambda x, *, dtype: x.update(dtype=dtype))
 # The computations of `scatter` and `reduce` are on scalars, and mapped over arrays.
 jax_compat.map_elements(FIT)
 jax_compat.map_elements(FROM_BITS)
@@ -47,6 +50,16 @@ def fit(x: jax.Array, dtype: np.dtype, storage: np.dtype) -> jax.Array:
       storage: the dtype in which the results are stored.
     """
     return FIT.bind(x, dtype=dtype, storage=storage)
+
+
+def as_stored(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Numbers of a dtype of eight bits or fewer, which are stored in a wider one.
+
+    Args:
+      x: the numbers in the wider dtype; none of them is rounded or wraps around.
+      dtype: the dtype.
+    """
+    return AS_STORED.bind(x, dtype=dtype)
 
 
 def to_bits(x: jax.Array, dtype: np.dtype) -> jax.Array:

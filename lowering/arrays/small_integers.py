@@ -24,9 +24,9 @@ _EXACT = 1 << 24
 _MOST_BLOCKS = 64
 
 # Converts floats that are integers of its range. In JAX a conversion takes other floats, too.
-_TO_INTEGERS = registry.new_primitive("to_integers")
-_TO_INTEGERS.def_abstract_eval(lambda x, dtype: x.update(dtype=dtype))
-_TO_INTEGERS.def_impl(lambda x, dtype: x.astype(dtype))
+TO_INTEGERS = registry.new_primitive("to_integers")
+TO_INTEGERS.def_abstract_eval(lambda x, dtype: x.update(dtype=dtype))
+TO_INTEGERS.def_impl(lambda x, dtype: x.astype(dtype))
 
 Contraction = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -61,7 +61,7 @@ def contraction(
         return None
     accumulator = np.dtype(np.int64 if np.dtype(out).itemsize == 8 else np.int32)
     sums = [contract(*(x.astype(np.float32) for x in block)) for block in blocks]
-    sums = [_TO_INTEGERS.bind(x, dtype=accumulator) for x in sums]
+    sums = [TO_INTEGERS.bind(x, dtype=accumulator) for x in sums]
     return functools.reduce(lax.add, sums).astype(out)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import jax_compat
+from lowering.arrays import narrow_numbers
 from lowering.avals import is_key, real_dtype
 from lowering.boundary import tensors
 from lowering.narrow_formats import HAS_CAST, NARROW
@@ -53,19 +54,25 @@ def words_shape(shape: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
     return (*shape, *jax_compat.key_shape(dtype)) if is_key(dtype) else tuple(shape)
 
 
-def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> Callable[..., Any]:
+def on_held(
+    fun: Callable[..., Any], dtypes: Sequence[Any], target: Target, stored: int = 0
+) -> Callable[..., Any]:
     """A JAX function like `fun`, with arguments and results in the dtypes that a model has.
 
     Args:
       fun: a function of positional arguments.
       dtypes: the dtypes in which `fun` takes the leaves of its arguments.
       target: who will run the model.
+      stored: how many of these leaves, the first ones, are numbers of their dtypes for certain.
+        JAX does not run a function that has some.
     """
 
-    def argument(x: Any, dtype: Any) -> Any:
+    def argument(x: Any, dtype: Any, is_stored: bool) -> Any:
         if is_key(dtype):
             return jax.random.wrap_key_data(x, impl=jax_compat.key_impl(dtype))
-        return x.astype(dtype) if dtype in _STORAGE else x
+        if dtype not in _STORAGE or x.dtype == dtype:
+            return x
+        return narrow_numbers.as_stored(x, dtype) if is_stored else x.astype(dtype)
 
     def result(y: Any) -> Any:
         if hasattr(y, "dtype") and is_key(y.dtype):
@@ -78,7 +85,10 @@ def on_held(fun: Callable[..., Any], dtypes: Sequence[Any], target: Target) -> C
     @functools.wraps(fun, updated=())
     def held(*args: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(args)
-        given = [argument(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
+        given = [
+            argument(x, dtype, i < stored)
+            for i, (x, dtype) in enumerate(zip(leaves, dtypes, strict=True))
+        ]
         return jax.tree_util.tree_map(result, fun(*jax.tree_util.tree_unflatten(tree, given)))
 
     return held

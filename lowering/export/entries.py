@@ -15,6 +15,7 @@ from lowering.export import arguments, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
+from lowering.ops.dtypes import to_tf_argument
 from lowering.targets import Target
 
 # Options that are of one function, which several have by name.
@@ -173,9 +174,12 @@ def _entry(
     dtypes = [
         models.of_argument(jax.dtypes.canonicalize_dtype(leaf.dtype), target) for leaf in leaves
     ]
-    fun_held = models.on_held(fun, [*kept.dtypes, *of_fun], target)
+    of_leaves = [*kept.dtypes, *of_fun]
+    fun_held = models.on_held(fun, of_leaves, target)
+    # JAX differentiates conversions, but nothing is differentiated in the files of runtimes.
+    stored = len(kept.dtypes) if target.is_consumer else 0
     converted = convert(
-        fun_held,
+        models.on_held(fun, of_leaves, target, stored) if stored else fun_held,
         target=target,
         with_gradient=with_gradient,
         check_shapes=False,
@@ -219,7 +223,9 @@ def _entry(
     made = of_flat(
         call,
         [
-            tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype, name)
+            tf.TensorSpec(
+                [d if isinstance(d, int) else None for d in shape], to_tf_argument(dtype), name
+            )
             for shape, dtype, name in zip(symbolic, dtypes, names, strict=True)
         ],
         reference,

@@ -124,7 +124,7 @@ def _as_input(array: Array, given: Any) -> np.ndarray:
     if x.dtype != dtype:
         # Numbers of Python have a kind, and no dtype.
         is_typed = hasattr(given, "dtype")
-        if not np.can_cast(x.dtype, dtype, "same_kind") and (is_typed or not _fits(x, dtype)):
+        if not _is_of_kind(x.dtype, dtype) and (is_typed or not _fits(x, dtype)):
             raise TypeError(f"the input {array.name!r} is {array.dtype}, not {x.dtype}")
         with np.errstate(over="ignore"):
             converted = x.astype(dtype)
@@ -137,6 +137,15 @@ def _as_input(array: Array, given: Any) -> np.ndarray:
     ):
         raise ValueError(f"the input {array} cannot have the shape {x.shape}")
     return x
+
+
+def _is_of_kind(given: np.dtype, dtype: np.dtype) -> bool:
+    """Whether a dtype has the kind of numbers of another, or one with more of them.
+
+    NumPy says so of its own dtypes, but lets anything become one of `ml_dtypes`.
+    """
+    kinds = "buifc"
+    return 0 <= kinds.find(_kind(given)) <= kinds.find(_kind(dtype))
 
 
 def _fits(x: np.ndarray, dtype: np.dtype) -> bool:

@@ -99,7 +99,10 @@ def to_tf_argument(dtype: Any) -> tf.DType:
     try:
         return tf.dtypes.as_dtype(dtype)
     except TypeError:
-        raise TypeError(f"TensorFlow has no dtype for JAX's {np.dtype(dtype).name}") from None
+        raise TypeError(
+            f"TensorFlow has no dtype for JAX's {np.dtype(dtype).name}. Pass float32 across the "
+            "boundary and convert it inside of the JAX function"
+        ) from None
 
 
 def is_narrow(dtype: Any) -> bool:

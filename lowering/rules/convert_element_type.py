@@ -14,7 +14,7 @@ from lowering.arrays.words import BITS, WORD
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
-from lowering.targets import CONSUMER, TFJS
+from lowering.targets import CONSUMER, PORTABLE, TFJS
 
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)
@@ -98,7 +98,7 @@ def _to_halves(x):
     return x.astype(HALF).astype(WORD)
 
 
-@rule("to_integers", target=CONSUMER)
+@rule("to_integers", target=PORTABLE)
 def to_integers(ctx, x, *, dtype):
     return cast(x, dtypes.to_tf(dtype))
 

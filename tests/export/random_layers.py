@@ -71,6 +71,7 @@ class Layers(Images):
             self.norm,
             self.affine,
             self.dense,
+            self.quantized,
             self.moved,
             self.indexed,
             lambda shape: self._module(nn.Dropout(0.5, deterministic=True), shape),
@@ -132,6 +133,20 @@ class Layers(Images):
         if self._chance():  # As Equinox does.
             return lambda x: jnp.einsum("oi,...i->...o", weights.T, x) + offset
         return lambda x: jnp.dot(x, weights)
+
+    def quantized(self, shape: tuple[int, ...]) -> Function:
+        """A product with weights of few bits, which are scaled, or the product is."""
+        features = self._features()
+        kind = self._one(["int8", "int4", "uint4", "float8_e4m3fn"])
+        integers = jnp.asarray(np.abs(self.rng.normal(size=(shape[-1], features))) * 4).astype(kind)
+        factor = jnp.abs(self.normal(features)) / 8
+
+        return self._one(
+            [
+                lambda x: (x @ integers.astype(x.dtype)) * factor,
+                lambda x: x @ (integers.astype(x.dtype) * factor),
+            ]
+        )
 
     def moved(self, shape: tuple[int, ...]) -> Function:
         """The same elements elsewhere."""
@@ -213,11 +228,12 @@ class Layers(Images):
 
     def recurrent(self, shape: tuple[int, ...]) -> Function:
         """A scan over the rows."""
-        weights = self.normal(shape[-1], shape[-1])
+        weights, of_rows = (self.normal(shape[-1], shape[-1]) for _ in range(2))
+        has_product = self._chance()
 
         def layer(x: jax.Array) -> jax.Array:
             def step(state: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
-                state = jnp.tanh(state @ weights + row)
+                state = jnp.tanh(state @ weights + (row @ of_rows if has_product else row))
                 return state, state
 
             return lax.scan(step, jnp.zeros_like(x[:, 0]), x.swapaxes(0, 1))[1].swapaxes(0, 1)

@@ -46,3 +46,19 @@ def test_indices(dtype, consumer):
     for found in runtimes.run(consumer, made).values():
         for output, e, a in zip(made.outputs, expected, found, strict=True):
             np.testing.assert_array_equal(restored(a, made.dtypes[output]), e, err_msg=output)
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_products_with_one_hot_vectors(consumer):
+    """A vector without a one chooses no row, as of labels that count for nothing."""
+    index = np.int32([[0, 3, 7], [-1, 4, 5]])
+
+    def fun(table, index):
+        vectors = jax.nn.one_hot(index, 5)
+        return vectors @ table, vectors.astype(int).reshape(6, 5).astype(float) @ table
+
+    table = np.arange(15, dtype=np.float32).reshape(5, 3)
+    made = entry(fun, (table, index), TARGETS[consumer])
+    for found in runtimes.run(consumer, made).values():
+        for e, a in zip(jax.jit(fun)(table, index), found, strict=True):
+            np.testing.assert_array_equal(a, e)

@@ -18,6 +18,10 @@ def models(tmp_path_factory):
         shape = jax.ShapeDtypeStruct((2,), dtype)
         export.to_onnx(lambda x: jnp.where(x, x, x), (shape,), path, verify=False)
         made[dtype] = export.load(path)
+    for dtype in ("bfloat16", "int4", "float8_e5m2"):  # TensorFlow alone takes them.
+        path = tmp_path_factory.mktemp(dtype) / "model"
+        export.to_saved_model(lambda x: x, (jax.ShapeDtypeStruct((2,), dtype),), path)
+        made[dtype] = export.load(path)
     return made
 
 
@@ -35,6 +39,10 @@ def models(tmp_path_factory):
         ("uint8", [1, 255]),
         ("bool", [True, False]),
         ("bool", [1, 0]),
+        ("bfloat16", [0.5, 1]),
+        ("bfloat16", np.array([0.5, 1])),
+        ("float8_e5m2", np.array([1, 2], ml_dtypes.int4)),
+        ("int4", [-8, 7]),
     ],
 )
 def test_values_are_kept(dtype, given, models):
@@ -59,8 +67,19 @@ def test_values_are_kept(dtype, given, models):
         ("uint8", np.array([1, 2])),
         ("bool", ["no", ""]),
         ("bool", [2, 0]),
+        ("bfloat16", np.array([1j, 2])),
+        ("float8_e5m2", np.array([1j, 2])),
+        ("int4", np.array([0.5, 1])),
+        ("int4", np.array([0.5, 1], ml_dtypes.bfloat16)),
+        ("int4", [8, 0]),
     ],
 )
 def test_values_that_would_be_lost(dtype, given, models):
     with pytest.raises(TypeError, match=f"the input 'x' is {dtype}"):
         models[dtype](given)
+
+
+def test_a_dtype_that_tensorflow_lacks(tmp_path):
+    struct = jax.ShapeDtypeStruct((2,), "float8_e4m3")
+    with pytest.raises(TypeError, match="TensorFlow has no dtype"):
+        export.to_saved_model(lambda x: x, (struct,), tmp_path / "model")

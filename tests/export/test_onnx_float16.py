@@ -90,3 +90,29 @@ def test_a_program_without_float16_is_refused():
 def test_it_does_not_go_with_a_quantization():
     with pytest.raises(ValueError, match="do not go together"):
         export.to_onnx(jnp.sin, (ROWS,), compute_dtype="float16", quantize="dynamic")
+
+
+@pytest.mark.parametrize("axes", [(1, 0, 2), (2, 0, 1, 3), (1, 2, 0, 3)], ids=str)
+def test_products_behind_transposes(axes):
+    """The product comes first: in the other order, onnxruntime would end this process."""
+    weights = PARAMS["out"]
+
+    def fun(x):
+        return lax.transpose(x, axes) @ weights
+
+    x = halves(*range(2, 1 + len(axes)), 8)
+    assert kinds(exported(fun, (x,))) == ["MatMul", "Transpose"]
+
+
+def test_sequences_with_their_batch_first():
+    """A recurrent network takes one step after the other of all sequences."""
+
+    def fun(p, x):
+        def step(state, row):
+            state = jnp.tanh(row @ p["query"] + state @ p["key"])
+            return state, state
+
+        first = jnp.zeros((x.shape[0], 8), np.float16)
+        return lax.scan(step, first, x.swapaxes(0, 1))[1].swapaxes(0, 1)
+
+    exported(fun, (halves(2, 20, 8),), params=PARAMS)

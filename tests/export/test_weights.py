@@ -207,3 +207,72 @@ def test_what_asks_for_the_bits_is_rounded(dtype, to, tmp_path):
         )
 
     FORMATS[to](fun, x, None, tmp_path)
+
+
+def scaled(weights, x):
+    """A product with weights of few bits, of which each column has a factor."""
+    return (x @ weights["integers"].astype(x.dtype)) * weights["factors"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int4", "uint4"])
+def test_weights_with_factors(dtype, tmp_path):
+    """A model of ONNX has the integers; the factors are not put into them."""
+    info = ml_dtypes.iinfo(dtype)
+    integers = RNG.integers(info.min, info.max + 1, (300, 256)).astype(dtype)
+    weights = {"integers": integers, "factors": RNG.random(256).astype(np.float32)}
+    size, ops = onnx_(scaled, np.ones((2, 300), np.float32), weights, tmp_path)
+    assert size < 1.1 * integers.size
+    assert sorted(ops) == ["Cast", "MatMul", "Mul"]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float8_e4m3fn", "float8_e5m2"])
+def test_weights_of_few_bits_are_not_made_to_fit(dtype, to, tmp_path):
+    """They are numbers of their dtype, so that nothing is computed of them alone."""
+    weights = RNG.integers(0, 8, (300, 256)).astype(dtype)
+
+    def fun(weights, x):
+        return x @ weights.astype(x.dtype)
+
+    _, ops = FORMATS[to](fun, np.ones((2, 300), np.float32), weights, tmp_path)
+    computing = set(ops) - WIDENING - {"Const", "Placeholder", "Identity"}
+    assert computing in ({"MatMul"}, {"FULLY_CONNECTED"}, {"_FusedMatMul"})
+
+
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
+def test_convolutions_and_norms_of_16_bits(dtype, tmp_path):
+    """A model of ONNX has the weights of 16 bits, into which no norm is put."""
+
+    def fun(params, x):
+        y = lax.conv_general_dilated(
+            x, params["conv"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        y = (y - params["mean"]) * lax.rsqrt(params["variance"] + 1e-3)
+        return jax.nn.relu(y * params["scale"] + params["offset"])
+
+    shapes = {name: (64,) for name in ("mean", "variance", "scale", "offset")}
+    shapes["conv"] = (3, 3, 64, 64)
+    params = {name: RNG.random(shape).astype(dtype) for name, shape in shapes.items()}
+    size, _ = onnx_(fun, RNG.normal(size=(1, 8, 8, 64)).astype(dtype), params, tmp_path)
+    assert size < 1.1 * params["conv"].nbytes
+
+
+@pytest.mark.parametrize("to", ["tflite", "onnx"])
+@pytest.mark.parametrize("groups", [1, 16])
+def test_convolutions_of_8_bits(groups, to, tmp_path):
+    """They are convolutions of floats, which runtimes compute many times as fast."""
+    weights, x = (
+        RNG.integers(-127, 128, shape).astype(np.int8)
+        for shape in ((3, 3, 16 // groups, 16), (1, 8, 8, 16))
+    )
+
+    def fun(weights, x):
+        return lax.conv_general_dilated(
+            x, weights, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups, preferred_element_type=np.int32,
+        )  # fmt: skip
+
+    _, ops = FORMATS[to](fun, x, weights, tmp_path)
+    convolutions = {"Conv", "CONV_2D", "DEPTHWISE_CONV_2D"}
+    assert len(convolutions & set(ops)) == 1
+    assert set(ops) <= {*convolutions, *WIDENING, "Transpose"}

@@ -64,6 +64,25 @@ NOT_ONE_HOT = {
     "less": (lambda i: (i[:, None] < jnp.arange(5)).astype(np.float32), (OUTSIDE,)),
     "16 bits": (lambda i: jax.nn.one_hot(i, 5, dtype=np.float16), (ROWS,)),
 }
+LOOKED_UP = {
+    "rows": (lambda x, i: jax.nn.one_hot(i, 6) @ x, (TABLE, ROWS)),
+    "rows and zeros": (lambda x, i: jax.nn.one_hot(i, 6) @ x, (TABLE, OUTSIDE)),
+    "elements": (lambda x, i: jnp.dot(jax.nn.one_hot(i, 6), x), (TABLE[:, 0], OUTSIDE)),
+    "reshaped vectors": (lambda x, i: jax.nn.one_hot(i, 6).reshape(-1, 6) @ x, (TABLE, ROWS)),
+    "vectors of integers": (
+        lambda x, i: jax.nn.one_hot(i, 6, dtype=np.int32).astype(x.dtype) @ x, (TABLE, OUTSIDE)
+    ),
+    "matrices": (
+        lambda x, i: jnp.tensordot(jax.nn.one_hot(i, 6), x, 1), (TABLE.reshape(6, 2, 2), ROWS)
+    ),
+}  # fmt: skip
+NOT_LOOKED_UP = {
+    "vectors of other shapes": (
+        lambda x, i: jax.nn.one_hot(i, 6).reshape(-1, 3) @ x[:3], (TABLE, ROWS)
+    ),
+    "from the right": (lambda x, i: x.T @ jax.nn.one_hot(i, 6).T, (TABLE, OUTSIDE)),
+    "sums of rows": (lambda x, i: jax.nn.one_hot(i, 6).T @ x[:5], (TABLE, OUTSIDE)),
+}  # fmt: skip
 
 
 def _after(fun, *args):
@@ -103,4 +122,21 @@ def test_what_is_not_one_hot(case):
     fun, args = NOT_ONE_HOT[case]
     after = _after(fun, *args)
     assert "one_hot" not in primitives(after)
+    assert_means(after, fun, *args)
+
+
+@pytest.mark.parametrize("case", LOOKED_UP)
+def test_rows_are_looked_up(case):
+    fun, args = LOOKED_UP[case]
+    after = _after(fun, *args)
+    assert equation(after, "take").params["fill_value"] == 0
+    assert not {"dot_general", "one_hot"} & set(primitives(after))
+    assert_means(after, fun, *args)
+
+
+@pytest.mark.parametrize("case", NOT_LOOKED_UP)
+def test_what_is_not_looked_up(case):
+    fun, args = NOT_LOOKED_UP[case]
+    after = _after(fun, *args)
+    assert "dot_general" in primitives(after)
     assert_means(after, fun, *args)

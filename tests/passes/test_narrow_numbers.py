@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import NARROW, SHORT
 from lowering.passes.jaxprs import called_jaxprs
 from lowering.passes.legalize.narrow_numbers import promote_narrow
@@ -238,3 +239,14 @@ def test_the_maximum_of_padding_alone_is_in_range(padding, clips):
     assert primitives(after) == ["reduce_window_max", *["max", "min"] * clips]
     wide = fun(BYTES).astype(np.int32)
     assert wide.min() == (-128 if clips else BYTES.min())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given"), [(INT4, np.int8), (UINT4, np.uint8), (FLOAT8, np.float32)]
+)
+@pytest.mark.parametrize("target", [TF, ONNX, TFLITE], ids=lambda t: t.name)
+def test_numbers_that_are_stored_already_are_not_made_to_fit(dtype, given, target):
+    stored = np.arange(8).astype(given)
+    after = promoted(lambda x: narrow_numbers.as_stored(x, np.dtype(dtype)), stored, target=target)
+    assert "fit" not in primitives(after)
+    assert after.out_avals[0].dtype == target.storage[np.dtype(dtype).name]

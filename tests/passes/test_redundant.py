@@ -2,20 +2,28 @@
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from jax import lax
 
+from lowering.arrays import narrow_numbers
 from lowering.passes.inlining import inline_calls
 from lowering.passes.literals import convert_literals
 from lowering.passes.simplify.redundant import tidy
+from tests.passes.meanings import run
 from tests.passes.programs import assert_same, primitives, traced
 
+INTEGERS = np.arange(-12, 12, dtype=np.int32)
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 
 
 def _twice(x):
     return jnp.sin(x) + jnp.sin(x)
+
+
+def _fit(integers):
+    return narrow_numbers.fit(integers, np.dtype(ml_dtypes.int4), integers.dtype)
 
 
 # A program, its arguments, and what is left of it.
@@ -50,6 +58,13 @@ CASES = {
     "an upper bound that holds": (lambda x: jnp.minimum(lax.logistic(x), 1), (X,), "logistic"),
     "bounds that hold": (lambda x: lax.clamp(0.0, lax.logistic(x), 1.0), (X,), "logistic"),
     "bounds that may not": (lambda x: lax.clamp(0.5, lax.logistic(x), 1.0), (X,), "logistic clamp"),
+    "floats that fit integers": (
+        lambda x: jnp.round(lax.clamp(-8.5, x, 127.0)).astype(np.int8), (X,),
+        "clamp round to_integers",
+    ),
+    "floats that may not fit integers": (
+        lambda x: lax.clamp(-1.0, x, 128.0).astype(np.int8), (X,), "clamp convert_element_type"
+    ),
     "a choice that is known": (
         lambda x: jnp.where(lax.iota(np.int32, 12).reshape(3, 4) < 0, x, -x), (X,),
         "neg",
@@ -83,3 +98,19 @@ def test_what_is_left(case):
 def test_nothing_to_tidy():
     before = traced(lambda x: jnp.sin(x) + 1, X)
     assert tidy(before) is before
+
+
+@pytest.mark.parametrize(
+    ("fun", "left"),
+    [
+        (lambda i: _fit(lax.clamp(-8, i, 7)), "clamp"),
+        (lambda i: _fit(lax.clamp(-9, i, 7)), "clamp fit"),
+        (lambda i: _fit(_fit(i)), "fit"),
+    ],
+)
+def test_integers_that_fit_fewer_bits(fun, left):
+    after = tidy(convert_literals(traced(fun, INTEGERS)))
+    assert primitives(after) == left.split()
+    wrapped = np.clip(INTEGERS, -9 if "fit" in left else -8, 7) if "clamp" in left else INTEGERS
+    (found,) = run(after, INTEGERS)
+    np.testing.assert_array_equal(found, wrapped.astype(ml_dtypes.int4).astype(np.int32))

@@ -35,6 +35,7 @@ class Builder:
       name: the name that nodes begin with.
       shared: what rules keep for the whole model.
       kept: dtypes in which ops are computed whether or not onnxruntime's CPU has kernels.
+      stored: dtypes of 8 and 16 bits in which weights are stored if these hold them.
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class Builder:
         opset: int,
         outer: "Builder | None" = None,
         kept: Collection[ir.DataType] = (),
+        stored: Collection[np.dtype] = (),
     ) -> None:
         self.opset = opset
         self.kept = frozenset(kept)
+        self.stored: frozenset[np.dtype] = frozenset(stored) if outer is None else outer.stored
         self.nodes: list[ir.Node] = []
         self.name: str = "" if outer is None else outer.name
         self.names: Names = Names() if outer is None else outer.names

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import FOLDED, Builder
 from lowering.export.onnx.values import array_of, dtype_of, is_known, made_by, permutation, static
+from lowering.export.weights import in_fewer_bits
 
 # Ops of which one is a root, and those that only give features another place.
 _ROOTS = frozenset({"Add", "BatchNormalization", "Div", "Mul", "Sub"})
@@ -233,7 +234,7 @@ def _with_features(b: Builder, layer: _Layer, affine: _Affine, steps: int) -> ir
     weights = layer.weights
     if (affine.factor != 1).any():
         scales = _of_weights(layer, affine.factor)
-        if scales is None or not _is_for_one(weights):
+        if scales is None or not _is_for_one(weights) or _is_in_fewer_bits(b, weights):
             return None
         weights = b.scaled(weights, scales)
     operands = [*node.inputs]
@@ -290,6 +291,17 @@ def _is_for_one(weights: ir.Value) -> bool:
     """Whether weights are for one node alone, of which others then need no copy of their own."""
     source, _ = weights.meta.get(FOLDED, (weights, None))
     return len(weights.uses()) == 1 and (source is weights or not source.uses())
+
+
+def _is_in_fewer_bits(b: Builder, weights: ir.Value) -> bool:
+    """Whether the file has weights in fewer bits than it would have their product with factors.
+
+    onnxruntime itself multiplies the weights of convolutions when it loads the model.
+    """
+    if not b.stored:
+        return False
+    assert weights.const_value is not None
+    return in_fewer_bits(weights.const_value.numpy(), b.stored, has_bfloat16=True) is not None
 
 
 def _of_weights(layer: _Layer, factor: np.ndarray) -> np.ndarray | None:

@@ -95,6 +95,9 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
         _replace(b, each, fused_dense.fused)
         # Those of patterns are no scales of layers, such as a third and a half in hard activations.
         _replace(b, each, fused_features.fused)
+        if b.kept:
+            # A product may be behind the transpose of another one then.
+            _replace(b, each, narrowing.before_transpose, forward=True)
 
 
 def _by_patterns(fusions: Sequence[Fusion], opset: int) -> Step:

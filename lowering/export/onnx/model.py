@@ -74,7 +74,7 @@ def model(
     dims = dims or {}
     tensors = signatures.inputs(concrete)
     outputs = signatures.named(concrete, concrete.outputs)
-    b = Builder(opset, kept=[dtypes.of(dtype) for dtype in kept])
+    b = Builder(opset, kept=[dtypes.of(dtype) for dtype in kept], stored=frozenset(of_program))
     inputs = [_input(b, x, dims) for x in tensors]
     for output in outputs:
         b.names.unique(output)
@@ -101,7 +101,7 @@ def model(
     )
     fusing.fuse(b, made.graph)
     common.RemoveUnusedNodesPass()(made)
-    initializers.add(made.graph, of_program)
+    initializers.add(made.graph, b.stored)
     return made
 
 

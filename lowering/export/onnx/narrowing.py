@@ -9,7 +9,14 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import Builder
-from lowering.export.onnx.values import array_of, dtype_of, made_by
+from lowering.export.onnx.values import (
+    array_of,
+    dtype_of,
+    is_known,
+    made_by,
+    permutation,
+    static,
+)
 
 # Ops that are sums, or have such within them.
 _SUMS = frozenset(
@@ -79,3 +86,23 @@ def _exactly(b: Builder, x: ir.Value, dtype: ir.DataType) -> ir.Value | None:
         return _op_of(b, x, dtype, _MOVES)
     is_exact = np.array_equal(array.astype(dtype.numpy()).astype(array.dtype), array, True)
     return b.cast(x, dtype) if is_exact else None
+
+
+def before_transpose(b: Builder, root: ir.Node) -> ir.Value | None:
+    """A product with a known matrix of what is transposed, computed before it is.
+
+    See `onnx.quirks.products_of_transposes_in_16_bits`.
+    """
+    if root.op_type != "MatMul" or root.outputs[0].dtype not in b.kept:
+        return None
+    x, y = root.inputs
+    assert x is not None and y is not None
+    source, sizes = made_by(x, "Transpose"), static(y)
+    if source is None or source.shape is None or sizes is None or not is_known(y):
+        return None
+    perm = permutation(x)
+    if len(sizes) != 2 or perm[-1] != len(perm) - 1:
+        return None
+    product = b.op("MatMul", source, y)
+    product.shape = ir.Shape([*source.shape[:-1], sizes[-1]])
+    return b.transpose(product, perm)

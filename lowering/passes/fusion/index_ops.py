@@ -14,7 +14,7 @@ from jax import lax
 from lowering import registry
 from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import replace_equations
+from lowering.passes.rewriting import Rewriter, replace_equations
 from lowering.passes.simplify.ranges import Ranges
 from lowering.passes.simplify.redundant import without_unused
 
@@ -38,7 +38,7 @@ _ELEMENTS = *_NUMBERS, np.bool_
 
 
 def with_index_ops(jaxpr: Jaxpr) -> Jaxpr:
-    """Replaces gathers and slices of rows, and comparisons with all indices."""
+    """Replaces gathers and slices of rows, comparisons with all indices, and products of both."""
     found = _Indices(jaxpr)
     new = replace_equations(
         jaxpr,
@@ -46,6 +46,7 @@ def with_index_ops(jaxpr: Jaxpr) -> Jaxpr:
             "gather": lambda _, eqn: found.take(eqn),
             "squeeze": lambda _, eqn: found.take_one(eqn),
             "convert_element_type": lambda _, eqn: found.one_hot(eqn),
+            "dot_general": found.looked_up,
         },
     )
     return jaxpr if new is jaxpr else without_unused(new)
@@ -154,6 +155,44 @@ class _Indices:
                 params = {"depth": shape[-1], "dtype": result.aval.dtype}
                 return convert.replace(primitive=_ONE_HOT, invars=[index], params=params)
         return None
+
+    def looked_up(self, new: Rewriter, dot: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+        """Rows of a table, by a product with one-hot vectors; without a one, a row has zeros.
+
+        The converter to TF Lite finds these products, too, but not what is out of bounds: see
+        `tflite.quirks.lookups_out_of_bounds`.
+        """
+        vectors, table = dot.invars
+        made, last = self._vectors(vectors), len(vectors.aval.shape) - 1
+        if made is None or dot.params["dimension_numbers"] != (((last,), (0,)), ((), ())):
+            return None
+        (result,), (index,) = dot.outvars, made.invars
+        if result.aval.dtype != table.aval.dtype or dot.params.get("permutation"):
+            return None
+        shape = *index.aval.shape, *table.aval.shape[1:]
+        if shape == result.aval.shape:
+            return self._take(dot, table, index, axis=0, fills=True, fill_value=0)
+        rows = jex_core.Var(result.aval.update(shape=shape))
+        take = self._take(dot, table, index, axis=0, fills=True, fill_value=0)
+        if take is None:
+            return None
+        new.add(take.replace(outvars=[rows]))
+        params = {"new_sizes": result.aval.shape, "dimensions": None, "sharding": None}
+        return dot.replace(primitive=lax.reshape_p, invars=[rows], params=params)
+
+    def _vectors(self, atom: Any) -> jex_core.JaxprEqn | None:
+        """What makes one-hot vectors, which may be converted and reshaped, but for their axis."""
+        reshape = self._maker(atom, "reshape")
+        if reshape is not None and reshape.params["dimensions"] is None:
+            before = reshape.invars[0].aval.shape
+            is_last_kept = before[-1:] == atom.aval.shape[-1:] != ()
+            return self._vectors(reshape.invars[0]) if is_last_kept else None
+        convert = self._maker(atom, "convert_element_type")
+        if convert is None:
+            return None
+        if convert.invars[0].aval.dtype == np.bool_:
+            return self.one_hot(convert)
+        return self._vectors(convert.invars[0])
 
     def _positions(self, atom: Any) -> jex_core.JaxprEqn | None:
         """The `iota` that an atom is, or is a broadcast of along leading axes."""

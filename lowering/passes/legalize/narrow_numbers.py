@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.extend.core as jex_core
-import ml_dtypes
 import numpy as np
 from jax import lax
 
-from lowering import avals, registry
+from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT
 from lowering.passes.jaxprs import Jaxpr
@@ -74,6 +73,9 @@ class _Promotion(Walk):
         if dtype is None:
             self.add(self.splitting.with_legal_jaxprs(eqn))
             return
+        if eqn.primitive is narrow_numbers.AS_STORED:
+            self._convert(eqn, fits=True)
+            return
         rule = registry.rule_of(eqn, self.target, dtype)
         is_named = rule is not None and dtype in (rule.dtypes or ())
         # Rules for short integers are for targets that compute with them.
@@ -129,19 +131,19 @@ class _Promotion(Walk):
                 params = {"dtype": var.aval.dtype, "storage": new.aval.dtype}
                 self._add(eqn, narrow_numbers.FIT, params, unfit[new], new)
 
-    def _convert(self, eqn: jex_core.JaxprEqn) -> None:
+    def _convert(self, eqn: jex_core.JaxprEqn, fits: bool = False) -> None:
         """A conversion to a narrow dtype makes numbers fit, unless all of them do."""
         (source,), (operand,) = eqn.invars, self.read(eqn.invars)
         (result,) = self.define(eqn.outvars)
         dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
-        if not _has_all_of(dtype, source.aval.dtype):
+        if not fits and not _has_all_of(dtype, source.aval.dtype):
             params = {"dtype": dtype, "storage": storage}
             self._add(eqn, narrow_numbers.FIT, params, operand, result)
         elif operand.aval.dtype == storage:
             self.replace(eqn, [operand])
         else:
-            params = {**eqn.params, "new_dtype": storage}
-            self.new.add(eqn.replace(invars=[operand], outvars=[result], params=params))
+            params = {"new_dtype": storage, "weak_type": False, "sharding": None}
+            self._add(eqn, lax.convert_element_type_p, params, operand, result)
 
     def _add(
         self,
@@ -195,12 +197,7 @@ def _has_all_of(dtype: np.dtype, source: Any) -> bool:
 
 
 def _limits(dtype: Any) -> tuple[float, float]:
-    if dtype == np.bool_:
-        return 0, 1
-    if dtype in INTEGER or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
-        info = ml_dtypes.iinfo(dtype)
-        return int(info.min), int(info.max)
-    return np.nan, np.nan
+    return (0, 1) if dtype == np.bool_ else narrow_formats.limits(dtype) or (np.nan, np.nan)
 
 
 def _is_narrow(aval: Any, target: Target) -> bool:

@@ -8,6 +8,7 @@ import jax.extend.core as jex_core
 import jax.numpy as jnp
 import numpy as np
 
+from lowering import narrow_formats
 from lowering.registry import Trait, has_trait
 
 # The least and the greatest number; Python integers for integers and bools.
@@ -152,6 +153,18 @@ def _integer_pow(eqn, ranges):
     return (0.0, math.inf) if _is_float(eqn) and eqn.params["y"] % 2 == 0 else None
 
 
+def _rounded(eqn, ranges):
+    """Of floats, up or down."""
+    (x,) = ranges
+    if x is None or not math.isfinite(x[0]) or not math.isfinite(x[1]):
+        return x
+    return float(math.floor(x[0])), float(math.ceil(x[1]))
+
+
+def _fit(eqn, ranges):
+    return narrow_formats.limits(eqn.params["dtype"])
+
+
 def _compare(eqn, ranges):
     """A comparison that is decided by the ranges of its operands."""
     x, y = ranges
@@ -193,5 +206,7 @@ _RANGES: dict[str, Callable[[jex_core.JaxprEqn, list[Range | None]], Range | Non
     "rem": _remainder,
     "floor_mod": _remainder,
     "convert_element_type": _convert,
+    "fit": _fit,
+    **dict.fromkeys(("round", "floor", "ceil"), _rounded),
     **dict.fromkeys(("lt", "le", "gt", "ge"), _compare),
 }

@@ -12,6 +12,8 @@ import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
+from lowering import narrow_formats
+from lowering.arrays import small_integers
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
 from lowering.passes.rewriting import Rewriter
 from lowering.passes.simplify.ranges import Ranges
@@ -42,6 +44,10 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
             is_same = is_same and whole is operands[0]
             eqn, operands = eqn.replace(invars=[whole]), [whole]
             reshaped[eqn.outvars[0]] = whole
+        if _is_of_floats_in_range(eqn, operands, ranges):
+            params = {"dtype": eqn.outvars[0].aval.dtype}
+            eqn = eqn.replace(primitive=small_integers.TO_INTEGERS, params=params)
+            is_same = False
         result = _result(eqn, operands, ranges)
         if result is not None:
             new.replace(eqn.outvars, [result])
@@ -98,6 +104,18 @@ def _reduces_nothing(eqn: jex_core.JaxprEqn) -> bool:
 def _as_reshape(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
     params = {"new_sizes": eqn.outvars[0].aval.shape, "dimensions": None, "sharding": None}
     return eqn.replace(primitive=lax.reshape_p, params=params)
+
+
+def _is_of_floats_in_range(eqn: jex_core.JaxprEqn, operands: Sequence[Any], ranges: Ranges) -> bool:
+    """Whether an equation makes integers of floats, none of which is too large for their dtype."""
+    if eqn.primitive.name not in ("convert_element_type", "fit"):
+        return False
+    (x,), stored = operands, eqn.outvars[0].aval.dtype
+    limits = narrow_formats.limits(eqn.params.get("dtype", stored))
+    found = ranges.of(x)
+    if limits is None or found is None or stored.kind not in "iu" or stored.itemsize > 4:
+        return False
+    return x.aval.dtype == np.float32 and limits[0] <= found[0] <= found[1] <= limits[1]
 
 
 def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
@@ -205,6 +223,14 @@ def _select(eqn, operands, ranges):
     return cases[found[0]] if found is not None and found[0] == found[1] else None
 
 
+def _fit(eqn, operands, ranges):
+    """Integers that are in the range that they are made to fit."""
+    limits, found = narrow_formats.limits(eqn.params["dtype"]), ranges.of(operands[0])
+    if limits is None or found is None or not limits[0] <= found[0] <= found[1] <= limits[1]:
+        return None
+    return operands[0]
+
+
 def _reshape(eqn, operands, ranges):
     """The operand of a reshape that changes nothing."""
     return operands[0]
@@ -221,6 +247,7 @@ _SIMPLIFICATIONS: dict[str, _Simplification] = {
     "abs": _abs,
     "select_n": _select,
     "reshape": _reshape,
+    "fit": _fit,
 }
 
 # NumPy's functions give the same as JAX for two numbers.

@@ -101,3 +101,34 @@ def sums_of_large_integers() -> bool:
     """
     x = np.array([2**60, 1], np.int64)
     return int(_run("ReduceSum", x, result=np.int64)[0]) != 2**60 + 1
+
+
+@_quirk(
+    "https://github.com/microsoft/onnxruntime/issues/32405",
+    "lowering.export.onnx.narrowing.before_transpose",
+    ends_process=True,
+)
+def products_of_transposes_in_16_bits() -> bool:
+    """A product of what is transposed and a known matrix of float16 ends the process.
+
+    onnxruntime's CPU makes the matrix float32, and takes the name of a node for that of its result.
+    The transpose exchanges the first axes of three, before the product.
+    """
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    half = TensorProto.FLOAT16
+    graph = helper.make_graph(
+        [
+            helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+            helper.make_node("MatMul", ["t", "w"], ["y"]),
+        ],
+        "graph",
+        [helper.make_tensor_value_info("x", half, [2, 20, 8])],
+        [helper.make_tensor_value_info("y", half, None)],
+        [numpy_helper.from_array(np.eye(8, dtype=np.float16), "w")],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return False

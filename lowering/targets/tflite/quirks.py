@@ -300,6 +300,16 @@ def finite_infinities() -> bool:
     return bool(np.isfinite(result[0]))
 
 
+@_quirk(_OPTIMIZE, "lowering.passes.fusion.index_ops.with_index_ops")
+def lookups_out_of_bounds() -> bool:
+    """Products with one-hot vectors become lookups, which refuse indices without a one."""
+
+    def fun(index: Any) -> Any:
+        return tf.matmul(tf.one_hot(index, 2), _MATRIX)
+
+    return fails("index out of bounds", fun, np.array([1, 2], np.int32))
+
+
 @_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.empty.without_empty")
 def empty_inputs() -> bool:
     """An input without elements is refused."""
