@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from lowering.avals import is_key
 from lowering.convert import convert
-from lowering.export import arguments, held, modules, samples, signatures
+from lowering.export import arguments, descriptions, held, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
@@ -42,7 +42,7 @@ def entries(
     fun, params = modules.taken_apart(fun, options.pop("params", None))
     kept = parameters(params, target)
     if not isinstance(fun, Mapping):
-        return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
+        return {descriptions.DEFAULT: _entry(fun, args, target, kept, **options)}
     if not fun:
         raise TypeError("expected a JAX function, or several by name, not {}")
     for name in fun:
@@ -166,7 +166,7 @@ def _entry(
         symbolic = list(map(held.words_shape, symbolic, of_fun))
         leaves = list(map(held.words, leaves))
         if polymorphic_shapes is not None:
-            texts = [f"({', '.join(map(str, shape))},)" if shape else "()" for shape in symbolic]
+            texts = list(map(polymorphic.specification, symbolic))
             polymorphic_shapes = jax.tree_util.tree_unflatten(tree, texts)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
     dtypes = [
