@@ -149,19 +149,19 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     """
     check(args)
     found = functions(args.functions)
+    for text in filter(None, (args.params, args.args)):
+        value_of(text)  # What is no name at all is said before anything else.
+    specified = list(map(specifications.parsed, args.arg))
+    in_order = _specified(found, specified, args.params is not None) if args.args is None else {}
     options: dict[str, Any] = {}
     if args.params is not None:
         options["params"] = value(args.params)
     of_each: dict[str, dict[str, Any]] = {}
     given = {}
-    specified = list(map(specifications.parsed, args.arg))
-    returned = None if args.args is None else value(args.args)
+    returned: Any = None if args.args is None else value(args.args)
     for name in found:
-        if returned is None:
-            chosen = [x for x in specified if x.function in (None, name)]
-            parameters = _parameters(found[name], args.params is not None)
-            chosen = _in_order(chosen, name, parameters)
-            given[name], of_each[name] = _of_specifications(chosen)
+        if name in in_order:
+            given[name], of_each[name] = _of_specifications(in_order[name])
         else:
             several = len(found) > 1 and isinstance(returned, Mapping)
             given[name], of_each[name] = _of_value(
@@ -186,6 +186,27 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     if len(found) > 1:
         return found, given, options
     return next(iter(found.values())), next(iter(given.values())), options
+
+
+def _specified(
+    found: Mapping[str, Any], specified: Sequence[Argument], has_params: bool
+) -> dict[str, list[Argument]]:
+    """The arguments of each function in the order of its parameters.
+
+    Raises:
+      CommandError: if a function takes others.
+    """
+    from lowering.export import calls
+
+    of_each = {}
+    for name, fun in found.items():
+        chosen = [x for x in specified if x.function in (None, name)]
+        of_each[name] = _in_order(chosen, name, _parameters(fun, has_params))
+        try:
+            calls.check(fun, [None] * has_params + [x.value for x in of_each[name]], has_params)
+        except TypeError as error:
+            raise CommandError(str(error)) from error
+    return of_each
 
 
 def _parameters(fun: Any, has_params: bool) -> list[str]:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from lowering.avals import is_key
 from lowering.convert import convert
-from lowering.export import arguments, descriptions, held, modules, samples, signatures
+from lowering.export import arguments, calls, descriptions, held, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
@@ -135,7 +135,7 @@ def _entry(
     else:
         raise ValueError("args have symbolic dimensions, so polymorphic_shapes has to be left out")
     first = kept.first_argument(kept.arrays)
-    arguments.check_call(fun, (*first, *args), has_params=bool(first))
+    calls.check(fun, (*first, *args), has_params=bool(first))
     if polymorphic_shapes is not None and (
         not isinstance(polymorphic_shapes, tuple | list) or len(polymorphic_shapes) != len(args)
     ):

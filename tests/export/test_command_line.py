@@ -386,6 +386,7 @@ assert main(["check", "json:loads", "--arg", "f32[3]", "--inputs", folder + "/x.
 for name in ("no such pass", "make plain"):
     assert main(["show", *check[1:], "--without", name]) == 2
 assert main(["show", "json:no_such_name"]) == 2
+assert main(["show", "json:loads", "--arg", "x=f32[3]", "--arg", "y=f32[3]"]) == 2
 export = ["export", "json:loads", "--output"]
 below = folder + "/x.npy/model"
 assert main([*export, "m", "--to", "litertlm"]) == 2
