@@ -9,10 +9,15 @@ import enum
 import functools
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from limitations import processors
+
+# What is not read as it stands in a regular expression of an error: a character behind a backslash,
+# any text, a choice in parentheses, and where a text begins and ends.
+_SPECIAL = re.compile(r"\\(.)|\.[*+]|[|()^$]")
 
 
 class Looser(enum.StrEnum):
@@ -67,6 +72,15 @@ class Limitation:
     def __post_init__(self):
         if (self.error is None) == (self.looser is None):
             raise ValueError("a limitation states either an error or a looser comparer")
+
+    @property
+    def error_in_words(self) -> str | None:
+        """The error for people: "…" for any text, and "or" between texts of which one is there."""
+        if self.error is None:
+            return None
+        words = {".*": "…", ".+": "…", "|": " or ", "(": "", ")": "", "^": "", "$": ""}
+        said = _SPECIAL.sub(lambda found: found[1] or words[found[0]], self.error)
+        return re.sub(r" ?… ?", " … ", said).strip()
 
     @property
     def is_of_this_processor(self) -> bool:

@@ -83,7 +83,15 @@ def test_constraints_are_of_all_extras(path):
 
 
 def test_the_citation_is_of_this_version():
-    assert f"\nversion: {lowering.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
+    version = lowering.__version__
+    assert f"\nversion: {version}\n" in citation
+    # Before a release there is no date, and none is made up.
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    released = re.search(rf"^## \[{re.escape(version)}\] - (\S+)$", changelog, re.MULTILINE)
+    dates = re.findall(r"^date-released: (\S+)$", citation, re.MULTILINE)
+    assert dates == ([released[1]] if released else [])
+    assert bool(released) == ("\nrepository-code: https://" in citation)
 
 
 FAILS = "import json.missing"

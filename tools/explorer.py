@@ -216,7 +216,8 @@ def _in_words(limitation: Limitation) -> dict[str, str]:
     where = [", ".join(sorted(names)) for names in filters if names is not None]
     if limitation.where is not None:
         where.append("some cases")
-    expected = f"error {limitation.error}" if limitation.error else f"{limitation.looser} equality"
+    said = limitation.error_in_words
+    expected = f"error {said}" if said else f"{limitation.looser} equality"
     return {"reason": limitation.reason, "where": "; ".join(where), "expected": expected}
 
 

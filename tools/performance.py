@@ -44,7 +44,7 @@ PICTURES = {
     ),
     " / jax2onnx": (
         G3DOC / "pictures" / "beside_jax2onnx.svg",
-        "How long does an ONNX model take, relative to that of jax2onnx?",
+        "How long does an ONNX model take beside jax2onnx's?",
     ),
 }
 
@@ -69,7 +69,7 @@ _MEMORY, _TIME = ", memory / parameters", ", time"
 # Curves that are drawn, and where.
 PLOTS = {
     G3DOC / "pictures" / "memory.svg": (
-        "How much memory and time does an export take, by the size of the parameters?",
+        "What does an export take, by the size of parameters?",
         [
             Curves("memory / parameters, by MB", " MB of parameters", _MEMORY),
             Curves("time, by MB", " MB of parameters", _TIME, " s"),

@@ -31,6 +31,8 @@ text { fill: #e6edf3 } .page { fill: #0d1117 } .quiet { fill: #9198a1 } .grid { 
 }
 """
 _SERIES = "abcd"
+# As wide as a phone can show without too small letters. Names stand above what they name.
+_WIDTH, _MARGIN = 460, 16
 # What people call the kinds of records.
 _KINDS = {"core": "TensorFlow", "consumers": "runtimes"}
 
@@ -94,7 +96,7 @@ class Column(NamedTuple):
     target: str
 
 
-_ROW, _LABEL, _CELL = 17, 190, 62
+_ROW, _LABEL, _CELL = 17, 176, 47
 
 
 def coverage(columns: Sequence[Column]) -> str:
@@ -108,10 +110,10 @@ def coverage(columns: Sequence[Column]) -> str:
                 of_family[number][0] += evidence.count(primitive, Outcome.EQUAL, place)
                 of_family[number][1] += evidence.count(primitive, None, place)
     bottom = 66 + _ROW * len(counts)
-    title = "How many test cells equal JAX? By family of primitives and target"
-    picture = Picture(max(_LABEL + _CELL * len(columns) + 16, 600), bottom + 26, title)
-    under = "What is missing are expected failures, such as calls of Python in compiled code."
-    picture.text(16, bottom + 12, under, "quiet")
+    title = "How many test cells equal JAX, by primitives?"
+    picture = Picture(max(_LABEL + _CELL * len(columns) + 2, _WIDTH), bottom + 26, title)
+    under = "The rest are expected failures, such as callbacks in compiled code."
+    picture.text(_MARGIN, bottom + 12, under, "quiet")
     for number, column in enumerate(columns):
         middle = _LABEL + _CELL * (number + 0.5)
         picture.text(middle, 52, column.name, "quiet", "middle")
@@ -153,20 +155,20 @@ def slowest(times: Mapping[str, Mapping[str, float]], count: int = 15) -> str:
         if primitive and mode
     ]
     named.sort(key=lambda bar: (-bar[1], bar[0]))
-    title = "Which cells take longest? Mean time by primitive and mode"
+    title = "Which cells take longest? Means by mode"
     return _bars(title, named[:count], "{:.3g} s")
 
 
 def _bars(title: str, bars: Sequence[tuple[str, float]], form: str) -> str:
     """Horizontal bars, each with its name and number."""
-    label, length, step = 240, 400, 22
+    length, step = _WIDTH - 2 * _MARGIN, 34
     largest = max((value for _, value in bars), default=1.0)
-    picture = Picture(label + length + 110, 52 + step * len(bars), title)
+    picture = Picture(_WIDTH, 46 + step * len(bars), title)
     for row, (name, value) in enumerate(bars):
-        top, width = 42 + step * row, max(length * value / largest, 1)
-        picture.text(label - 8, top + 13, name, anchor="end")
-        picture.rectangle(label, top, width, step - 6, "a")
-        picture.text(label + width + 8, top + 13, form.format(value), "quiet")
+        y = 52 + step * row
+        picture.text(_MARGIN, y, name)
+        picture.text(_MARGIN + length, y, form.format(value), "quiet", "end")
+        picture.rectangle(_MARGIN, y + 5, max(length * value / largest, 1), 10, "a")
     return picture.render()
 
 
@@ -177,25 +179,24 @@ def ratios(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
       title: the question that they answer.
       rows: names, medians, and the ends of the middle half.
     """
-    label, length, step = 250, 300, 22
+    length, step = _WIDTH - 2 * _MARGIN, 34
     largest = max([1.2, *(high for *_, high in rows)]) * 1.05
-    picture = Picture(label + length + 70, 86 + step * len(rows), title)
-    picture.text(
-        16, 46, "Left of the line it is faster. A bar is the middle half of turns.", "quiet"
-    )
+    picture = Picture(_WIDTH, 84 + step * len(rows), title)
+    under = "Left of the line it is faster. A bar is the middle half of turns."
+    picture.text(_MARGIN, 46, under, "quiet")
 
     def place(value: float) -> float:
-        return label + length * value / largest
+        return _MARGIN + length * value / largest
 
-    picture.line([(place(1), 58), (place(1), 64 + step * len(rows))], "a line")
-    picture.text(place(1), 80 + step * len(rows), "1", "quiet", "middle")
+    picture.text(place(1), 78 + step * len(rows), "1", "quiet", "middle")
     for row, (name, median, low, high) in enumerate(rows):
-        y = 72 + step * row
-        picture.text(label - 8, y + 4, name, anchor="end")
-        picture.line([(label, y), (label + length, y)], "grid")
+        y = 82 + step * row
+        picture.text(_MARGIN, y - 10, name)
+        picture.text(_MARGIN + length, y - 10, f"{median:.2f}", "quiet", "end")
+        picture.line([(_MARGIN, y), (_MARGIN + length, y)], "grid")
+        picture.line([(place(1), y - 6), (place(1), y + 6)], "a line")
         picture.rectangle(place(low), y - 3, max(place(high) - place(low), 1), 6, "b")
         picture.dot(place(median), y, "b")
-        picture.text(label + length + 8, y + 4, f"{median:.2f}", "quiet")
     return picture.render()
 
 
@@ -214,14 +215,14 @@ class Panel(NamedTuple):
 
 
 def panels(title: str, plots: Sequence[Panel]) -> str:
-    """Curves over a number, in two columns; all axes begin at zero."""
+    """Curves over a number, one plot below the other; all axes begin at zero."""
     plots = [plot for plot in plots if plot.curves]
     names = list(dict.fromkeys(name for plot in plots for name in plot.curves))
-    length, height, step = 270, 150, 230
-    picture = Picture(720, 70 + step * math.ceil(len(plots) / 2), title)
+    length, height, step = 370, 150, 220
+    picture = Picture(_WIDTH, 76 + step * len(plots), title)
     _legend(picture, names, 50)
     for number, plot in enumerate(plots):
-        left, top = 60.0 + 350 * (number % 2), 90.0 + step * (number // 2)
+        left, top = 64.0, 98.0 + step * number
         points = [point for curve in plot.curves.values() for point in curve]
         right, highest = (max(axis) for axis in zip(*points, strict=True))
         picture.text(left, top - 10, plot.title)
@@ -249,9 +250,9 @@ def accuracy(errors: Mapping[str, Mapping[str, Mapping[str, float]]], dtype: str
       errors: by function and dtype the numbers "ours" and "jax"; as in `g3doc/accuracy.json`.
       dtype: the dtype that is drawn.
     """
-    label, length, step = 150, 440, 34
-    title = f"How exact are functions in {dtype}? Worst error, in ULPs"
-    picture = Picture(label + length + 90, 106 + step * len(errors), title)
+    label, length, step = 128, 272, 34
+    title = f"How exact is {dtype}? The worst error, in ULPs"
+    picture = Picture(_WIDTH, 106 + step * len(errors), title)
     numbers = [found[dtype][kind] for found in errors.values() for kind in ("ours", "jax")]
     least, powers = 0.3, math.ceil(math.log10(max(10.0, *numbers)))
     decades = powers - math.log10(least)
@@ -277,18 +278,18 @@ def over_time(records: Sequence[Record]) -> str:
     series: dict[str, list[Record]] = {}
     for record in records:
         series.setdefault(f"{_KINDS[record.kind]}, JAX {record.jax}", []).append(record)
-    title = "How many cells are compared, and how many limitations do they need?"
-    picture = Picture(720, 470, title)
+    title = "How many cells are compared, with what limitations?"
+    picture = Picture(_WIDTH, 494, title)
     _legend(picture, list(series), 44)
     moments = sorted({_moment(record) for record in records})
-    for name, top, height in (("cells", 76, 200), ("limitations", 326, 100)):
+    for name, top, height in (("cells", 100, 200), ("limitations", 350, 100)):
         values = [getattr(record, name) for record in records]
         largest = _round_up(max(values, default=1))
         for share in (0.0, 0.5, 1.0):
             y = top + height * (1 - share)
-            picture.line([(80, y), (690, y)], "grid")
-            picture.text(72, y + 4, f"{largest * share:,.0f}", "quiet", "end")
-        picture.text(80, top - 8, name)
+            picture.line([(64, y), (_WIDTH - _MARGIN, y)], "grid")
+            picture.text(58, y + 4, f"{largest * share:,.0f}", "quiet", "end")
+        picture.text(64, top - 8, name)
         for number, of_series in enumerate(series.values()):
             style = _SERIES[number % len(_SERIES)]
             points = [
@@ -304,17 +305,17 @@ def over_time(records: Sequence[Record]) -> str:
     for day, moment in days.items():
         x = _x(moment, moments)
         if after - x > 80:
-            picture.text(x, 448, f"{day}", "quiet", "middle")
+            picture.text(x, 472, f"{day}", "quiet", "middle")
             after = x
     return picture.render()
 
 
 def _legend(picture: Picture, names: Sequence[str], y: float) -> None:
-    x = 80.0
+    x = float(_MARGIN)
     for number, name in enumerate(names):
         size = 34 + 6.6 * len(name)
         if x + size > picture.width:
-            x, y = 80.0, y + 12
+            x, y = float(_MARGIN), y + 13
         picture.rectangle(x, y - 9, 10, 10, _SERIES[number % len(_SERIES)])
         picture.text(x + 16, y, name)
         x += size
@@ -326,7 +327,7 @@ def _moment(record: Record) -> datetime:
 
 def _x(moment: datetime, moments: Sequence[datetime]) -> float:
     whole = (moments[-1] - moments[0]).total_seconds()
-    return 100 + 570 * ((moment - moments[0]).total_seconds() / whole if whole else 0.5)
+    return 98 + 308 * ((moment - moments[0]).total_seconds() / whole if whole else 0.5)
 
 
 def _round_up(value: float) -> float:

@@ -1,13 +1,14 @@
 """`export` and `check`: models of functions, written or only verified."""
 
 import argparse
+import contextlib
 import pathlib
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lowering.commands import language_models, named
+from lowering.commands import array_files, language_models, named, specifications
 from lowering.commands.files import check_output
 from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import (
@@ -94,7 +95,7 @@ def _write(args: argparse.Namespace, call: Any, to: str, output: pathlib.Path, *
     options = {**common, **more}
     if args.inputs is not None:
         names = options.get("input_names", ())
-        inputs = named.inputs(args.inputs, inputs, names, "polymorphic_shapes" in options)
+        inputs = array_files.inputs(args.inputs, inputs, names, "polymorphic_shapes" in options)
     for name, formats in _OPTIONS.items():
         value = getattr(args, name)
         if value is not None and to in formats:
@@ -109,7 +110,7 @@ def _write(args: argparse.Namespace, call: Any, to: str, output: pathlib.Path, *
 def _metadata(args: argparse.Namespace) -> dict[str, Any]:
     found = {name: getattr(args, name) for name in _METADATA if getattr(args, name) is not None}
     if "labels" in found:
-        found["labels"] = found["labels"].read_text().splitlines()
+        found["labels"] = _labels(found["labels"])
     return found
 
 
@@ -127,11 +128,6 @@ def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:
         raise CommandError(
             f"--quantize is one of {', '.join(quantizations)} for {' and '.join(formats)}, not "
             f"{args.quantize!r}{hint}"
-        )
-    if args.opset is not None and args.opset not in OPSETS:
-        raise CommandError(
-            f"--opset is a number from {OPSETS[0]} to the newest that the installed onnx knows, "
-            f"not {args.opset}"
         )
     if LANGUAGE_MODELS in formats:
         language_models.check(args)
@@ -152,7 +148,44 @@ def _check_options(args: argparse.Namespace, formats: Sequence[str]) -> None:
         raise CommandError(f"--tolerance is a number of at least 0, not {args.tolerance}")
     if len(args.functions) > 1 and list(formats) == ["onnx"]:
         raise CommandError("an ONNX model has one function; export each to a file of its own")
-    if args.inputs is not None and not args.inputs.is_file():
-        raise CommandError(f"{args.inputs} is no file of arrays (np.save, np.savez)")
-    if args.labels is not None and not args.labels.is_file():
-        raise CommandError(f"there is no file {args.labels} of labels")
+    if args.inputs is not None:
+        array_files.check(args.inputs)
+        if args.args is None and not all(specifications.parsed(x).name for x in args.arg):
+            raise CommandError(array_files.NO_NAMES)
+    if args.labels is not None:
+        _labels(args.labels)
+    if args.opset is not None:
+        _check_opset(args.opset)
+    if args.representative_data is not None:
+        named.check_module(args.representative_data)
+    names = args.output_names or ()
+    for name in names:
+        if names.count(name) > 1:
+            raise CommandError(f"--output-names has {name!r} twice")
+
+
+def _check_opset(opset: int) -> None:
+    """Raises a CommandError for a version of ONNX's operators that there is not."""
+    last = OPSETS[-1]
+    if opset in OPSETS:
+        with contextlib.suppress(ImportError):  # Its exporter says what is missing.
+            from onnx import defs
+
+            last = defs.onnx_opset_version()
+    if opset not in range(OPSETS[0], last + 1):
+        newest = "the newest that the installed onnx knows" if last == OPSETS[-1] else last
+        raise CommandError(f"--opset is a number from {OPSETS[0]} to {newest}, not {opset}")
+
+
+def _labels(path: pathlib.Path) -> list[str]:
+    """The lines of a file of labels.
+
+    Raises:
+      CommandError: if it is no file of text.
+    """
+    if not path.is_file():
+        raise CommandError(f"there is no file {path} of labels")
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is no file of labels, a text in UTF-8") from error

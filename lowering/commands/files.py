@@ -7,10 +7,10 @@ import pathlib
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from lowering.commands import named
+from lowering.commands import array_files
 from lowering.commands.mistakes import CommandError, FaultError, did_you_mean
 
 # The viewers: the module of each, and the package that has it.
@@ -37,11 +37,12 @@ def run_inspect(args: argparse.Namespace) -> int:
 
 
 def check_output(output: pathlib.Path, force: bool) -> None:
-    """Raises a FileExistsError if a command may not write to a path."""
-    if output.exists() and not _is_empty(output):
-        from lowering.export.paths import is_model
+    """Raises an error of the system if a command may not write to a path."""
+    from lowering.export import paths
 
-        if not is_model(output):
+    paths.check_directories(output)
+    if output.exists() and not _is_empty(output):
+        if not paths.is_model(output):
             raise FileExistsError(f"{output} exists, and is no model")
         if not force:
             raise FileExistsError(f"{output} exists; --force replaces it")
@@ -59,37 +60,34 @@ def run_run(args: argparse.Namespace) -> int:
         _check_exists(_path(text)[1])
     if args.output is not None:
         check_output(args.output, args.force)
-    from lowering.export.inspection import format_of, inspect
+    from lowering.export import loading
+    from lowering.export.inspection import inspect
 
     given, by_name = _arrays(args.inputs)
+    # All that may be wrong is found before a runtime is imported, which takes seconds.
     try:
-        # Before any runtime is imported, which takes seconds. So does the reader of SavedModels.
-        if format_of(args.file) != "saved_model" and not args.inputs:
-            _check_takes_nothing(args.file, args.signature, inspect(args.file).signatures)
+        signatures = inspect(args.file).signatures
     except ValueError as error:
         raise CommandError(str(error)) from error
+    if not args.inputs:
+        _check_takes_nothing(args.file, args.signature, signatures)
     try:
-        from lowering.export.loading import load
-
-        model = load(args.file)
+        name = loading.chosen(args.file, signatures, args.signature)
     except ValueError as error:
-        raise CommandError(str(error)) from error
+        hint = did_you_mean(args.signature, signatures) if args.signature else ""
+        raise CommandError(f"{error}{hint}") from error
+    outputs = signatures[name].outputs
+    if args.output is not None and args.output.suffix == ".npy" and len(outputs) != 1:
+        raise CommandError(f"{args.file} has {len(outputs)} outputs; write an .npz file")
+    try:
+        arrays = loading.checked_inputs(signatures[name].inputs, given, by_name)
+    except (TypeError, ValueError) as error:
+        several = _of_several(args.signature, name, signatures)
+        raise CommandError(f"{error}{several}") from error
+    try:
+        model = loading.load(args.file, name)
     except Exception as error:
         raise _fault(args.file, "loaded", error) from error
-    if args.signature is not None:
-        known = model.signatures
-        if args.signature not in known:
-            raise CommandError(
-                f"{args.file} has no signature {args.signature!r}; it has {', '.join(known)}"
-                f"{did_you_mean(args.signature, known)}"
-            )
-        model = known[args.signature]
-    if args.output is not None and args.output.suffix == ".npy" and len(model.outputs) != 1:
-        raise CommandError(f"{args.file} has {len(model.outputs)} outputs; write an .npz file")
-    try:
-        arrays = model.check(*given, **by_name)
-    except (TypeError, ValueError) as error:
-        raise CommandError(f"{error}{_of_several(args.signature, model)}") from error
     try:
         results = model.run(arrays)
     except Exception as error:
@@ -98,7 +96,7 @@ def run_run(args: argparse.Namespace) -> int:
         _write(args.output, results, args.force)
         print(f"{args.output} is written")
         return 0
-    for array in model.outputs:
+    for array in outputs:
         x = results[array.name]
         print(f"{array.name}: {x.dtype}[{', '.join(map(str, x.shape))}]")
         print(x)
@@ -137,12 +135,12 @@ def _write(path: pathlib.Path, results: Mapping[str, Any], overwrite: bool) -> N
                     np.lib.format.write_array(file, np.asanyarray(x), allow_pickle=False)
 
 
-def _of_several(chosen: str | None, model: Any) -> str:
+def _of_several(chosen: str | None, name: str, signatures: Collection[str]) -> str:
     """The end of a message on the inputs of a function that the command has not chosen."""
-    if chosen is not None or len(model.signatures) == 1:
+    if chosen is not None or len(signatures) == 1:
         return ""
-    names = ", ".join(model.signatures)
-    return f"; this is the function {model.name!r}, and --signature chooses one of {names}"
+    names = ", ".join(signatures)
+    return f"; this is the function {name!r}, and --signature chooses one of {names}"
 
 
 def _fault(file: pathlib.Path, doing: str, error: Exception) -> Exception:
@@ -160,10 +158,8 @@ def run_visualize(args: argparse.Namespace) -> int:
 
     try:
         made = format_of(args.file)
-        # The reader of SavedModels takes seconds; ONNX may be looked at without its package.
-        if made in ("tflite", "onnx", "tfjs"):
-            with contextlib.suppress(ImportError):
-                inspect(args.file)
+        with contextlib.suppress(ImportError):  # A viewer needs no package of the format.
+            inspect(args.file)
     except ValueError as error:
         raise CommandError(str(error)) from error
     if args.file.name in _MAIN.values():
@@ -238,7 +234,7 @@ def _arrays(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
     by_name: dict[str, Any] = {}
     for text in texts:
         name, path = _path(text)
-        found = named.arrays(path)
+        found = array_files.arrays(path)
         if isinstance(found, dict):
             by_name.update(found)
         elif name is None:

@@ -39,6 +39,9 @@ def check(args: argparse.Namespace) -> None:
     """Raises a CommandError for what is wrong without a look into any module."""
     if len(args.functions) > 1:
         raise CommandError("--to litertlm takes one function, which makes the signatures")
+    for name in ("arg", "args", "params", "constraint", "inputs"):
+        if getattr(args, name):
+            raise CommandError(f"--{name} is not for litertlm, whose function has the arguments")
     if args.tokenizer is None or not args.stop_token:
         raise CommandError("--to litertlm needs --tokenizer and --stop-token")
     if not args.tokenizer.is_file():

@@ -1,4 +1,4 @@
-"""What a command line names: functions, values, and files of arrays."""
+"""What a command line names: functions and values."""
 
 import argparse
 import importlib
@@ -6,7 +6,6 @@ import importlib.util
 import inspect
 import pathlib
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,13 +86,21 @@ def value(text: str) -> Any:
         raise FaultError(f"{text} fails: {reason}") from error
 
 
-def functions(texts: Sequence[str]) -> dict[str, Any]:
-    """The functions that `module:name` or `name=module:name` name, by name."""
-    found = {}
+def _paths(texts: Sequence[str]) -> dict[str, str]:
+    """Each `module:name` of functions that a command names, by the name of the function."""
+    found: dict[str, str] = {}
     for text in texts:
         name, path = _split(text)
         if name in found:
             raise CommandError(f"two functions are called {name!r}; write one as other={path}")
+        found[name] = path
+    return found
+
+
+def functions(texts: Sequence[str]) -> dict[str, Any]:
+    """The functions that `module:name` or `name=module:name` name, by name."""
+    found = {}
+    for name, path in _paths(texts).items():
         found[name] = value_of(path)
         if callables.is_class(found[name]):
             raise CommandError(f"{path} is a class; name an instance, or a function")
@@ -106,7 +113,7 @@ def functions(texts: Sequence[str]) -> dict[str, Any]:
 
 def check(args: argparse.Namespace) -> None:
     """Raises a CommandError for what is wrong without a look into any module."""
-    names = [_split(text)[0] for text in args.functions]
+    names = list(_paths(args.functions))
     for text in (*args.functions, *filter(None, (args.params, args.args))):
         check_module(text)
     specified = list(map(specifications.parsed, args.arg))
@@ -116,10 +123,23 @@ def check(args: argparse.Namespace) -> None:
             raise CommandError(
                 f"no function is called {argument.function!r}; there is {', '.join(names)}{hint}"
             )
+    for function in names:
+        _check_names([x.name for x in specified if x.function in (None, function)])
     if args.arg and args.args is not None:
         raise CommandError("--arg and --args both give the arguments; use one of them")
     known = frozenset().union(*(specifications.symbols(x.value) for x in specified))
     dimensions.check_constraints(args.constraint, known if args.args is None else None)
+
+
+def _check_names(names: Sequence[str | None]) -> None:
+    """Raises a CommandError if not all arguments of a function have names, or two the same."""
+    if not any(names):
+        return
+    if not all(names):
+        raise CommandError("some arguments have names; give names to all or to none")
+    for name in names:
+        if names.count(name) > 1:
+            raise CommandError(f"two arguments are called {name!r}")
 
 
 def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
@@ -129,19 +149,19 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     """
     check(args)
     found = functions(args.functions)
+    for text in filter(None, (args.params, args.args)):
+        value_of(text)  # What is no name at all is said before anything else.
+    specified = list(map(specifications.parsed, args.arg))
+    in_order = _specified(found, specified, args.params is not None) if args.args is None else {}
     options: dict[str, Any] = {}
     if args.params is not None:
         options["params"] = value(args.params)
     of_each: dict[str, dict[str, Any]] = {}
     given = {}
-    specified = list(map(specifications.parsed, args.arg))
-    returned = None if args.args is None else value(args.args)
+    returned: Any = None if args.args is None else value(args.args)
     for name in found:
-        if returned is None:
-            chosen = [x for x in specified if x.function in (None, name)]
-            parameters = _parameters(found[name], args.params is not None)
-            chosen = _in_order(chosen, name, parameters)
-            given[name], of_each[name] = _of_specifications(chosen)
+        if name in in_order:
+            given[name], of_each[name] = _of_specifications(in_order[name])
         else:
             several = len(found) > 1 and isinstance(returned, Mapping)
             given[name], of_each[name] = _of_value(
@@ -168,6 +188,27 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     return next(iter(found.values())), next(iter(given.values())), options
 
 
+def _specified(
+    found: Mapping[str, Any], specified: Sequence[Argument], has_params: bool
+) -> dict[str, list[Argument]]:
+    """The arguments of each function in the order of its parameters.
+
+    Raises:
+      CommandError: if a function takes others.
+    """
+    from lowering.export import calls
+
+    of_each = {}
+    for name, fun in found.items():
+        chosen = [x for x in specified if x.function in (None, name)]
+        of_each[name] = _in_order(chosen, name, _parameters(fun, has_params))
+        try:
+            calls.check(fun, [None] * has_params + [x.value for x in of_each[name]], has_params)
+        except TypeError as error:
+            raise CommandError(str(error)) from error
+    return of_each
+
+
 def _parameters(fun: Any, has_params: bool) -> list[str]:
     """The names of the parameters that --arg gives, in their order; none if they are not known."""
     signature = callables.signature(fun)
@@ -188,9 +229,6 @@ def _in_order(
     """
     names = [x.name for x in specified]
     known = [name for name in names if name in parameters]
-    for name in known:
-        if known.count(name) > 1:
-            raise CommandError(f"two arguments are called {name!r}")
     if len(known) == len(names):
         found = {x.name: x for x in specified}
         lacking = [x for x in parameters[: len(names)] if x not in found]
@@ -218,10 +256,7 @@ def _of_specifications(specified: Sequence[Argument]) -> tuple[tuple[Any, ...], 
     leaves = jax.tree.leaves(trees)
     if not all(dim.isdigit() for leaf in leaves for dim in leaf.dims):
         options["polymorphic_shapes"] = [jax.tree.map(_shape, tree) for tree in trees]
-    named = [x.name is not None for x in specified]
-    if any(named):
-        if not all(named):
-            raise CommandError("some arguments have names; give names to all or to none")
+    if any(x.name is not None for x in specified):
         options["input_names"] = [name for x in specified for name in _leaf_names(x)]
     return tuple(jax.tree.map(_struct, tree) for tree in trees), options
 
@@ -241,7 +276,10 @@ def _of_value(text: str, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def _shape(array: Array) -> str | None:
     """The specification of a shape that has symbolic dimensions."""
-    return None if all(map(str.isdigit, array.dims)) else f"({', '.join(array.dims)},)"
+    from lowering.frontend import polymorphic
+
+    is_known = all(map(str.isdigit, array.dims))
+    return None if is_known else polymorphic.specification(array.dims)
 
 
 def _struct(array: Array) -> Any:
@@ -270,77 +308,3 @@ def _leaf_names(argument: Argument) -> list[str]:
         ).strip("_")
         for path in paths
     ]
-
-
-def arrays(path: pathlib.Path) -> Any:
-    """The array of a file of `np.save`, or those of one of `np.savez` by name.
-
-    Raises:
-      CommandError: if the file is neither.
-    """
-    import numpy as np
-
-    try:
-        found = np.load(path)
-        return found if isinstance(found, np.ndarray) else dict(found)
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        # NumPy suggests to unpickle whatever it does not know.
-        reason = "" if "pickle" in str(error) else f": {getattr(error, 'strerror', None) or error}"
-        raise CommandError(f"{path} is no file of arrays (np.save, np.savez){reason}") from error
-
-
-def inputs(path: pathlib.Path, args: Any, names: Any, is_symbolic: bool = False) -> Any:
-    """The arrays of a file in the place of arguments; PRNG keys are made of their words.
-
-    Args:
-      path: the file.
-      args: the arguments of the function, or of each of several by name.
-      names: the names of their leaves; with several functions those of each, which have the name
-        of the function and a slash in front in the file.
-      is_symbolic: whether sizes of 1 in the arguments may stand for symbolic ones.
-    """
-    found = arrays(path)
-    if not names:
-        raise CommandError('--inputs needs names of the arguments, as in --arg "x=f32[3]"')
-    if not isinstance(args, Mapping):
-        by_name = found if isinstance(found, dict) else dict.fromkeys(names[:1], found)
-        return _replaced(path, by_name, args, names, is_symbolic)
-    made = {}
-    for function, own in args.items():
-        prefix = f"{function}/"
-        of_function = {
-            name.removeprefix(prefix): x for name, x in found.items() if name.startswith(prefix)
-        }
-        made[function] = _replaced(path, of_function, own, names.get(function, ()), is_symbolic)
-    return made
-
-
-def _replaced(
-    path: pathlib.Path, found: dict[str, Any], args: Any, names: Sequence[str], is_symbolic: bool
-) -> Any:
-    import jax
-
-    from lowering import jax_compat
-    from lowering.avals import is_key
-    from lowering.boundary import models
-
-    if set(found) != set(names):
-        raise CommandError(
-            f"{path} has the arrays {', '.join(sorted(found))}, not {', '.join(names)}"
-        )
-    leaves, tree = jax.tree.flatten(args)
-    for arg, name in zip(leaves, names, strict=True):
-        x, expected = found[name], models.words(arg)
-        if x.dtype != expected.dtype or x.ndim != len(expected.shape):
-            raise CommandError(
-                f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "
-                f"{expected.dtype.name} with {len(expected.shape)}"
-            )
-        sizes = zip(expected.shape, x.shape, strict=True)
-        if not all(size == given or (is_symbolic and size == 1) for size, given in sizes):
-            raise CommandError(
-                f"{name} of {path} has the shape {x.shape}, which does not fit --arg"
-            )
-        if is_key(arg.dtype):
-            found[name] = jax.random.wrap_key_data(x, impl=jax_compat.key_impl(arg.dtype))
-    return jax.tree.unflatten(tree, [found[name] for name in names])

@@ -1,7 +1,6 @@
 """`show`: the ops of a function's graph, or what each pass makes of its program."""
 
 import argparse
-import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -10,32 +9,76 @@ from lowering.commands import named
 from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import check_target
 
+# The passes, which take seconds to import. Tests compare these with the pipeline.
+NEEDED = (
+    "replace references",
+    "expand primitives",
+    "make plain",
+    "split keys",
+    "promote 16-bit floats",
+    "split complex numbers",
+    "split words",
+    "bitcast words",
+    "promote narrow numbers",
+)
+SKIPPABLE = (
+    "eliminate dead code",
+    "fuse in 16 bits",
+    "fuse words",
+    "flatten calls",
+    "inline calls",
+    "hoist invariants",
+    "unroll short scans",
+    "contract ahead",
+    "widen steps",
+    "convert literals",
+    "drop unit axes",
+    "lift transposes",
+    "flush literals",
+    "fuse natural ops",
+    "fuse ops",
+    "tidy",
+    "fold norms",
+    "keep reduced axes",
+    "fuse index ops",
+    "fuse mirror pads",
+    "fuse moves",
+    "fuse late ops",
+    "mark operands",
+)
+
 
 def run_show(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     check_target(args.target)
-    named.check(args)
+    _check_passes(args.without)
+    call = named.call(args)
     from lowering.export.without_64_bits import in_bits_of
     from lowering.passes import pipeline
     from lowering.targets import TARGETS
 
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(pipeline.without(*args.without))
-        except ValueError as error:
-            known = [each.name for each in (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)]
-            unknown = [name for name in args.without if name not in known]
-            hint = did_you_mean(unknown[0], known) if unknown else ""
-            raise CommandError(f"{error}{hint}") from error
+    with pipeline.without(*args.without):
         if args.passes:
-            stack.enter_context(in_bits_of(TARGETS[args.target]))
-            _show_passes(args)
+            with in_bits_of(TARGETS[args.target]):
+                _show_passes(args, call)
         else:
-            _show_ops(args)
+            _show_ops(args, call)
     return 0
 
 
-def _show_passes(args: argparse.Namespace) -> None:
+def _check_passes(names: Sequence[str]) -> None:
+    """Raises a CommandError for the first name of no pass that can be skipped."""
+    for name in names:
+        if name in NEEDED:
+            raise CommandError(f"{name!r} cannot be skipped: programs need it")
+        if name not in SKIPPABLE:
+            hint = did_you_mean(name, SKIPPABLE)
+            raise CommandError(
+                f"no pass is called {name!r}; --without takes {', '.join(SKIPPABLE)}{hint}"
+            )
+
+
+def _show_passes(args: argparse.Namespace, call: Any) -> None:
     import jax
 
     from lowering.avals import is_key
@@ -45,7 +88,7 @@ def _show_passes(args: argparse.Namespace) -> None:
     from lowering.passes.program import trace
     from lowering.targets import TARGETS
 
-    fun, inputs, options = named.call(args)
+    fun, inputs, options = call
     target = TARGETS[args.target]
     entry(fun, inputs, target, **options)  # Finds mistakes in the command.
     leaves, tree = jax.tree.flatten(inputs)
@@ -61,13 +104,13 @@ def _show_passes(args: argparse.Namespace) -> None:
         print(line)
 
 
-def _show_ops(args: argparse.Namespace) -> None:
+def _show_ops(args: argparse.Namespace, call: Any) -> None:
     from lowering.export import listing, saved_model
     from lowering.export.entries import entry
     from lowering.export.without_64_bits import in_bits_of
     from lowering.targets import CONSUMERS, TARGETS
 
-    fun, inputs, options = named.call(args)
+    fun, inputs, options = call
 
     def make(target: str) -> Any:
         return entry(fun, inputs, TARGETS[target], **options)

@@ -12,6 +12,11 @@ FORMATS = {
     "litertlm": "LiteRT-LM",
 }
 
+# The name of the only function of a SavedModel or TF Lite model.
+DEFAULT = "serving_default"
+# Of a language model, the function of a token.
+DECODE = "decode"
+
 
 @dataclasses.dataclass(frozen=True)
 class Array:

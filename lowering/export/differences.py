@@ -33,11 +33,11 @@ def difference(expected: np.ndarray, actual: Any, spread: Any = 0.0) -> Differen
       spread: how far each element may be from JAX's.
     """
     actual = np.asarray(actual)
-    distances = np.where(_are_nan(expected) | _are_nan(actual), 0.0, _distances(expected, actual))
+    distances = np.where(are_nan(expected) | are_nan(actual), 0.0, _distances(expected, actual))
     beyond = np.maximum(distances - spread, 0)
     worst = float(np.max(beyond, initial=0))
     at = np.unravel_index(int(np.argmax(beyond)), beyond.shape) if worst else ()
-    of_jax, of_model = _are_nan(expected), _are_nan(actual)
+    of_jax, of_model = are_nan(expected), are_nan(actual)
     return Difference(
         relative(worst, expected),
         f"at {_index(at)} JAX has {expected[at]}, and the model {actual[at]}" if worst else "",
@@ -71,6 +71,11 @@ def overflow_alike(expected: np.ndarray, actual: np.ndarray, dtype: Any) -> np.n
     return is_beyond & (np.signbit(expected) == np.signbit(actual))
 
 
+def are_nan(x: np.ndarray) -> np.ndarray:
+    """Where an array has NaN."""
+    return np.isnan(x.astype(_wide(x)))
+
+
 def _distances(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     """The distance of each element; that of integers is 0 for equal ones only."""
     if expected.dtype.kind in "iu" and actual.dtype.kind in "iu":
@@ -91,10 +96,6 @@ def _only(who: str, other: str, wrong: np.ndarray, values: np.ndarray) -> str:
         f"{who} has NaN in {np.count_nonzero(wrong)} of {wrong.size} elements where {other} has "
         f"numbers, such as {values[at]} at {_index(at)}"
     )
-
-
-def _are_nan(x: np.ndarray) -> np.ndarray:
-    return np.isnan(x.astype(_wide(x)))
 
 
 def _wide(x: np.ndarray) -> type:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from lowering.avals import is_key
 from lowering.boundary import models
 from lowering.convert import convert
-from lowering.export import arguments, modules, samples, signatures
+from lowering.export import arguments, calls, descriptions, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
@@ -44,7 +44,7 @@ def entries(
     fun, params = modules.taken_apart(fun, options.pop("params", None))
     kept = parameters(params, target)
     if not isinstance(fun, Mapping):
-        return {signatures.DEFAULT: _entry(fun, args, target, kept, **options)}
+        return {descriptions.DEFAULT: _entry(fun, args, target, kept, **options)}
     if not fun:
         raise TypeError("expected a JAX function, or several by name, not {}")
     for name in fun:
@@ -137,7 +137,7 @@ def _entry(
     else:
         raise ValueError("args have symbolic dimensions, so polymorphic_shapes has to be left out")
     first = kept.first_argument(kept.arrays)
-    arguments.check_call(fun, (*first, *args), has_params=bool(first))
+    calls.check(fun, (*first, *args), has_params=bool(first))
     if polymorphic_shapes is not None and (
         not isinstance(polymorphic_shapes, tuple | list) or len(polymorphic_shapes) != len(args)
     ):
@@ -168,7 +168,7 @@ def _entry(
         symbolic = list(map(models.words_shape, symbolic, of_fun))
         leaves = list(map(models.words, leaves))
         if polymorphic_shapes is not None:
-            texts = [f"({', '.join(map(str, shape))},)" if shape else "()" for shape in symbolic]
+            texts = list(map(polymorphic.specification, symbolic))
             polymorphic_shapes = jax.tree_util.tree_unflatten(tree, texts)
     specs = [None] * len(first) + list(polymorphic_shapes or [None] * len(args))
     dtypes = [

@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-from lowering.export import bundles, onnx_files, readers
+from lowering.export import bundles, onnx_files, readers, saved_model_files
 from lowering.export.descriptions import FORMATS, Description
 
 
@@ -74,7 +74,7 @@ def inspect(path: str | os.PathLike[str]) -> Description:
             with path.open("rb") as file:
                 model = onnx_files.without_weights(file)
             return readers.of_onnx(model, path.parent, readers.size_of_files(path))
-        return readers.of_tfjs(path) if made == "tfjs" else readers.of_saved_model(path)
+        return readers.of_tfjs(path) if made == "tfjs" else saved_model_files.describe(path)
     except (ImportError, OSError):
         raise
     except Exception as error:  # Whatever the readers raise of damaged files.

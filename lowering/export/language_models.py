@@ -12,9 +12,9 @@ import jax
 import numpy as np
 import tensorflow as tf
 
+from lowering.export.descriptions import DECODE
 from lowering.export.entry import Entry
 
-DECODE = "decode"
 PREFILL = "prefill"
 TOKENS = "tokens"
 POSITIONS = "input_pos"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lowering.export import language_models, limits, litertlm_runs, reports, tflite, vocabularies
+from lowering.export.descriptions import DECODE
 from lowering.export.entries import entries
-from lowering.export.language_models import DECODE
 from lowering.export.packages import import_package
 from lowering.export.reports import Report
 from lowering.export.verification import check_tolerance

@@ -11,8 +11,9 @@ import numpy as np
 
 from lowering.errors import UnsupportedError
 from lowering.export import language_models, litert
+from lowering.export.descriptions import DECODE
 from lowering.export.entry import Entry
-from lowering.export.language_models import DECODE, LOGITS, MASK, POSITIONS, PREFILL, TOKENS
+from lowering.export.language_models import LOGITS, MASK, POSITIONS, PREFILL, TOKENS
 from lowering.export.verification import VerificationError
 
 _PROCESS = pathlib.Path(__file__).with_name("litertlm_process.py")

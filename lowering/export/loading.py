@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from lowering.export import bundles
-from lowering.export.descriptions import Array, Signature
+from lowering.export.descriptions import DECODE, DEFAULT, Array, Signature
 from lowering.export.inspection import checked_path, format_of, inspect
-from lowering.export.language_models import DECODE
 from lowering.export.packages import import_package
 from lowering.export.readers import ONLY
-from lowering.export.signatures import DEFAULT
 
 # What runs a model: its results by name, for inputs by name.
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -56,29 +54,13 @@ class LoadedModel:
           TypeError: if inputs are missing, unknown, or of a dtype that would lose its values.
           ValueError: if an input has another shape than the model.
         """
-        results = self.run(self.check(*args, **named))
+        results = self.run(checked_inputs(self.inputs, args, named))
         return next(iter(results.values())) if len(results) == 1 else results
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name, for inputs as `check` returns them."""
+        """The outputs by name, for inputs as `checked_inputs` returns them."""
         results = self._run(inputs)
         return {array.name: np.asarray(results[array.name]) for array in self.outputs}
-
-    def check(self, /, *args: Any, **named: Any) -> dict[str, np.ndarray]:
-        """The inputs by name, in the dtypes of the model; it raises what a call raises."""
-        known = [array.name for array in self.inputs]
-        if len(args) > len(known):
-            raise TypeError(f"the inputs are {', '.join(known)}; found {len(args)} arrays")
-        given = dict(zip(known, args, strict=False))
-        for name in named:
-            if name in given:
-                raise TypeError(f"the input {name!r} is given twice")
-        given.update(named)
-        if set(given) != set(known):
-            raise TypeError(
-                f"the inputs are {', '.join(known)}; found {', '.join(given) or 'none'}"
-            )
-        return {array.name: _as_input(array, given[array.name]) for array in self.inputs}
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, x)) for x in (self.inputs, self.outputs))
@@ -104,17 +86,57 @@ def load(path: str | os.PathLike[str], signature: str | None = None) -> LoadedMo
     """
     path = checked_path(path)
     described = inspect(path)
+    name = chosen(path, described.signatures, signature)
     runs = _RUNS[format_of(path)](path)
     made = {
-        name: LoadedModel(name, found, functools.partial(runs, name))
-        for name, found in described.signatures.items()
+        each: LoadedModel(each, found, functools.partial(runs, each))
+        for each, found in described.signatures.items()
     }
-    if signature is None:
-        signature = next((name for name in (DEFAULT, DECODE) if name in made), next(iter(made)))
-    if signature not in made:
-        raise ValueError(f"{path} has no signature {signature!r}; it has {', '.join(made)}")
-    made[signature].signatures = made
-    return made[signature]
+    made[name].signatures = made
+    return made[name]
+
+
+def checked_inputs(
+    inputs: Sequence[Array], args: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """The inputs of a function of a model by name, in the dtypes that it has.
+
+    Args:
+      inputs: the inputs that it has.
+      args: arrays in their order.
+      named: arrays by their names.
+
+    Raises:
+      TypeError: if inputs are missing, unknown, or of a dtype that would lose its values.
+      ValueError: if an input has another shape than the model.
+    """
+    known = [array.name for array in inputs]
+    if len(args) > len(known):
+        raise TypeError(f"the inputs are {', '.join(known)}; found {len(args)} arrays")
+    given = dict(zip(known, args, strict=False))
+    for name in named:
+        if name in given:
+            raise TypeError(f"the input {name!r} is given twice")
+    given.update(named)
+    if set(given) != set(known):
+        raise TypeError(f"the inputs are {', '.join(known)}; found {', '.join(given) or 'none'}")
+    return {array.name: _as_input(array, given[array.name]) for array in inputs}
+
+
+def chosen(path: pathlib.Path, signatures: Mapping[str, Signature], name: str | None) -> str:
+    """The name of the function of a model that is loaded: the one asked for, or that by default.
+
+    Raises:
+      ValueError: if the model has no such function, or none at all.
+    """
+    if not signatures:
+        raise ValueError(f"{path} has no signatures, so nothing of it can be called")
+    if name is None:
+        first = next(iter(signatures))
+        return next((known for known in (DEFAULT, DECODE) if known in signatures), first)
+    if name not in signatures:
+        raise ValueError(f"{path} has no signature {name!r}; it has {', '.join(signatures)}")
+    return name
 
 
 def _as_input(array: Array, given: Any) -> np.ndarray:

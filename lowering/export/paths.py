@@ -39,9 +39,7 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
     """
     path = pathlib.Path(path)
     _check_free(path, overwrite)
-    for folder in path.parents:
-        if os.path.lexists(folder) and not folder.is_dir():
-            raise NotADirectoryError(f"{path} cannot be written, as {folder} is no directory")
+    check_directories(path)
     missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -65,6 +63,13 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
             with contextlib.suppress(OSError):  # Someone else has put something there.
                 parent.rmdir()
         raise
+
+
+def check_directories(path: pathlib.Path) -> None:
+    """Raises a NotADirectoryError if a directory above a path is something else."""
+    for folder in path.parents:
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise NotADirectoryError(f"{path} cannot be written, as {folder} is no directory")
 
 
 def error_of_file(error: Exception, path: str | os.PathLike[str]) -> OSError:

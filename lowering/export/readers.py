@@ -9,14 +9,9 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lowering.export import output_order, schemas, tflite_metadata
+from lowering.export import schemas, tflite_metadata
 from lowering.export.descriptions import Array, Description, Signature
 from lowering.export.packages import import_package
-
-# Ops of a SavedModel that hold a graph together and compute nothing.
-_STRUCTURE = frozenset(
-    ("PartitionedCall", "StatefulPartitionedCall", "Placeholder", "NoOp", "Identity", "Const")
-)
 
 # What is at the fourth byte of a TF Lite model.
 TFLITE = b"TFL3"
@@ -242,93 +237,3 @@ def _quantized(weights: Iterable[Mapping[str, Any]]) -> str:
     """How weights of TF.js are stored."""
     dtypes = {x["quantization"]["dtype"] for x in weights if "quantization" in x}
     return f"some stored as {', '.join(sorted(dtypes))}" if dtypes else "stored as they are"
-
-
-def of_saved_model(path: pathlib.Path) -> Description:
-    """What a SavedModel holds; its path is that of `saved_model.pb` or of the directory."""
-    import tensorflow as tf
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    folder = path if path.is_dir() else path.parent
-    proto = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
-    if not proto.meta_graphs:
-        raise ValueError("it has no graph")
-    graph = proto.meta_graphs[0]
-
-    written = output_order.read(folder)
-
-    def arrays(found: Mapping[str, Any], order: Sequence[str] = ()) -> tuple[Array, ...]:
-        return tuple(
-            Array(
-                name,
-                tf.as_dtype(found[name].dtype).name,
-                tuple(None if d.size < 0 else d.size for d in found[name].tensor_shape.dim),
-            )
-            for name in output_order.ordered(found, order)
-        )
-
-    # The loader adds a signature of its own, without inputs and outputs.
-    signatures = {
-        name: Signature(
-            _in_order(graph.graph_def, found, arrays(found.inputs)),
-            arrays(found.outputs, written.get(name, ())),
-        )
-        for name, found in sorted(graph.signature_def.items())
-        if not name.startswith("__")
-    }
-    starts = {
-        info.name.partition(":")[0]
-        for name in signatures
-        for info in graph.signature_def[name].outputs.values()
-    }
-    texts = {
-        "tags": ", ".join(graph.meta_info_def.tags),
-        "producer": f"TensorFlow {graph.meta_info_def.tensorflow_version}",
-    }
-    return Description(
-        "saved_model", size_of_files(folder), signatures, _ops(graph.graph_def, starts), texts
-    )
-
-
-def _in_order(graph_def: Any, signature: Any, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-    """The inputs of a signature in the order of the arguments of the function that was saved.
-
-    A signature is a map. It calls a function with the inputs sorted by name, and that one calls
-    the function that was saved, with its arguments in their own order.
-    """
-    functions = {f.signature.name: f for f in graph_def.library.function}
-    outputs = {info.name.partition(":")[0] for info in signature.outputs.values()}
-    names = {info.name.partition(":")[0]: name for name, info in signature.inputs.items()}
-    by_name = {array.name: array for array in inputs}
-    for call in graph_def.node:
-        wrapper = functions.get(call.attr["f"].func.name)
-        if call.name not in outputs or wrapper is None:
-            continue
-        arguments = {
-            arg.name: names[given]
-            for arg, given in zip(wrapper.signature.input_arg, call.input, strict=True)
-            if given in names
-        }
-        for node in wrapper.node_def:
-            found = [arguments[given] for given in node.input if given in arguments]
-            if sorted(found) == sorted(by_name):
-                return tuple(by_name[name] for name in found)
-    return inputs
-
-
-def _ops(graph_def: Any, starts: Iterable[str]) -> Mapping[str, int]:
-    """The ops in the functions that some nodes of a graph call, each function once."""
-    functions = {f.signature.name: f for f in graph_def.library.function}
-    pending = [node for node in graph_def.node if node.name in starts]
-    ops: collections.Counter[str] = collections.Counter()
-    seen: set[str] = set()
-    while pending:
-        node = pending.pop()
-        if node.op not in _STRUCTURE:
-            ops[node.op] += 1
-        for attr in node.attr.values():
-            for called in (attr.func, *attr.list.func):
-                if called.name in functions and called.name not in seen:
-                    seen.add(called.name)
-                    pending.extend(functions[called.name].node_def)
-    return ops

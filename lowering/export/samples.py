@@ -10,7 +10,7 @@ import numpy as np
 
 from lowering import avals, jax_compat
 from lowering.errors import ShapeError
-from lowering.frontend import checks, polymorphic
+from lowering.frontend import plans, polymorphic
 
 # The first size that is tried for a dimension variable, the last, and how many combinations.
 _FIRST, _LAST, _TRIES = 3, 64, 10_000
@@ -77,7 +77,7 @@ def _aliases(shapes: Sequence[Shape], scope: Any) -> dict[str, Any]:
     known = frozenset().union(*(jax_compat.dim_variables(d) for shape in shapes for d in shape))
     found: dict[str, Any] = {}
     for text, _, difference in [] if scope is None else jax_compat.dim_constraints(scope):
-        found |= checks.aliases_in(text, difference, known, scope)
+        found |= plans.aliases_in(text, difference, known, scope)
     return found
 
 

@@ -12,7 +12,16 @@ from typing import Any
 import tensorflow as tf
 
 from lowering.errors import UnsupportedError
-from lowering.export import limits, origins, output_order, paths, reach, reports, signatures
+from lowering.export import (
+    descriptions,
+    limits,
+    origins,
+    output_order,
+    paths,
+    reach,
+    reports,
+    signatures,
+)
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.paths import new_path
@@ -96,7 +105,7 @@ def to_saved_model(
             _log.info("running the SavedModel in TensorFlow")
             for name, entry in made.items():
                 described = signatures.described("the SavedModel", name)
-                function = "" if name == signatures.DEFAULT else name
+                function = "" if name == descriptions.DEFAULT else name
                 for sampled in reach.sampled(described, entry):
                     results = run(written, name, sampled)
                     making.note(compare(described, sampled, results, tolerance), function)

@@ -7,11 +7,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util import nest
 
+from lowering.export.descriptions import DEFAULT
+
 # What a node of a graph is called: letters, digits and underscores.
 NAME = re.compile(r"[A-Za-z0-9]\w*", re.ASCII)
-
-# The name of the signature of a model that has one function.
-DEFAULT = "serving_default"
 
 
 def signatures(functions: Any) -> dict[str, Any]:

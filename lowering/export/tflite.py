@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lowering.export import (
+    descriptions,
     limits,
     litert,
     quantization,
@@ -211,7 +212,7 @@ def of_entries(
                 results = litert.run(model, name, sampled)
             spreads = None if quantize is None else _spreads(sampled, quantize, data.get(name, ()))
             errors = compare(described, sampled, results, tolerance, spreads)
-            making.note(errors, "" if name == signatures.DEFAULT else name)
+            making.note(errors, "" if name == descriptions.DEFAULT else name)
     return model
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from lowering import callables
 from lowering.avals import HALF_FLOATS
 from lowering.errors import LoweringError, UnsupportedError
-from lowering.export import conditioning, precision
+from lowering.export import conditioning, op_by_op, precision
 from lowering.export.algorithms import on_every_device
 from lowering.export.differences import difference, overflow_alike, relative
 from lowering.export.entry import Entry, Reference
@@ -127,7 +127,9 @@ def verify(
         compute it.
     """
     errors: dict[str, Error] = {}
-    bad, wrong = [], {}
+    bad: list[str] = []
+    wrong: dict[int, str] = {}
+    failed: dict[int, tuple[np.ndarray, float]] = {}
     reference, expected = _by_jax(name, entry)
     accepted_spreads: Sequence[Any] = [0.0] * len(expected)
     if spreads is not None and tolerance is None:
@@ -141,6 +143,7 @@ def verify(
             )
         actual = _without_overflows(e, actual, epsilons[i])
         found, beyond = difference(e, actual), difference(e, actual, spread)
+        count = len(bad)
         if found.nan_of_model:
             bad.append(f"{output!r}, of which {found.nan_of_model}")
         if found.nan_of_jax:
@@ -158,10 +161,13 @@ def verify(
                 limit += f" beside {beside:.2g} for the quantization"
             bad.append(f"{output!r} by {found.error:.2g}, where {limit} ({beyond.where})")
             wrong[i] = output
+        if len(bad) > count:
+            failed[i] = actual, errors[output].accepted
     if bad:
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
             f"{_on_vectors(entry)}"
+            f"{_on_compilation(reference, entry.samples, list(results), failed)}"
             f"{_on_conditioning(reference, entry.samples, expected, errors, wrong)}"
             "With verify=False it is not compared, and tolerance=... accepts larger errors"
         )
@@ -193,6 +199,33 @@ def _on_vectors(entry: Entry) -> str:
     return (
         f"The vectors of {', '.join(sorted(found))} are unique up to their signs or phases only, "
         "and runtimes may choose others. "
+    )
+
+
+def _on_compilation(
+    reference: Reference,
+    samples: Sequence[np.ndarray],
+    names: Sequence[str],
+    failed: Mapping[int, tuple[np.ndarray, float]],
+) -> str:
+    """A sentence on outputs for which JAX itself differs, compiled and op by op, because of NaN.
+
+    Args:
+      reference: the JAX function.
+      samples: inputs of it.
+      names: the names of all outputs.
+      failed: by the places of those that differ, what the model computes, and the error accepted.
+    """
+    try:
+        places = op_by_op.agreeing(reference, samples, failed)
+    except Exception:  # This is no more than a hint, and must not hide what it is about.
+        return ""
+    if not places:
+        return ""
+    return (
+        f"JAX op by op, as with jax.disable_jit(), computes what the model does of "
+        f"{', '.join(repr(names[place]) for place in places)}: XLA makes something else of NaN "
+        "where it compiles several ops together. Try inputs that lead to no NaN. "
     )
 
 

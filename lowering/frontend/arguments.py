@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals, callables
 from lowering.errors import TransformationError
-from lowering.frontend import checks, containers, polymorphic, refused
+from lowering.frontend import checks, containers, plans, polymorphic, refused
 from lowering.ops import dtypes
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -112,7 +112,7 @@ def flatten(
         checks.with_rank(leaf.tensor(), argument, check_shapes)
         for leaf, argument in zip(taken, shapes, strict=True)
     ]
-    sizes = checks.Sizes(checks.plan(shapes, scope, tuple(constraints)), tensors)
+    sizes = checks.Sizes(plans.plan(shapes, scope, tuple(constraints)), tensors)
     structs = tuple(leaf.aval(a.shape) for leaf, a in zip(taken, shapes, strict=True))
     return Arguments(tree, structs, tensors, sizes, paths)
 

@@ -4,7 +4,7 @@ import functools
 import itertools
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -13,10 +13,16 @@ import tensorflow as tf
 from lowering import jax_compat
 from lowering.errors import ShapeError
 from lowering.frontend import containers
-from lowering.frontend.checks import Argument
+from lowering.frontend.plans import Argument
 
 # The shape of a leaf, with None for sizes unknown to TensorFlow; None if its rank is unknown.
 StaticShape = tuple[int | None, ...] | None
+
+
+def specification(dims: Iterable[Any]) -> str:
+    """A shape as text, as Python writes a tuple: "()", "(b,)" or "(b, 3)"."""
+    listed = list(map(str, dims))
+    return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
 
 
 def texts(specifications: Any, args: Any) -> Any:
@@ -44,7 +50,7 @@ def _text(specifications: Any, args: Any) -> Any:
     is_of_array = has_sizes or jax.tree_util.all_leaves([args])
     if specifications and isinstance(specifications, tuple) and is_of_array:
         dims = ["..." if dim is ... else "_" if dim is None else str(dim) for dim in specifications]
-        return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
+        return specification(dims)
     if not isinstance(args, tuple | list) or len(args) != len(specifications):
         return specifications
     made = [_text(spec, arg) for spec, arg in zip(specifications, args, strict=True)]
@@ -116,7 +122,7 @@ def of_structs(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[str]]:
         )
 
     def text(leaf: Any) -> str | None:
-        return f"({', '.join(map(str, leaf.shape))},)" if symbolic(leaf) else None
+        return specification(leaf.shape) if symbolic(leaf) else None
 
     def sized(leaf: Any) -> Any:
         if not symbolic(leaf):

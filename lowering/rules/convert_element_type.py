@@ -14,7 +14,7 @@ from lowering.arrays.words import BITS, WORD
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.rules.halves import elementwise
-from lowering.targets import CONSUMER, PORTABLE, TFJS
+from lowering.targets import PORTABLE, TFJS
 
 
 @rule("convert_element_type", traits=Trait.ELEMENTWISE)

@@ -14,10 +14,11 @@ import pytest
 
 from lowering import export
 from lowering.__main__ import main
-from lowering.commands import files, parser, running, specifications
+from lowering.commands import files, parser, running, show, specifications
 from lowering.commands.mistakes import in_options
 from lowering.export import loading, tflite
 from lowering.export.tfjs import graph_model
+from lowering.passes import pipeline
 from lowering.targets import TARGETS, Target
 from tests.export import functions
 from tests.helpers import ROOT
@@ -351,8 +352,10 @@ def test_viewers(tmp_path, monkeypatch, capsys):
     assert "cannot be read as ONNX" in capsys.readouterr().err
 
 
-def test_help_imports_neither_jax_nor_tensorflow():
+def test_help_imports_neither_jax_nor_tensorflow(tmp_path):
     """Nor do wrong options, which are found before any module is looked at."""
+    (tmp_path / "x.npy").write_bytes(b"whatever")
+    (tmp_path / "labels.txt").write_bytes(b"\xff")
     code = """
 import sys
 from lowering.__main__ import main
@@ -369,16 +372,75 @@ for wrong in (
     ["--opset", "99"],
     ["--constraint", "b > = 4"],
     ["--constraint", "c >= 4"],
+    ["--arg", "f32[3]"],
+    ["--arg", "x=f32[3]"],
+    ["--output-names", "y", "y"],
+    ["--representative-data", "no_such_module:f", "--quantize", "int8", "--to", "onnx"],
+    ["--inputs", folder + "/x.npy"],
+    ["--labels", folder + "/labels.txt"],
+    ["--args", "json:no_such_name"],
 ):
     assert main([*check, *wrong]) == 2
-assert main(["export", "json:loads", "--to", "litertlm", "--output", "m"]) == 2
+assert main(["check", "json:loads", "json:loads"]) == 2
+assert main(["check", "json:loads", "--arg", "f32[3]", "--inputs", folder + "/x.npy"]) == 2
+for name in ("no such pass", "make plain"):
+    assert main(["show", *check[1:], "--without", name]) == 2
+assert main(["show", "json:no_such_name"]) == 2
+assert main(["show", "json:loads", "--arg", "x=f32[3]", "--arg", "y=f32[3]"]) == 2
+export = ["export", "json:loads", "--output"]
+below = folder + "/x.npy/model"
+assert main([*export, "m", "--to", "litertlm"]) == 2
+for arguments in (["--arg", "x=f32[3]"], ["--args", "json:loads"], ["--inputs", "x.npy"]):
+    assert main([*export, "m", "--to", "litertlm", *arguments]) == 2
+assert main([*export, below, "--to", "onnx"]) == 1
 print(sorted({"jax", "numpy", "tensorflow"} & set(sys.modules)))
+import onnx
+for wrong in (["--opset", str(onnx.defs.onnx_opset_version() + 1)],):
+    assert main([*check, "--to", "onnx", *wrong]) == 2
+print(sorted({"jax", "tensorflow"} & set(sys.modules)))
+"""
+    code = code.replace("import sys\n", f"import sys\nfolder = {str(tmp_path)!r}\n", 1)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.splitlines()[-2:] == ["[]", "[]"]
+    assert "did you mean 'export'?" in ended.stderr and "did you mean '--opset'?" in ended.stderr
+
+
+@pytest.mark.parametrize("to", ["saved_model", "tflite", "onnx", "tfjs"])
+def test_what_is_wrong_with_inputs_imports_no_runtime(to, tmp_path):
+    """Models are described without their runtimes, so that mistakes are found at once."""
+    model, x = str(tmp_path / "model"), str(tmp_path / "x.npy")
+    argv = ["export", "tests.export.functions:parts", "--arg", "x=f32[b,3]", "--to", to]
+    assert main([*argv, "--output", model, "--no-verify", "--quiet"]) == 0
+    np.save(x, np.ones((2, 3), np.float32))
+    code = f"""
+import sys
+from lowering.__main__ import main
+run = ["run", {model!r}]
+assert main(["inspect", *run[1:]]) == 0
+for wrong in (
+    [],
+    ["--inputs", {x!r}, {x!r}],
+    ["--inputs", "y=" + {x!r}],
+    ["--inputs", {x!r}, "--signature", "no_such"],
+    ["--inputs", {x!r}, "--output", "y.npy"],
+):
+    assert main([*run, *wrong]) == 2
+runtimes = {{"jax", "tensorflow", "ai_edge_litert", "onnxruntime"}}
+print(sorted(runtimes & set(sys.modules)))
 """
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ended.stdout.splitlines()[-1] == "[]"
-    assert "did you mean 'export'?" in ended.stderr and "did you mean '--opset'?" in ended.stderr
+    assert "has 2 outputs; write an .npz file" in ended.stderr
+
+
+def test_passes_are_those_of_the_pipeline():
+    passes = (*pipeline.WHOLE_PROGRAM, *pipeline.PASSES)
+    assert tuple(x.name for x in passes if x.is_required) == show.NEEDED
+    assert tuple(x.name for x in passes if not x.is_required) == show.SKIPPABLE
 
 
 def test_options_are_those_of_the_exporters():
@@ -524,7 +586,7 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", "collections:Counter", "--arg", "f32[3]"], "is a class; name an instance"),
         (["show", "functions.py:predict"], "write the module without .py: functions:predict"),
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
-        (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; the passes are replace"),
+        (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; --without takes elim"),
         (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
         (["show", *PREDICT, "--without", "fuse op"], "; did you mean 'fuse ops'?"),
         (

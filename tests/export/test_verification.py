@@ -108,6 +108,26 @@ def test_nothing_else_is_left_open(found, is_open, monkeypatch, tmp_path):
         export.to_saved_model(clip, (X,), tmp_path / "model")
 
 
+@pytest.mark.parametrize(("x", "is_said"), [([1.0, NAN, -1.0], True), ([1.0, 2.0, -1.0], False)])
+def test_numbers_that_compiled_jax_makes_of_nan(x, is_said, monkeypatch, tmp_path):
+    """XLA makes a number of NaN that single ops do not make; the message says whose it is."""
+    x = np.float32(x)
+
+    def positive(x):
+        return jnp.where(jnp.maximum(x, 0) >= 0, 1.0, 2.0), x
+
+    compiled, by_op = jax.jit(positive)(x)[0], positive(x)[0]
+    assert np.array_equal(compiled, by_op) != is_said
+    results = {"result_0": np.array(by_op), "result_1": x}
+    if not is_said:
+        results["result_0"] = np.float32([1, 2, 1])
+    monkeypatch.setattr(export.saved_model, "run", lambda path, name, made: results)
+    with pytest.raises(export.VerificationError, match="'result_0' by") as raised:
+        export.to_saved_model(positive, (x,), tmp_path / "model")
+    said = "as with jax.disable_jit(), computes what the model does of 'result_0': XLA makes"
+    assert (said in str(raised.value)) == is_said
+
+
 def with_branches(x):
     y = jax.lax.cond(x.sum() > 30, jnp.sin, jnp.cos, x)
 

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from lowering import ShapeError
-from lowering.frontend import checks, polymorphic
+from lowering.frontend import checks, plans, polymorphic
 
 NAMES = "abc"
 # No variable is larger in a solution, as sizes are at most 12 and terms small.
@@ -77,7 +77,7 @@ def test_variables_are_those_that_give_the_sizes(system):
     specs, sizes = system
     try:
         arguments, scope = parsed(specs)
-        plan = checks.plan(arguments, scope, ())
+        plan = plans.plan(arguments, scope, ())
     except ValueError as error:
         # Not linear, or too few equations.
         assert "cannot solve" in str(error) or "negative" in str(error)
@@ -101,7 +101,7 @@ def test_tensors_and_ints_are_checked_alike(system):
     specs, sizes = system
     try:
         arguments, scope = parsed(specs)
-        plan = checks.plan(arguments, scope, ())
+        plan = plans.plan(arguments, scope, ())
     except ValueError:
         return
 
@@ -152,7 +152,7 @@ def test_what_jax_exports(specs, constraints, right, wrong):
     ]
     exported = jax.export.export(jax.jit(lambda *xs: xs))(*structs)
     arguments, scope = parsed(specs, constraints)
-    plan = checks.plan(arguments, scope, tuple(constraints))
+    plan = plans.plan(arguments, scope, tuple(constraints))
     for shapes, fit in ((right, True), (wrong, False)):
         if shapes is None:
             continue
@@ -172,12 +172,12 @@ def test_what_jax_exports(specs, constraints, right, wrong):
 @pytest.mark.parametrize("spec", ["a + b", "a*b", "a*a", "floordiv(a, 2)", "max(a, 3)", "a - a*b"])
 def test_what_does_not_determine_the_variables(spec):
     with pytest.raises(ValueError, match=r"cannot solve .* args\[0\].shape\[0\]"):
-        checks.plan(*parsed([spec]), ())
+        plans.plan(*parsed([spec]), ())
 
 
 def test_a_constraint_on_a_variable_that_no_shape_has():
     with pytest.raises(ValueError, match="no shape has the variable c"):
-        checks.plan(*parsed(["b"], ["c >= 4"]), ("c >= 4",))
+        plans.plan(*parsed(["b"], ["c >= 4"]), ("c >= 4",))
 
 
 def test_large_systems():
@@ -186,7 +186,7 @@ def test_large_systems():
     spec = ", ".join(" + ".join(n for n in names if n != skipped) for skipped in names)
     sizes = [sum(range(1, 11)) - i for i in range(1, 11)]
     (argument,), scope = parsed([spec])
-    steps = checks.plan((argument,), scope, ())
+    steps = plans.plan((argument,), scope, ())
     with tf.Graph().as_default():
         tensor = tf.compat.v1.placeholder(tf.float32, sizes)
         values = checks.Sizes(steps, [tensor])._found

@@ -7,6 +7,7 @@ import pytest
 
 import limitations
 from limitations import Limitation, Looser, processors
+from limitations.limitation import all_limitations
 
 CELL = dict(
     case="case=0_int8",
@@ -47,6 +48,26 @@ def test_cells_of_some_processors(has_avx512, monkeypatch):
     for avx512 in (True, False):
         limitation = Limitation("It fails.", error="TF error", avx512=avx512)
         assert limitation.covers(**CELL) == (has_avx512 == avx512)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("TF error: .*no kernel", "TF error: … no kernel"),
+        (r"^lowering error: .*(a list|a set)\.$", "lowering error: … a list or a set."),
+        (r"TF error: .*x\(3\) of .* lacks y\|z", "TF error: … x(3) of … lacks y|z"),
+        (None, None),
+    ],
+)
+def test_errors_in_words(pattern, said):
+    stated = {"error": pattern} if pattern else {"looser": Looser.MODERATE}
+    assert Limitation("It does not work.", **stated).error_in_words == said
+
+
+def test_readers_see_no_regular_expressions():
+    for stated in all_limitations().values():
+        for limitation in stated:
+            assert not re.search(r"\\|\.\*|\(\?|^\^|\$$", limitation.error_in_words or "")
 
 
 def test_the_package_imports_nothing_else_of_the_project():

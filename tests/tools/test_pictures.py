@@ -6,10 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from harnesses import evidence
-from tools import history, pictures, regenerate_docs
+from tools import history, performance, pictures, regenerate_docs
 from tools.history import Record
 
 NAMES = ("accuracy", "coverage", "over_time", "slowest")
+OF_BENCHES = {path.stem: path for path in performance.drawn(performance.recorded())}
+# Those that a page shows at their full size, in pixels, on a phone or nearly so.
+WIDTH = 480
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -19,10 +22,13 @@ def drawn():
     return regenerate_docs.draw(swept, evidence.read(regenerate_docs.OF_CONSUMERS))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *OF_BENCHES])
 def test_texts_stay_inside_and_apart(drawn, name):
-    root = ElementTree.fromstring(drawn[f"pictures/{name}.svg"])
+    is_of_benches = name in OF_BENCHES
+    text = OF_BENCHES[name].read_text() if is_of_benches else drawn[f"pictures/{name}.svg"]
+    root = ElementTree.fromstring(text)
     width, height = (float(x) for x in root.get("viewBox").split()[2:])
+    assert width <= WIDTH
     boxes = []
     for element in root.iter(f"{SVG}text"):
         size = 8.5 if element.get("class") == "title" else 6.2

@@ -25,6 +25,7 @@ from lowering.export.onnx import (
     parts,
     randomness,
     reduction,
+    slices,
     structure,
     windows,
 )
@@ -41,6 +42,7 @@ RULES = (
     parts,
     randomness,
     reduction,
+    slices,
     structure,
     windows,
 )

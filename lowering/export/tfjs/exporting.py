@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export import quantization, reach, reports, signatures
+from lowering.export import descriptions, quantization, reach, reports, signatures
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.origins import located
@@ -132,7 +132,7 @@ def _verify(
     spreads = None
     if quantize is not None:
         spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
-    name = function or signatures.DEFAULT
+    name = function or descriptions.DEFAULT
     for backend, results in found.items():
         in_order = {
             name: _restored(results[prefix + name], entry.dtypes[name]) for name in entry.outputs
