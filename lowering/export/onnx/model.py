@@ -100,6 +100,7 @@ def model(
         producer_version=versions.VERSION,
     )
     fusing.fuse(b, made.graph)
+    reduction.move_axes_to_attributes(made.graph, opset)
     common.RemoveUnusedNodesPass()(made)
     initializers.add(made.graph, of_program)
     return made
