@@ -26,6 +26,7 @@ from lowering.export.onnx import (
     parts,
     randomness,
     reduction,
+    slices,
     structure,
     windows,
 )
@@ -43,6 +44,7 @@ RULES = (
     parts,
     randomness,
     reduction,
+    slices,
     structure,
     windows,
 )
