@@ -7,7 +7,8 @@
 TF Lite: the same model written in Keras and converted by TensorFlow, and JAX's native serialization
 where that converts. ONNX: jax2onnx, if there is a Python that has it. TF.js by WebAssembly in
 Chromium, if there is one: the model written in Keras. All run on one thread; the models take turns,
-and a ratio is the median over the turns. `bench_decoding` adds the rows of a language model.
+and a ratio is the median over the turns. `bench_decoding` adds the rows of a language model, and
+Fourier transforms of ONNX are compared with products with matrices.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import tensorflow as tf
 
@@ -29,7 +31,9 @@ from harnesses.browser import Browser
 from harnesses.evaluation.converters import CONVERTERS, chromium, jax2onnx, onnx, tfjs, tflite
 from harnesses.evaluation.errors import describe
 from harnesses.evaluation.program import Case, Program
+from lowering import export
 from lowering.export.tfjs import graph_model
+from lowering.rules import fft
 from results.figures import Measured
 from tools import bench_decoding, in_keras, performance
 from tools.bench import CLOCKS, time_in_turns
@@ -37,8 +41,11 @@ from tools.bench import CLOCKS, time_in_turns
 # How often TF.js runs a model in a turn.
 _CALLS = 5
 
-# The rows of a language model.
-DECODING = "decoding"
+# The rows of a language model, and of Fourier transforms.
+DECODING, FOURIER = "decoding", "fourier"
+
+# How many rows of which length are transformed.
+_TRANSFORMS = ((64, 1024), (1, 4096), (64, 4096))
 
 Row = tuple[str, str | Measured]
 
@@ -49,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     models = tuple(in_keras.MODELS)
     parser.add_argument("--model", nargs="+", choices=models, default=models)
     parser.add_argument("--repeats", type=int, default=20, help="turns of each model")
-    formats = (*FORMATS, DECODING)
+    formats = (*FORMATS, DECODING, FOURIER)
     parser.add_argument("--format", nargs="+", choices=formats, default=formats)
     parser.add_argument(
         "--jax2onnx", type=pathlib.Path, metavar="PYTHON", help="a Python that has jax2onnx"
@@ -74,6 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             for figure, value in bench_decoding.report(args.repeats, args.litert_torch):
                 print(f"{'decoder':16}{figure:44}{value}", flush=True)
                 record("decoder", figure, value)
+    if FOURIER in args.format:
+        command = f"python -m tools.bench_exports --format {FOURIER}"
+        with performance.recording(args.database, command) as record:
+            for figure, value in report_fourier(args.repeats):
+                print(f"{'fourier':16}{figure:44}{value}", flush=True)
+                record("fourier", figure, value)
     return 0
 
 
@@ -115,6 +128,26 @@ def report_onnx(name: str, repeats: int) -> Iterator[Row]:
         inputs = program.model.make_inputs(1)
         runs = {key: _in_onnxruntime(file, inputs) for key, file in files.items()}
         yield from _ratios("ONNX", runs, repeats)
+
+
+def report_fourier(repeats: int) -> Iterator[Row]:
+    """Compares transforms of real numbers by ONNX's op with products with matrices."""
+    for rows, length in _TRANSFORMS:
+        x = np.random.default_rng(0).normal(size=(rows, length)).astype(np.float32)
+
+        def by_op(x: Any) -> Any:
+            return jax.lax.fft(x, jax.lax.FftType.RFFT, x.shape[-1:])
+
+        def by_products(x: Any) -> Any:
+            return fft.fft_of_parts(x, fft_type=jax.lax.FftType.RFFT, fft_lengths=x.shape[-1:])
+
+        with tempfile.TemporaryDirectory() as folder:
+            runs = {}
+            for name, fun in {"op": by_op, "products": by_products}.items():
+                path = pathlib.Path(folder, f"{name}.onnx")
+                export.to_onnx(fun, (x,), path, verify=False)
+                runs[name] = _in_onnxruntime(path, x)
+            yield from _ratios(f"ONNX, rfft of {rows} x {length}", runs, repeats)
 
 
 def report_tfjs(name: str, repeats: int) -> Iterator[Row]:

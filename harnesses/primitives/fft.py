@@ -49,6 +49,9 @@ def fft():
         ((), (2, 3, 4)),
         ((2,), (3, 1, 5)),
         ((), (97,)),
+        ((), (1024,)),
+        ((2, 1), (1024,)),
+        ((2,), (1024, 2)),
     )
     for kind in ("FFT", "IFFT", "RFFT", "IRFFT"):
         dtypes = (np.float32, np.float64) if kind == "RFFT" else (np.complex64, np.complex128)

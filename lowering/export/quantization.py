@@ -6,6 +6,9 @@ that are off by random parts of half a step; its results show how far off a quan
 """
 
 import dataclasses
+import difflib
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,6 +100,7 @@ class _Evaluation:
         self._parts = None if parts is None else iter(parts)
         self._given = None if ranges is None else iter(ranges)
         self.ranges: list[tuple[jax.Array, jax.Array]] = []
+        self.kinds: list[str] = []
         self.shapes: list[tuple[int, ...]] = []
 
     def run(
@@ -112,7 +116,8 @@ class _Evaluation:
         for var, const in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
             env[var] = self._off(const, quantization.weights)
         for i, (var, x) in enumerate(zip(jaxpr.jaxpr.invars, operands, strict=True)):
-            env[var] = self._off(x, quantization.weights) if i < weights else self._value(x)
+            is_weight = i < weights
+            env[var] = self._off(x, quantization.weights) if is_weight else self._value(x, "input")
         for eqn in jaxpr.jaxpr.eqns:
             values = list(map(read, eqn.invars))
             if eqn.primitive.name in _CONTRACTIONS:
@@ -120,16 +125,18 @@ class _Evaluation:
             results = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
             if not eqn.primitive.multiple_results:
                 results = [results]
-            env.update(zip(eqn.outvars, map(self._value, results), strict=True))
+            made = [self._value(x, eqn.primitive.name) for x in results]
+            env.update(zip(eqn.outvars, made, strict=True))
         return list(map(read, jaxpr.jaxpr.outvars))
 
-    def _value(self, x: Any) -> Any:
-        """A number that is computed from others."""
+    def _value(self, x: Any, kind: str) -> Any:
+        """A number that is computed from others; its kind is the primitive that makes it."""
         if self._quantization.values is None or not _is_real(x):
             return x
         x = jnp.asarray(x)
         if self._given is None:
             self.ranges.append((x.min(), x.max()))
+            self.kinds.append(kind)
             return self._off(x, self._quantization.values)
         low, high = next(self._given)
         return jnp.clip(self._off(x, self._quantization.values, low, high), low, high)
@@ -166,6 +173,76 @@ def _parts(shapes: Sequence[tuple[int, ...]], seed: int, amplitude: int) -> list
     return [jnp.asarray(part(shape)) for shape in shapes]
 
 
+class _Program:
+    """The program for inputs of some shapes, and the ranges of its numbers."""
+
+    def __init__(self, entry: Entry, quantization: Quantization, inputs: Sequence[np.ndarray]):
+        """
+        Args:
+          entry: the entry.
+          quantization: what is quantized.
+          inputs: some of the shapes.
+        """
+        self._reference = entry.reference
+        arguments = self._reference.arguments(inputs)
+        traced, results = jax.make_jaxpr(self._reference.fun, return_shape=True)(*arguments)
+        self._tree = jax.tree_util.tree_structure(results)
+        self._kinds: list[str] = []
+        self._ranges: list[tuple[float, float]] = []
+        self._shapes: list[tuple[int, ...]] = []
+        jaxpr, weights = inline_calls(traced, frozenset()), self._reference.weights
+
+        @jax.jit
+        def ranges_of(*flat):
+            evaluation = _Evaluation(quantization)
+            evaluation.run(jaxpr, weights, flat)
+            self._kinds, self._shapes = evaluation.kinds, evaluation.shapes
+            return evaluation.ranges
+
+        @jax.jit
+        def drawn(parts, ranges, flat):
+            return _Evaluation(quantization, parts, ranges).run(jaxpr, weights, flat)
+
+        self._ranges_of, self._drawn = ranges_of, drawn
+
+    def look_at(self, inputs: Sequence[np.ndarray]) -> None:
+        """Widens the ranges to what the numbers are for some inputs; zero is in all of them."""
+        found = self._ranges_of(*self._flat(inputs))
+        known = self._ranges or [(0.0, 0.0)] * len(found)
+        self._ranges = [
+            _union(own, (float(low), float(high)))
+            for own, (low, high) in zip(known, found, strict=True)
+        ]
+
+    def widen(self, other: "_Program") -> None:
+        """Widens the ranges to those of a program for other shapes.
+
+        That may have some equations more or fewer: what has the size 1 is not broadcast. So numbers
+        are matched by the primitives that make them.
+        """
+        matcher = difflib.SequenceMatcher(None, self._kinds, other._kinds, autojunk=False)
+        for i, j, count in matcher.get_matching_blocks():
+            pairs = zip(self._ranges[i : i + count], other._ranges[j : j + count], strict=True)
+            self._ranges[i : i + count] = itertools.starmap(_union, pairs)
+
+    def results(
+        self, inputs: Sequence[np.ndarray], seed: int, amplitude: int = 1
+    ) -> list[np.ndarray]:
+        """The outputs for some inputs, with random errors of up to an amplitude of half steps."""
+        parts = _parts(self._shapes, seed, amplitude)
+        found = self._drawn(parts, self._ranges, self._flat(inputs))
+        arrays = self._reference.results(jax.tree_util.tree_unflatten(self._tree, found))
+        return [x.astype(np.float64) for x in arrays]
+
+    def _flat(self, inputs: Sequence[np.ndarray]) -> list[Any]:
+        return jax.tree_util.tree_leaves(self._reference.arguments(inputs))
+
+
+def _union(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """The range of numbers that are in either of two ranges."""
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
 def spread(
     entry: Entry, quantization: Quantization, data: Sequence[Sequence[np.ndarray]] = ()
 ) -> list[np.ndarray]:
@@ -180,30 +257,17 @@ def spread(
       quantization: what is quantized.
       data: inputs that the ranges of values are found with; by default the samples.
     """
-    inputs = [entry.reference.arguments(x) for x in (entry.samples, *data)]
-    traced = jax.make_jaxpr(entry.reference.fun, return_shape=True)(*inputs[0])
-    tree = jax.tree_util.tree_structure(traced[1])
-    jaxpr, weights = inline_calls(traced[0], frozenset()), entry.reference.weights
-    operands = list(map(jax.tree_util.tree_leaves, inputs))
-    shapes: list[tuple[int, ...]] = []
-
-    @jax.jit
-    def ranges_of(*flat):
-        evaluation = _Evaluation(quantization)
-        evaluation.run(jaxpr, weights, flat)
-        shapes[:] = evaluation.shapes
-        return evaluation.ranges
-
-    ranges = _widest([ranges_of(*flat) for flat in operands])
-
-    @jax.jit
-    def drawn(parts, flat):
-        return _Evaluation(quantization, parts, ranges).run(jaxpr, weights, flat)
-
-    def results(seed: int, amplitude: int = 1) -> list[np.ndarray]:
-        found = drawn(_parts(shapes, seed, amplitude), operands[0])
-        arrays = entry.reference.results(jax.tree_util.tree_unflatten(tree, found))
-        return [x.astype(np.float64) for x in arrays]
+    programs: dict[Any, _Program] = {}
+    for inputs in (entry.samples, *data):
+        # Sizes are constants in a program, so batches of several sizes have one each.
+        shapes = tuple(np.shape(x) for x in inputs)
+        if shapes not in programs:
+            programs[shapes] = _Program(entry, quantization, inputs)
+        programs[shapes].look_at(inputs)
+    program, *others = programs.values()
+    for other in others:
+        program.widen(other)
+    results = functools.partial(program.results, entry.samples)
 
     exact = entry.reference(*entry.samples)
     is_real = [np.issubdtype(x.dtype, np.inexact) for x in exact]
@@ -220,14 +284,6 @@ def spread(
         else:
             spreads.append(np.max(errors, axis=0))
     return spreads
-
-
-def _widest(ranges: Sequence[Sequence[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
-    """For each number the least and the largest value of all inputs; zero is among them."""
-    return [
-        (min(0.0, *(float(low) for low, _ in found)), max(0.0, *(float(high) for _, high in found)))
-        for found in zip(*ranges, strict=True)
-    ]
 
 
 # The quantizations of TF Lite: integers of 8 bits but the least, and halves.

@@ -8,7 +8,8 @@ from jax import lax
 
 from lowering.avals import is_static, real_dtype
 from lowering.ops.dtypes import COMPLEX
-from lowering.registry import legalization, rule
+from lowering.registry import decomposition, legalization, new_primitive, rule
+from lowering.targets import ONNX
 
 _SUFFIX = {1: "", 2: "2D", 3: "3D"}
 
@@ -26,47 +27,99 @@ def fft(ctx, x, *, fft_type, fft_lengths):
     return op(input=x, fft_length=ctx.shape(fft_lengths), **result)
 
 
+# A transform along the last axis, of its real and imaginary parts or, for "RFFT", of real numbers.
+_FOURIER_TRANSFORM = new_primitive("fourier_transform")
+_FOURIER_TRANSFORM.multiple_results = True
+
+
+@_FOURIER_TRANSFORM.def_abstract_eval
+def _parts_of_transform(real, *imag, kind):
+    size = real.shape[-1]
+    count = size // 2 + 1 if kind == "RFFT" else size
+    return [real.update(shape=(*real.shape[:-1], count), weak_type=False)] * 2
+
+
+@rule("fourier_transform")
+def fourier_transform(ctx, real, *imag, kind):
+    """The op of complex numbers between its parts."""
+    if imag:
+        made = getattr(tf.raw_ops, kind)(input=tf.complex(real, *imag))
+    else:
+        dtype = tf.complex64 if real.dtype == tf.float32 else tf.complex128
+        made = tf.raw_ops.RFFT(input=real, fft_length=[real.shape[-1]], Tcomplex=dtype)
+    return tf.math.real(made), tf.math.imag(made)
+
+
 @legalization("fft", dtypes=COMPLEX)
 def fft_of_parts(x, *, fft_type, fft_lengths):
     """Products with the matrices of the transforms, an axis after the other.
 
     Lengths of programs on devices are short. The matrices of those that are known are constants.
     """
+    return _of_axes(x, fft_type, fft_lengths, lambda length: False)
+
+
+@decomposition("fft", target=ONNX, dtypes=COMPLEX)
+def fft_of_parts_onnx(x, *, fft_type, fft_lengths):
+    """One op along axes that are long powers of two; other lengths lose two digits by it.
+
+    Row: fourier in `tools/bench_exports.py`.
+    """
+    shortest = ONNX.shortest_transform
+
+    def has_op(length):
+        is_power = is_static([length]) and length > 0 and length & (length - 1) == 0
+        return is_power and length >= shortest and 0 not in x.shape
+
+    return _of_axes(x, fft_type, fft_lengths, has_op)
+
+
+def _of_axes(x, fft_type, fft_lengths, has_op):
+    """The transforms along the last axes; `has_op` says along which lengths they are one op."""
     kind = lax.FftType(fft_type).name
     axes = range(x.ndim - len(fft_lengths), x.ndim)
     if kind == "IRFFT":
         for axis, length in list(zip(axes, fft_lengths, strict=True))[:-1]:
-            x = _transformed(x, axis, length, sign=1) / _number(length, real_dtype(x.dtype))
-        return _real_of_half(x, fft_lengths[-1])
-    sign = 1 if kind == "IFFT" else -1
+            x = _transformed(x, axis, length, "IFFT", has_op)
+        return _real_of_half(x, fft_lengths[-1], has_op)
     for axis, length in reversed(list(zip(axes, fft_lengths, strict=True))):
         if kind == "RFFT" and axis == x.ndim - 1:
-            x = _half_of_real(x, length)
+            x = _half_of_real(x, length, has_op)
         else:
-            x = _transformed(x, axis, length, sign)
-        if kind == "IFFT":
-            x = x / _number(length, real_dtype(x.dtype))
+            x = _transformed(x, axis, length, "IFFT" if kind == "IFFT" else "FFT", has_op)
     return x
 
 
-def _transformed(x, axis, length, sign):
+def _transformed(x, axis, length, kind, has_op):
     """The transform along an axis."""
+    if has_op(length):
+        moved = jnp.moveaxis(x, axis, -1)
+        parts = _FOURIER_TRANSFORM.bind(lax.real(moved), lax.imag(moved), kind=kind)
+        return jnp.moveaxis(lax.complex(*parts), -1, axis)
+    sign = 1 if kind == "IFFT" else -1
     cos, sin = _roots(length, length, length, real_dtype(x.dtype))
     is_constant = isinstance(cos, np.ndarray)
     matrix = cos + 1j * sign * sin if is_constant else lax.complex(cos, sign * sin)
-    return _along(x, matrix, axis)
+    result = _along(x, matrix, axis)
+    return result / _number(length, real_dtype(x.dtype)) if kind == "IFFT" else result
 
 
-def _half_of_real(x, length):
+def _half_of_real(x, length, has_op):
     """The half of the transform of real numbers along the last axis that determines the rest."""
+    if has_op(length):
+        return lax.complex(*_FOURIER_TRANSFORM.bind(x, kind="RFFT"))
     cos, sin = _roots(length, length, length // 2 + 1, x.dtype)
     return lax.complex(*(_along(x, part, x.ndim - 1) for part in (cos, -sin)))
 
 
-def _real_of_half(x, length):
+def _real_of_half(x, length, has_op):
     """The inverse transform along the last axis, from the half of it that determines the rest."""
     count, dtype = length // 2 + 1, real_dtype(x.dtype)
     x = lax.slice_in_dim(x, 0, count, axis=x.ndim - 1)
+    if has_op(length // 2):  # The op takes all numbers, which is twice the work.
+        rest = lax.conj(jnp.flip(x[..., 1:-1], -1))
+        full = lax.concatenate([x, rest], x.ndim - 1)
+        return lax.real(_transformed(full, x.ndim - 1, length, "IFFT", has_op))
     cos, sin = _roots(length, count, length, dtype)
     k, size = _places(count)[:, None], _number(length, np.int32)
     library = np if isinstance(k, np.ndarray) else jnp

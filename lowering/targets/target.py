@@ -51,6 +51,10 @@ class Target:
       has_dilated_strides: whether convolutions have both strides and dilations.
       block_writes: the dtypes for which it has an op that writes a block into an array.
       scatters_blocks: whether it writes a block fastest by the indices of its rows.
+      shortest_transform: from which length on, a power of two, an op for Fourier transforms is
+        faster than products with matrices, and as exact; infinite where there is none.
+      ops_of_parts: ops of complex numbers that its exporter writes for their parts, though no model
+        has complex numbers; no table has these, as inputs and outputs are other numbers.
       normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
       ops_since: ops that came later than others, and with which version of its set of ops.
       version: the version of that set; None is for the newest.
@@ -73,6 +77,8 @@ class Target:
     has_dilated_strides: bool = True
     block_writes: Sequence[str] = ()
     scatters_blocks: bool = False
+    shortest_transform: float = math.inf
+    ops_of_parts: Sequence[str] = ()
     normalized_convolutions: Sequence[str] = ("Conv2D",)
     ops_since: Mapping[str, int] = dataclasses.field(default_factory=dict)
     version: int | None = None
@@ -154,7 +160,7 @@ class Target:
 
     def lacks(self, op: str, dtype: str) -> bool:
         """Whether it is known to lack an op for a dtype of its first operand."""
-        return dtype in self.refused.get(op, ())
+        return dtype in self.refused.get(op, ()) and op not in self.ops_of_parts
 
     def has(self, quirk: Quirk) -> bool:
         """Whether a quirk is one of its own, or of those that it inherits from."""

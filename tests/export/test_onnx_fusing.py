@@ -70,7 +70,7 @@ def norm_of_two_axes(x):
     return (x - mean) / jnp.sqrt(variance + 1e-5) * X[:1]
 
 
-@pytest.mark.parametrize("opset", [18, NEWEST])
+@pytest.mark.parametrize("opset", [17, 18, NEWEST])
 @pytest.mark.parametrize(
     "fun", [flax_norm, equinox_norm, divided_norm, standardized, norm_of_two_axes]
 )
@@ -311,6 +311,17 @@ def test_group_norms(fun, images):
     kinds = exported(fun, images)
     expected = {"Transpose": 2, "Reshape": 2, "InstanceNormalization": 1, "Mul": 1, "Add": 1}
     assert kinds == expected
+
+
+def test_reductions_of_the_oldest_opset():
+    """Their axes are attributes there, but not until groups of nodes have been found."""
+    assert exported(group_norm, IMAGES, opset=17)["InstanceNormalization"] == 1
+
+    def loop(x):
+        return lax.fori_loop(0, x.shape[0], lambda i, y: y * x.mean((1, 2))[i] + x.max() - i, x)
+
+    kinds = exported(loop, X, opset=17)
+    assert kinds["ReduceMax"] == kinds["ReduceMean"] == 1
 
 
 class Convolutions(nn.Module):

@@ -177,6 +177,6 @@ def test_data_that_are_not_like_the_inputs(data, message, monkeypatch):
 
 def test_data_of_any_batch_and_of_more_bits():
     x = PROGRAMS["mlp"][2]
-    data = [(np.float64(x[:2]),), (x,)]
-    options = {"polymorphic_shapes": ["b, _"], "verify": False}
-    assert kinds(exported("mlp", "int8", representative_data=data, **options))["QuantizeLinear"]
+    data = [(np.float64(x[:2]),), (x[3:4],), (x,)]
+    model = exported("mlp", "int8", representative_data=data, polymorphic_shapes=["b, _"])
+    assert kinds(model)["QuantizeLinear"]

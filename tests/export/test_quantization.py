@@ -1,5 +1,6 @@
 """Quantized models compute what JAX does, but for the steps of what is quantized."""
 
+import dataclasses
 import tracemalloc
 
 import flax.linen as nn
@@ -130,6 +131,25 @@ def test_the_spread_follows_from_the_steps():
     half = 1 / 255
     # All elements may be off by the same, at most by half a step.
     assert 4096**0.5 * half < spreads[255] < quantization.DEVIATIONS * 4096 * half
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_spread_follows_from_the_ranges_of_batches_of_all_sizes(size):
+    """In a batch of one, a bias is not broadcast, so the program has fewer equations."""
+
+    def layer(params, x):
+        w, bias = params
+        return (x - x.mean(0)) @ w + bias
+
+    w, bias = np.eye(4, dtype=np.float32), np.zeros((1, 4), np.float32)
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+    made = entry(layer, (x,), TFLITE, params=(w, bias), polymorphic_shapes=["b, _"])
+    made = dataclasses.replace(made, samples=[x])
+    usual, wide = (
+        quantization.spread(made, quantization.TFLITE["full"], [[scale * x[:size]]])[0]
+        for scale in (1, 100)
+    )
+    assert wide > 20 * usual
 
 
 def test_bad_options(tmp_path):

@@ -42,14 +42,14 @@ class Fusion(NamedTuple):
 
 # Those of more nodes come first.
 LAYERS = (
-    Fusion(pattern(fused_layers.scaled_layer_norm), fused_layers.norm, 18),
-    Fusion(pattern(fused_layers.layer_norm_without_bias), fused_layers.norm, 18),
-    Fusion(pattern(fused_layers.plain_layer_norm), fused_layers.norm, 18),
+    Fusion(pattern(fused_layers.scaled_layer_norm), fused_layers.norm, 17),
+    Fusion(pattern(fused_layers.layer_norm_without_bias), fused_layers.norm, 17),
+    Fusion(pattern(fused_layers.plain_layer_norm), fused_layers.norm, 17),
     Fusion(pattern(fused_layers.scaled_rms_norm), fused_layers.norm, 23),
     Fusion(pattern(fused_layers.plain_rms_norm), fused_layers.norm, 23),
-    Fusion(pattern(fused_groups.repeated_first), fused_groups.fused_first, 18),
-    Fusion(pattern(fused_groups.repeated), fused_groups.fused, 18),
-    Fusion(pattern(fused_groups.reshaped), fused_groups.fused, 18),
+    Fusion(pattern(fused_groups.repeated_first), fused_groups.fused_first, 17),
+    Fusion(pattern(fused_groups.repeated), fused_groups.fused, 17),
+    Fusion(pattern(fused_groups.reshaped), fused_groups.fused, 17),
     Fusion(pattern(fused_layers.softmax), fused_layers.along_last_axis("Softmax"), 17),
     Fusion(pattern(fused_layers.log_softmax), fused_layers.along_last_axis("LogSoftmax"), 17),
     Fusion(pattern(fused_layers.gelu), fused_layers.activation("Gelu"), 20),

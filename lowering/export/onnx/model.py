@@ -16,6 +16,7 @@ from lowering.export.onnx import (
     control_flow,
     dtypes,
     elementwise,
+    fourier,
     fusing,
     graph,
     indexing,
@@ -37,6 +38,7 @@ RULES = (
     contraction,
     control_flow,
     elementwise,
+    fourier,
     indexing,
     integers,
     parts,
@@ -102,6 +104,7 @@ def model(
         producer_version=versions.VERSION,
     )
     fusing.fuse(b, made.graph)
+    reduction.move_axes_to_attributes(made.graph, opset)
     common.RemoveUnusedNodesPass()(made)
     initializers.add(made.graph, b.stored)
     return made

@@ -20,14 +20,18 @@ _KINDS = {
     "All": "ReduceMin",
     "Any": "ReduceMax",
 }
-# Since these versions, axes are an operand, extremes have booleans, and there are running products.
-_AXES_ARE_OPERANDS = {"ReduceSum": 13}
-_AXES_OF_OTHERS, _BOOLEAN, _PRODUCTS = 18, 20, 26
+# Since these versions, axes are an operand of all reductions, and not only of sums, extremes have
+# booleans, and there are running products.
+_AXES_ARE_OPERANDS, _BOOLEAN, _PRODUCTS = 18, 20, 26
 
 
 @op(*_KINDS)
 def reduce(b: Builder, node: Any, x: ir.Value, axes: ir.Value) -> ir.Value:
-    """A reduction over axes, which are constants; of booleans their least or greatest."""
+    """A reduction over axes, which are constants; of booleans their least or greatest.
+
+    The axes are an operand in every opset, so that patterns have one form; see
+    `move_axes_to_attributes`.
+    """
     rank = node.inputs[0].shape.rank
     numbers = (
         [int(axis) % rank for axis in constant(node, axes, "axes").reshape(-1)] if rank else []
@@ -42,13 +46,29 @@ def reduce(b: Builder, node: Any, x: ir.Value, axes: ir.Value) -> ir.Value:
         x = b.cast(x, dtypes.INT32)
     if dtype == dtypes.BOOL and b.opset >= _BOOLEAN:
         result = b.ops(kind, x, b.ints(*numbers), keepdims=keepdims)[0]
-    elif b.opset >= _AXES_ARE_OPERANDS.get(kind, _AXES_OF_OTHERS):
-        result = b.op(kind, x, b.ints(*numbers), keepdims=keepdims)
     else:
-        result = b.op(kind, x, axes=numbers, keepdims=keepdims)
+        result = b.op(kind, x, b.ints(*numbers), keepdims=keepdims)
     # TensorFlow does not know it where the axes come from outside of a loop.
     result.shape = ir.Shape(kept)
     return b.cast(result, dtype)
+
+
+def move_axes_to_attributes(graph: ir.Graph, opset: int) -> None:
+    """Lets reductions have their axes as attributes where the set of operators wants that.
+
+    Args:
+      graph: the graph; those within it are changed, too.
+      opset: the version of the set of operators.
+    """
+    if opset >= _AXES_ARE_OPERANDS:
+        return
+    for node in ir.traversal.RecursiveGraphIterator(graph):
+        if node.op_type in _KINDS.values() and node.op_type != "ReduceSum":
+            axes = node.inputs[1]
+            known = None if axes is None else array_of(axes)
+            assert known is not None, node.name
+            node.resize_inputs(1)
+            node.attributes["axes"] = ir.AttrInt64s("axes", known.tolist())
 
 
 def constant(node: Any, x: ir.Value, what: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Slices: parts of arrays, and axes that are reversed or rolled."""
+"""Parts of arrays: slices, and what is turned or rolled along an axis by them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,12 +21,13 @@ _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 def slice_(b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value) -> ir.Value:
     """A slice of given sizes; -1 is the rest."""
     whole, part = node.inputs[0].shape, node.outputs[0].shape
-    begins, counts = _items(begin), array_of(sizes)
+    begins, known = _items(begin), array_of(sizes)
+    counts = None if known is None else known.tolist()
     if counts is None and part.is_fully_defined():
-        counts = np.array(part)
+        counts = part.as_list()
     if begins is None or counts is None:
         return _slice_by_tensors(b, node, x, begin, sizes)
-    pairs = list(zip(begins, counts.tolist(), strict=True))
+    pairs = list(zip(begins, counts, strict=True))
     # Along the other axes all is taken.
     axes = [i for i, (_, n) in enumerate(pairs) if n != whole[i] and (n != -1 or begins[i] != 0)]
     if not axes:
@@ -67,6 +68,7 @@ def _items(x: ir.Value) -> list[Any] | None:
 def _slice_by_tensors(
     b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value
 ) -> ir.Value:
+    """A slice along all axes, whose ends are computed; a size of -1 is the rest here, too."""
     part, counts = node.outputs[0].shape, array_of(sizes)
     if part.is_fully_defined():
         sizes = b.ints(*part)
