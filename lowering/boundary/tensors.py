@@ -17,7 +17,7 @@ from lowering.boundary import crossing
 from lowering.errors import UnsupportedError
 from lowering.narrow_formats import HAS_CAST
 from lowering.ops import dtypes, modes, values
-from lowering.ops.casts import narrowed, widened
+from lowering.ops.casts import narrowed, unheld, widened
 from lowering.targets import Mode
 
 # The dtypes that TensorFlow casts to and from integers of eight bits, but XLA does not.
@@ -99,7 +99,7 @@ def before_cast(x: tf.Tensor, dtype: tf.DType | None = None) -> tf.Tensor | None
         source = values.source(source.inputs[0])
     if source is None or source.type != "Cast" or dtype not in (None, source.inputs[0].dtype):
         return None
-    return functools.reduce(tf.reshape, reversed(shapes), source.inputs[0])
+    return functools.reduce(tf.reshape, reversed(shapes), unheld(source.inputs[0]))
 
 
 def shaped_alike(x: tf.Tensor) -> tf.Tensor:

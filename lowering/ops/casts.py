@@ -34,6 +34,14 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return cast(x, dtype)
 
 
+def unheld(x: tf.Tensor) -> tf.Tensor:
+    """The tensor of a graph that `narrowed` was given, without what holds the cast in its place."""
+    source = values.source(x)
+    if source is None or source.type != "SelectV2" or source.inputs[1] is not source.inputs[2]:
+        return x
+    return source.inputs[1]
+
+
 def _has_broadcasts(source: tf.Operation | None) -> bool:
     """Whether there is a broadcast in the graph of an op; of its ops, only new ones are asked."""
     if source is None:

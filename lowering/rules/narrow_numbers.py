@@ -56,4 +56,4 @@ def widen(ctx, x, *, storage):
         with tf.control_dependencies(None):
             return widened(narrow, to)
 
-    return memo.once(("widened", id(narrow), to), make, narrow)
+    return memo.once(("widened", id(x), to), make, x)

@@ -90,6 +90,17 @@ def test_networks_of_16_bits(dtype, to, tmp_path):
     assert len(ops_of_16_bits) <= len(computing_of_16_bits) + len(params) + 10
 
 
+def test_outputs_of_bfloat16_have_no_ops_of_their_own(tmp_path):
+    """They are float32 in LiteRT; nothing has to keep a cast in its place, as in other graphs."""
+
+    def fun(x):
+        return jnp.concatenate([jnp.broadcast_to(x[:1], (4, 32)), x]) * 2
+
+    x = RNG.normal(size=(16, 32)).astype(np.float32)
+    (_, ops), (_, narrow) = (tflite(fun, x.astype(d), None, tmp_path) for d in ("f4", BFLOAT16))
+    assert narrow == ops
+
+
 @pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_weights_of_8_bits(dtype, to, tmp_path):
