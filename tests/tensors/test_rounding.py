@@ -124,9 +124,9 @@ def test_rounding_by_arithmetic_keeps_signs(dtype, target):
     sizes = np.float32([0, 1e-40, 1e-10, 0.1, 1, 65519, 65520, 3.4e38, np.inf])
     x = np.concatenate([sizes, -sizes])
     with lowering_for(target):
-        actual = rounding.stored(tf.constant(x), np.dtype(dtype)).numpy()
+        actual = rounding.narrow_to(tf.constant(x), np.dtype(dtype)).numpy()
     is_zero = np.abs(x) < np.finfo(np.float32).smallest_normal
     expected = np.where(is_zero, np.copysign(0, x), x.astype(dtype)).astype(np.float32)
     np.testing.assert_array_equal(actual.view(np.uint32), expected.view(np.uint32))
     with lowering_for(target):
-        assert np.isnan(rounding.stored(tf.constant(np.float32(np.nan)), np.dtype(dtype)))
+        assert np.isnan(rounding.narrow_to(tf.constant(np.float32(np.nan)), np.dtype(dtype)))
