@@ -11,7 +11,8 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from lowering.export.weights import in_fewer_bits
+from lowering.export.channels import Scaled, scaled
+from lowering.export.weights import LARGE_BYTES, in_fewer_bits
 
 _FLOAT32 = schema.TensorType.FLOAT32
 _TYPES = {
@@ -44,12 +45,16 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
         if any(is_result or tensor.type != _FLOAT32 for _, tensor, is_result in of_buffer):
             continue
         numbers = np.asarray(root.buffers[buffer].data, np.uint8).view(np.float32)
-        stored = in_fewer_bits(numbers, of_program, has_bfloat16=False)
+        stored, scales = in_fewer_bits(numbers, of_program, has_bfloat16=False), None
+        if stored is None and _may_be_scaled(numbers, of_program):
+            shapes = {tuple(tensor.shape) for _, tensor, _ in of_buffer}
+            scales = scaled(numbers.reshape(shapes.pop())) if len(shapes) == 1 else None
+            stored = None if scales is None else scales.integers.reshape(-1)
         if stored is None:
             continue
         root.buffers[buffer].data = stored.view(np.uint8)
         for graph, tensor, _ in of_buffer:
-            _widen(root, graph, tensor, _TYPES[stored.dtype])
+            _widen(root, graph, tensor, _TYPES[stored.dtype], scales)
         changed = True
     return align(root) if changed else model
 
@@ -77,28 +82,37 @@ class _AlignedBuffer(schema.BufferT):
         return schema.BufferEnd(builder)
 
 
-def _widen(root: Any, graph: Any, tensor: Any, kind: int) -> None:
+def _may_be_scaled(numbers: np.ndarray, of_program: Iterable[np.dtype]) -> bool:
+    """Whether a weight may be integers of the program times factors."""
+    return numbers.nbytes >= LARGE_BYTES and np.dtype(np.int8) in of_program
+
+
+def _widen(root: Any, graph: Any, tensor: Any, kind: int, scales: Scaled | None) -> None:
     """Makes a constant the result of an op on another one, with its buffer, of another type."""
     stored = schema.TensorT()
     stored.name = tensor.name + b"/stored"
     stored.shape, stored.type, stored.buffer = tensor.shape, kind, tensor.buffer
     stored.hasRank = True
     if kind != schema.TensorType.FLOAT16:
+        factors = [1.0] if scales is None else scales.scales.tolist()
         stored.quantization = schema.QuantizationParametersT()
-        stored.quantization.scale, stored.quantization.zeroPoint = [1.0], [0]
+        stored.quantization.scale, stored.quantization.zeroPoint = factors, [0] * len(factors)
+        stored.quantization.quantizedDimension = 0 if scales is None else scales.axis
     tensor.buffer = 0
     graph.tensors.append(stored)
     op = schema.OperatorT()
-    # The first version of the op that takes float16.
-    op.opcodeIndex = index_of_code(root, schema.BuiltinOperator.DEQUANTIZE, 3)
+    # The first version of the op that takes float16, and a factor for each channel.
+    version = 3 if scales is None else 5
+    op.opcodeIndex = index_of_code(root, schema.BuiltinOperator.DEQUANTIZE, version)
     op.inputs, op.outputs = [len(graph.tensors) - 1], [graph.tensors.index(tensor)]
     graph.operators.insert(0, op)
 
 
 def index_of_code(root: Any, code: int, version: int) -> int:
-    """The index of the operator code of an op in a version; the model gets one if it has none."""
+    """The index of the operator code of an op in a version or a later one; the model gets one if
+    it has none."""
     for i, of_op in enumerate(root.operatorCodes):
-        if of_op.builtinCode == code:
+        if of_op.builtinCode == code and of_op.version >= version:
             return i
     of_op = schema.OperatorCodeT()
     of_op.builtinCode = code

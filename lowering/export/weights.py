@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 # In fewer bytes there is nothing to win: the op that widens a weight takes as much.
-_LARGE_BYTES = 4096
+LARGE_BYTES = 4096
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT16 = np.dtype(np.float16)
@@ -44,7 +44,7 @@ def in_fewer_bits(
       has_bfloat16: whether the file may have bfloat16. If not, float16 takes its place, where that
         rounds numbers so small that next to the largest one they are nothing in bfloat16.
     """
-    if x.nbytes < _LARGE_BYTES or x.dtype not in (np.float32, np.int32):
+    if x.nbytes < LARGE_BYTES or x.dtype not in (np.float32, np.int32):
         return None
     for dtype in filter(frozenset(of_program).__contains__, _DTYPES):
         stored = _stored(x, dtype)

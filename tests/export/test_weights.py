@@ -13,6 +13,7 @@ from ai_edge_litert.interpreter import Interpreter
 from jax import lax
 
 from lowering import export
+from lowering.export.channels import scaled as as_scaled
 from lowering.export.entries import entry
 from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFLITE
@@ -115,6 +116,50 @@ def test_weights_of_8_bits(dtype, to, tmp_path):
 
     size, _ = FORMATS[to](fun, x, weights, tmp_path)
     assert size < 1.1 * weights.nbytes
+
+
+def _quantized(shape, axis, largest):
+    """Integers, and a factor for each channel along an axis."""
+    factors = [size if i == axis % len(shape) else 1 for i, size in enumerate(shape)]
+    scales = np.exp(RNG.normal(size=factors)) / 100
+    return RNG.integers(-largest, largest + 1, shape).astype(np.int8), scales.astype(np.float32)
+
+
+@pytest.mark.parametrize("to", ["tflite", "onnx"])
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+@pytest.mark.parametrize("is_closed_over", [False, True], ids=["params", "closure"])
+def test_weights_of_8_bits_times_factors(is_closed_over, dtype, to, tmp_path):
+    """As quantized models have them, in which converters compute the products."""
+    integers, scales = _quantized((300, 256), 1, 127 if dtype == "int8" else 7)
+    weights = jnp.asarray(integers, dtype), jnp.asarray(scales)
+
+    def fun(weights, x):
+        return x @ (weights[0].astype(np.float32) * weights[1])
+
+    x = RNG.normal(size=(2, 300)).astype(np.float32)
+    if is_closed_over:
+        size, _ = FORMATS[to](lambda x: fun(weights, x), x, None, tmp_path)
+    else:
+        size, _ = FORMATS[to](fun, x, weights, tmp_path)
+    assert size < 1.1 * integers.nbytes + 2000
+
+
+@pytest.mark.parametrize("largest", [127, 7, 50, 1])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((64, 40), 0), ((64, 40), 1), ((3, 3, 16, 32), 3), ((1, 5, 5, 80), 3)]
+)
+def test_integers_times_factors_are_found(shape, axis, largest):
+    integers, scales = _quantized(shape, axis, largest)
+    x = integers * scales
+    found = as_scaled(x)
+    assert found.integers.dtype == np.int8
+    along = [-1 if i == found.axis else 1 for i in range(x.ndim)]
+    np.testing.assert_array_equal(found.integers * found.scales.reshape(along), x)
+    for other in (np.nan, -0.0, x.max() * 1.001):
+        changed = x.copy()
+        changed[(1,) * x.ndim if shape[0] > 1 else (0, 1, 1, 1)] = other
+        assert as_scaled(changed) is None
+    assert as_scaled(RNG.normal(size=shape).astype(np.float32)) is None
 
 
 @pytest.mark.parametrize("to", FORMATS)

@@ -17,7 +17,7 @@ from jax import lax
 
 from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
-from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT
+from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT, SIGNED
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.promotion import promote_halves
 from lowering.passes.legalize.splitting import Splitting, Walk
@@ -48,8 +48,6 @@ def avals_in_storage(aval: Any, target: Target) -> Sequence[Any]:
 class _Promotion(Walk):
     """A jaxpr whose narrow numbers are being promoted."""
 
-    kept = HAS_CAST
-
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
         return _is_narrow(aval, target)
@@ -61,9 +59,13 @@ class _Promotion(Walk):
         is_narrow = _is_narrow(aval, target)
         return (np.asarray(x).astype(_storage(aval.dtype, target)) if is_narrow else x,)
 
-    def keeps(self, const: Any, aval: Any) -> bool:
-        """TensorFlow casts them; consumers do not."""
-        return not self.target.is_consumer and super().keeps(const, aval)
+    def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
+        """TensorFlow casts some floats of eight bits, and consumers cast short integers."""
+        if not self.target.is_consumer:
+            return dtype if dtype in HAS_CAST else None
+        if dtype in INTEGER:
+            return np.dtype(np.int8 if dtype in SIGNED else np.uint8)
+        return dtype if dtype in SHORT else None
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         facts = registry.facts(eqn.primitive.name)

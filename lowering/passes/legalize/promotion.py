@@ -46,8 +46,6 @@ def avals_in_float32(aval: Any, target: Target) -> Sequence[Any]:
 class _Promotion(Walk):
     """A jaxpr whose floats of 16 bits are being promoted."""
 
-    kept = avals.HALF_FLOATS
-
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
         return _is_half(aval, target)
@@ -57,6 +55,9 @@ class _Promotion(Walk):
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
         return (np.asarray(x).astype(_FLOAT32) if _is_half(aval, target) else x,)
+
+    def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
+        return dtype
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         atoms = (*eqn.invars, *eqn.outvars)

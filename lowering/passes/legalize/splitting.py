@@ -6,7 +6,7 @@ control flow and calls get new signatures, is here. A module for each kind of dt
 are, and what becomes of other equations.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -95,13 +95,7 @@ class Splitting(Everywhere):
 
 
 class Walk:
-    """Legalizes one jaxpr, equation by equation.
-
-    Attributes:
-      kept: the dtypes in which large constants are kept; one value stands for those of each.
-    """
-
-    kept: Collection[np.dtype] = ()
+    """Legalizes one jaxpr, equation by equation."""
 
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
         self.splitting = splitting
@@ -111,19 +105,22 @@ class Walk:
         self.values: dict[jex_core.Var, Sequence[Any]] = {}
         consts: list[Any] = []
         constvars: list[jex_core.Var] = []
-        kept: list[jex_core.Var] = []
+        kept: dict[jex_core.Var, jex_core.Var] = {}
         for const, var in zip(getattr(jaxpr, "consts", ()), jaxpr.constvars, strict=True):
-            if self.is_illegal(var.aval, self.target) and self.keeps(const, var.aval):
-                consts, constvars, kept = [*consts, const], [*constvars, var], [*kept, var]
+            dtype = self._kept_dtype(const, var.aval)
+            if dtype is not None:
+                kept[var] = jex_core.Var(var.aval.update(dtype=dtype))
+                consts.append(const if const.dtype == dtype else np.asarray(const).astype(dtype))
+                constvars.append(kept[var])
             else:
                 consts += self.legal_arrays(const, var.aval, self.target)
                 constvars += self.define([var])
         inputs = jax_compat.open_jaxpr(constvars, self.define(jaxpr.invars), [], [])
         self.new = Rewriter(jex_core.ClosedJaxpr(inputs, consts))
-        for var in kept:
+        for var, narrow in kept.items():
             params = {"storage": self.legal_avals(var.aval, self.target)[0].dtype}
             new = {"primitive": narrow_numbers.WIDEN, "params": params, "effects": set()}
-            self.new.add(jaxpr.eqns[0].replace(invars=[var], outvars=self.define([var]), **new))
+            self.new.add(jaxpr.eqns[0].replace(invars=[narrow], outvars=self.define([var]), **new))
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
@@ -140,13 +137,19 @@ class Walk:
         """The arrays that stand for an array of an abstract value, of any dtype."""
         raise NotImplementedError
 
-    def keeps(self, const: Any, aval: Any) -> bool:
-        """Whether an illegal constant keeps its dtype in the graph, with an op that widens it.
+    def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
+        """The dtype that large constants of an illegal dtype have in the graph; None if a legal
+        one.
 
-        It is for large ones, as the op takes as much as it saves. Programs without equations have
-        no use for it.
+        An op widens them there, and one value stands for them.
         """
-        return const.nbytes > _LARGE_BYTES and bool(self.old.eqns) and aval.dtype in self.kept
+        return None
+
+    def _kept_dtype(self, const: Any, aval: Any) -> np.dtype | None:
+        """The dtype of an illegal constant in the graph, if the op is worth it, and used at all."""
+        is_illegal = self.is_illegal(aval, self.target)
+        is_large = is_illegal and const.nbytes > _LARGE_BYTES
+        return self.kept_dtype(aval.dtype) if is_large and self.old.eqns else None
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         """Adds what takes the place of an equation that is no call and no control flow."""
