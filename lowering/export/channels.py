@@ -15,6 +15,8 @@ _LARGEST = tuple(dict.fromkeys((127, 7, 128, 8, *range(1, 129))))
 
 # Of how many channels and numbers in each it is asked first whether they are such products.
 _SAMPLE = 16, 64
+# Of how many numbers channels are at least.
+_FEWEST = 8
 # How far a product of a float32 and an integer of eight bits is from that integer.
 _NEAR = 1e-4
 
@@ -44,6 +46,8 @@ def scaled(x: np.ndarray) -> Scaled | None:
         return None
     for axis in (0, x.ndim - 1):
         by_channel = np.moveaxis(x, axis, 0)
+        if x.size < _FEWEST * len(by_channel):
+            continue  # The factors take more than is saved.
         if _may_be(by_channel) and (found := _in_blocks(by_channel)) is not None:
             integers, scales = found
             return Scaled(np.ascontiguousarray(np.moveaxis(integers, 0, axis)), scales, axis)
