@@ -116,3 +116,15 @@ def test_sequences_with_their_batch_first():
         return lax.scan(step, first, x.swapaxes(0, 1))[1].swapaxes(0, 1)
 
     exported(fun, (halves(2, 20, 8),), params=PARAMS)
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize("reduction", [jnp.mean, jnp.sum, jnp.max, jnp.min, jnp.prod, jnp.var])
+def test_reductions_in_old_opsets(reduction, opset):
+    """Their axes are attributes there."""
+    x = (np.arange(24).reshape(2, 3, 4) / 24 + 1).astype(np.float16)
+    models = [
+        export.to_onnx(fun, (x,), opset=opset, compute_dtype="float16")
+        for fun in (lambda x: reduction(x, 1), lambda x: x - reduction(x, (0, 2), keepdims=True))
+    ]
+    assert all(models)

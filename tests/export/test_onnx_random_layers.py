@@ -28,16 +28,19 @@ _SHAPES = ((6, 6, 4), (6, 6, 4), (6, 8), (8,))
 
 
 def _steady_program(rng, dtype, x):
-    """A program of which JAX computes op by op what `jax.jit` computes.
+    """A program of which JAX computes op by op what `jax.jit` does, and near it from near inputs.
 
     In others a variance of nearly equal numbers is cancelled out, so that rounding decides.
     """
+    signs = rng.choice([-1, 1], x.shape)
+    near = (x * (1 + 2 * float(jnp.finfo(dtype).eps) * signs)).astype(dtype)
     while True:
         fun = random_layers.Layers(rng, dtype).program(x.shape, int(rng.integers(2, 8)))
         computed = jex_core.jaxpr_as_fun(jax.make_jaxpr(algorithms.on_every_device(fun))(x))
         with jax.disable_jit():
             alone = computed(x)
-        pairs = zip(alone, jax.jit(computed)(x), strict=True)
+        together, moved = (jax.jit(computed)(y) for y in (x, near))
+        pairs = *zip(alone, together, strict=True), *zip(moved, together, strict=True)
         if all(_are_near(*map(np.float64, pair), np.sqrt(jnp.finfo(dtype).eps)) for pair in pairs):
             return fun
 

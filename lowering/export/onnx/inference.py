@@ -7,6 +7,9 @@ from onnx import defs, shape_inference
 # Constants of more elements are no sizes, axes or places, on which shapes depend.
 _FEW = 64
 
+# Until a model is written, reductions have their axes as an operand, as from this version on.
+_AXES_ARE_OPERANDS = 18
+
 
 def describe(node: ir.Node, opset: int) -> None:
     """Gives the results of a node the dtypes and shapes that they lack, where these follow.
@@ -24,6 +27,8 @@ def describe(node: ir.Node, opset: int) -> None:
         return
     if any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
         return
+    if node.op_type.startswith("Reduce"):
+        opset = max(opset, _AXES_ARE_OPERANDS)
     try:
         found = shape_inference.infer_node_outputs(
             defs.get_schema(node.op_type, opset),
