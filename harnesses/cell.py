@@ -382,8 +382,8 @@ def _exported(
 ) -> tuple[Callable[..., Any], list[np.ndarray]]:
     """A program and its arguments in the dtypes that exporters give the inputs and outputs."""
     fun, _ = on_arrays(trial.fun, trial.runs[0])
-    on_held = models.on_held(fun, [x.dtype for x in arrays], target)
-    converted = trial.convert(on_held, target=target.name)
+    on_storage = models.on_storage(fun, [x.dtype for x in arrays], target)
+    converted = trial.convert(on_storage, target=target.name)
     return converted, [x.astype(models.of_argument(x.dtype, target)) for x in arrays]
 
 

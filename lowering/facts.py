@@ -62,14 +62,16 @@ class Rule:
       is_decomposition: whether `fun` is written in JAX.
       dtypes: the dtypes that the rule covers; None for all.
       keep_constants: whether operands known at lowering time reach `fun` as `np.ndarray`.
-      held: whether `fun` takes values of all dtypes as the tensors that hold them.
+      in_storage: whether `fun` takes values of all dtypes in their storage dtypes.
+      is_legalization: whether the rule is for targets that lack the dtypes.
     """
 
     fun: Callable[..., Any]
     is_decomposition: bool = False
     dtypes: frozenset[np.dtype] | None = None
     keep_constants: bool = False
-    held: bool = False
+    in_storage: bool = False
+    is_legalization: bool = False
 
 
 @dataclasses.dataclass

@@ -93,7 +93,7 @@ def rule(
     target: Target | str = TF,
     dtypes: Collection[Any] | None = None,
     keep_constants: bool = False,
-    held: bool = False,
+    in_storage: bool = False,
     traits: Trait = Trait.NONE,
     fold: Callable[..., np.ndarray] | None = None,
     replace: bool = False,
@@ -105,10 +105,10 @@ def rule(
       target: the target for which the rule is written, or its name; targets derived from it
         inherit it.
       dtypes: restricts the rule to equations whose first operand has one of these dtypes. A rule
-        for narrow dtypes covers equations with any operand or result of them, and takes them as
-        they are held.
+        for narrow dtypes covers equations with any operand or result of them, and takes them in
+        their storage dtypes.
       keep_constants: pass operands that are known at lowering time as `np.ndarray`.
-      held: pass values of all dtypes as the tensors that hold them: PRNG keys as uint32 words, with
+      in_storage: pass values of all dtypes in their storage dtypes: PRNG keys as uint32 words, with
         a dimension for the words, and narrow numbers in a wider dtype. Without it the rule is
         applied to unsigned integers in place of keys, and results on narrow numbers are rounded.
       traits: traits of the primitives, whatever the target and dtype.
@@ -122,7 +122,7 @@ def rule(
     """
 
     def decorate(fun):
-        new = Rule(fun, False, _dtype_set(dtypes), keep_constants, held)
+        new = Rule(fun, False, _dtype_set(dtypes), keep_constants, in_storage)
         _register(primitives, target, new, traits, replace)
         for primitive in primitives if fold else ():
             _FACTS[primitive].fold = fold
@@ -157,7 +157,13 @@ def legalization(*primitives: str, dtypes: Collection[Any]) -> Callable[[Fun], F
     It is for targets without these dtypes, and in primitives that these targets have: see
     `passes.legalize`. Otherwise it is a decomposition.
     """
-    return decomposition(*primitives, target=CONSUMER, dtypes=dtypes)
+
+    def decorate(fun):
+        new = Rule(fun, True, _dtype_set(dtypes), is_legalization=True)
+        _register(primitives, CONSUMER, new)
+        return fun
+
+    return decorate
 
 
 def call(*primitives: str) -> Callable[[Fun], Fun]:
@@ -168,7 +174,7 @@ def call(*primitives: str) -> Callable[[Fun], Fun]:
             jaxpr, operands = fun(*operands, **params)
             return ctx.call(jaxpr, *operands)
 
-        _register(primitives, TF, Rule(lower, keep_constants=True, held=True))
+        _register(primitives, TF, Rule(lower, keep_constants=True, in_storage=True))
         for primitive in primitives:
             _FACTS[primitive].called = fun
         return fun
@@ -284,19 +290,14 @@ def lookup(primitive: str, target: Target, dtype: Any = None, named: bool = Fals
     for base in target.chain:
         for candidate in _RULES.get((primitive, base.name), ()):
             is_found = not named if candidate.dtypes is None else dtype in candidate.dtypes
-            if is_found and not _is_for_lack(candidate, base, target, dtype):
+            if is_found and _is_needed(candidate, target, dtype):
                 return candidate
     return None
 
 
-def _is_for_lack(candidate: Rule, base: Target, target: Target, dtype: Any) -> bool:
-    """Whether a rule is there because a target emulates its dtypes, one of which an heir has.
-
-    Dtypes that NumPy does not have may be among them, too: all targets emulate them.
-    """
-    if candidate.dtypes is None or not base.emulates(dtype) or target.emulates(dtype):
-        return False
-    return all(base.emulates(each) or each.isbuiltin != 1 for each in candidate.dtypes)
+def _is_needed(candidate: Rule, target: Target, dtype: Any) -> bool:
+    """Whether a rule is there for a target: legalizations are for the dtypes that it lacks."""
+    return not candidate.is_legalization or target.emulates(dtype)
 
 
 def rule_of(eqn: jex_core.JaxprEqn, target: Target, dtype: Any = None) -> Rule | None:

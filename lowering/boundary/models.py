@@ -54,7 +54,7 @@ def words_shape(shape: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
     return (*shape, *jax_compat.key_shape(dtype)) if is_key(dtype) else tuple(shape)
 
 
-def on_held(
+def on_storage(
     fun: Callable[..., Any], dtypes: Sequence[Any], target: Target, stored: int = 0
 ) -> Callable[..., Any]:
     """A JAX function like `fun`, with arguments and results in the dtypes that a model has.
@@ -83,7 +83,7 @@ def on_held(
         return jax.lax.optimization_barrier(y).astype(of_argument(y.dtype, target))
 
     @functools.wraps(fun, updated=())
-    def held(*args: Any) -> Any:
+    def in_storage(*args: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(args)
         given = [
             argument(x, dtype, i < stored)
@@ -91,7 +91,7 @@ def on_held(
         ]
         return jax.tree_util.tree_map(result, fun(*jax.tree_util.tree_unflatten(tree, given)))
 
-    return held
+    return in_storage
 
 
 def spec_of_runtime(spec: tf.TensorSpec) -> tf.TensorSpec:

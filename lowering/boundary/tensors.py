@@ -1,4 +1,4 @@
-"""Numbers that a program holds in other dtypes, as its arguments and results.
+"""Arguments and results of programs, whose numbers programs store in other dtypes.
 
 There they have dtypes of their own, which passes promote to others. Between the two, TensorFlow can
 convert some dtypes of eight bits or fewer in some modes only.
@@ -17,7 +17,7 @@ from lowering.boundary import crossing
 from lowering.errors import UnsupportedError
 from lowering.narrow_formats import HAS_CAST
 from lowering.ops import dtypes, modes, values
-from lowering.ops.casts import narrowed, unheld, widened
+from lowering.ops.casts import before_narrowed, narrowed, widened
 from lowering.targets import Mode
 
 # The dtypes that TensorFlow casts to and from integers of eight bits, but XLA does not.
@@ -62,22 +62,22 @@ def joined(tensors: Iterable[tf.Tensor], avals_: Sequence[Any]) -> list[tf.Tenso
 
 
 def enter(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
-    """An argument of JAX dtype `dtype` as the program holds it.
+    """An argument of JAX dtype `dtype` in its storage dtype.
 
     Raises:
       UnsupportedError: if TensorFlow cannot convert it in the current mode.
     """
     if dtype not in narrow_formats.NARROW:
-        return _held(x, dtype)
+        return _stored(x, dtype)
     if _has_cast(dtype):
         return tf.cast(x, dtypes.to_tf(dtype))
     if modes.current() is Mode.EAGER:
-        return tf.constant(values.held(x.numpy(), dtype))
+        return tf.constant(values.in_storage(x.numpy(), dtype))
     raise _boundary_error("an argument", dtype)
 
 
-def _held(x: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """An argument in the dtype that holds it; casts to a half and back are left out."""
+def _stored(x: tf.Tensor, dtype: Any) -> tf.Tensor:
+    """An argument in its storage dtype; casts to 16 bits and back are left out."""
     to = dtypes.to_tf(dtype)
     before = before_cast(x, to) if to == tf.float32 and x.dtype != to else None
     return widened(x, to) if before is None else before
@@ -99,7 +99,7 @@ def before_cast(x: tf.Tensor, dtype: tf.DType | None = None) -> tf.Tensor | None
         source = values.source(source.inputs[0])
     if source is None or source.type != "Cast" or dtype not in (None, source.inputs[0].dtype):
         return None
-    return functools.reduce(tf.reshape, reversed(shapes), unheld(source.inputs[0]))
+    return functools.reduce(tf.reshape, reversed(shapes), before_narrowed(source.inputs[0]))
 
 
 def shaped_alike(x: tf.Tensor) -> tf.Tensor:
@@ -135,7 +135,7 @@ def _has_cast(dtype):
 
 def _boundary_error(what, dtype):
     mode = "in code that XLA compiles" if modes.current() is Mode.COMPILED else "in a graph"
-    wider = dtypes.held(dtype).name
+    wider = dtypes.storage(dtype).name
     return UnsupportedError(
         f"TensorFlow cannot convert {what} of dtype {dtype.name} {mode}. "
         f"Pass {wider} across the boundary and convert it inside of the JAX function"

@@ -131,11 +131,11 @@ class Interpreter(Lowering):
             ctx = Context(eqn, self)
             for kind in representations:
                 if kind.applies(ctx, rule, operands):
-                    held = [
-                        kind.hold(rule, x, var.aval)
+                    stored = [
+                        kind.operand(rule, x, var.aval)
                         for x, var in zip(operands, eqn.invars, strict=True)
                     ]
-                    results = kind.apply(ctx, rule, held)
+                    results = kind.apply(ctx, rule, stored)
                     break
         except LoweringError as error:
             if error.located:
@@ -167,7 +167,7 @@ class Interpreter(Lowering):
         rule = registry.rule_of(eqn, self.target)
         if rule is None:
             raise UnsupportedError(expansion.reason(eqn))
-        if self.target.splits("complex64") and not rule.held and has_complex(eqn):
+        if self.target.splits("complex64") and not rule.in_storage and has_complex(eqn):
             raise UnsupportedError(
                 "it has no complex numbers. Compute with the real and the imaginary part"
             )

@@ -20,7 +20,7 @@ class Representation:
         """Whether an equation is lowered in this way."""
         raise NotImplementedError
 
-    def hold(self, rule: Rule, value: Value, aval: Any) -> Value:
+    def operand(self, rule: Rule, value: Value, aval: Any) -> Value:
         """An operand in this representation; by default as it is."""
         return value
 
@@ -59,13 +59,13 @@ class Tensors(Representation):
     def applies(self, ctx, rule, operands):
         return True
 
-    def hold(self, rule, value, aval):
+    def operand(self, rule, value, aval):
         dtype = getattr(aval, "dtype", None)
         if not values.is_known(value):
             return values.full(value)
         if rule.keep_constants:
             # Jaxprs that are called take known numbers as they are, and may fold them.
-            return value if rule.held else values.held(value, dtype)
+            return value if rule.in_storage else values.in_storage(value, dtype)
         return values.tensor(value, dtype)
 
     def apply(self, ctx, rule, operands):
@@ -90,11 +90,11 @@ class Broadcasts(Tensors):
             and max(ranks, default=0) <= (ctx.target.broadcast_groups)
         )
 
-    def hold(self, rule, value, aval):
+    def operand(self, rule, value, aval):
         smallest = values.smallest(value)
         if rule.keep_constants:
             smallest = values.known_again(smallest)
-        return super().hold(rule, smallest, aval)
+        return super().operand(rule, smallest, aval)
 
 
 REPRESENTATIONS: Sequence[Representation] = (

@@ -175,11 +175,11 @@ def _entry(
         models.of_argument(jax.dtypes.canonicalize_dtype(leaf.dtype), target) for leaf in leaves
     ]
     of_leaves = [*kept.dtypes, *of_fun]
-    fun_held = models.on_held(fun, of_leaves, target)
+    fun_on_storage = models.on_storage(fun, of_leaves, target)
     # JAX differentiates conversions, but nothing is differentiated in the files of runtimes.
     stored = len(kept.dtypes) if target.is_consumer else 0
     converted = convert(
-        models.on_held(fun, of_leaves, target, stored) if stored else fun_held,
+        models.on_storage(fun, of_leaves, target, stored) if stored else fun_on_storage,
         target=target,
         with_gradient=with_gradient,
         check_shapes=False,
@@ -210,7 +210,7 @@ def _entry(
         return [x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
     reference = Reference(
-        jax.jit(closures.on_plain_containers(fun_held)),
+        jax.jit(closures.on_plain_containers(fun_on_storage)),
         lambda arrays: (*first, *jax.tree_util.tree_unflatten(tree, arrays)),
         lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
         len(kept.arrays),
@@ -238,7 +238,7 @@ def _entry(
 
     def sizes() -> dict[str, list[int | str]]:
         given = list(map(jax.ShapeDtypeStruct, symbolic, dtypes))
-        results = jax.eval_shape(fun_held, *first, *jax.tree_util.tree_unflatten(tree, given))
+        results = jax.eval_shape(fun_on_storage, *first, *jax.tree_util.tree_unflatten(tree, given))
         arrays = [*given, *jax.tree_util.tree_leaves(results)]
         of_arrays = [arguments.sizes(x, target.is_consumer) for x in arrays]
         return dict(zip([*names, *made.outputs], of_arrays, strict=True))

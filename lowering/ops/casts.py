@@ -1,4 +1,4 @@
-"""Casts between a dtype and the one that holds it, which stay where they are.
+"""Casts between a dtype and its storage dtype, which stay where they are.
 
 An op between a cast and a gather, or a broadcast and a cast, keeps them in order where a converter
 would exchange them (`quirks.casts_behind_gathers`, `quirks.broadcasts_behind_casts`).
@@ -17,7 +17,7 @@ _BROADCASTS = "broadcasts"
 
 
 def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """`x` in the dtype that holds it."""
+    """`x` in its storage dtype."""
     result = cast(x, dtype)
     if x.dtype == dtype or _can_move(quirks.casts_behind_gathers, x.dtype, "GatherV2"):
         return result
@@ -25,7 +25,7 @@ def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """What is held in another dtype, in its own."""
+    """`x`, which is in a storage dtype, in its own dtype."""
     source = values.source(x)
     may_move = x.dtype == dtype or _can_move(quirks.broadcasts_behind_casts, dtype, "BroadcastTo")
     if not may_move and _has_broadcasts(source):
@@ -34,8 +34,8 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return cast(x, dtype)
 
 
-def unheld(x: tf.Tensor) -> tf.Tensor:
-    """The tensor of a graph that `narrowed` was given, without what holds the cast in its place."""
+def before_narrowed(x: tf.Tensor) -> tf.Tensor:
+    """The tensor of a graph that `narrowed` was given, without what keeps the cast in its place."""
     source = values.source(x)
     if source is None or source.type != "SelectV2" or source.inputs[1] is not source.inputs[2]:
         return x

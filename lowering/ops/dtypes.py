@@ -58,8 +58,8 @@ _CARRIER = {
 
 
 @functools.cache
-def _held(target: targets.Target) -> Mapping[Any, np.dtype]:
-    """The dtypes that hold the values of others in programs for a target.
+def _storages(target: targets.Target) -> Mapping[Any, np.dtype]:
+    """The storage dtypes of a target, by the dtypes in whose place they are.
 
     Complex numbers are not among them: a pass splits them before.
     """
@@ -68,9 +68,9 @@ def _held(target: targets.Target) -> Mapping[Any, np.dtype]:
 
 
 def to_tf(dtype: Any) -> tf.DType:
-    """The dtype of tensors that hold values of a JAX dtype in a program.
+    """The dtype of tensors that have values of a JAX dtype in a program: its storage dtype.
 
-    `float0`, the dtype of gradients of integers, is held as False, as in the programs that JAX
+    `float0`, the dtype of gradients of integers, is stored as False, as in the programs that JAX
     compiles, PRNG keys as the uint32 words of their data, and numbers of eight bits or fewer in a
     wider dtype; see `passes.legalize.narrow_numbers`.
 
@@ -78,9 +78,9 @@ def to_tf(dtype: Any) -> tf.DType:
       TypeError: if there is none.
     """
     if is_narrow(dtype):
-        return tf.dtypes.as_dtype(held(dtype))
+        return tf.dtypes.as_dtype(storage(dtype))
     of_argument = to_tf_argument(dtype)
-    return tf.dtypes.as_dtype(held(WORD)) if avals.is_key(dtype) else of_argument
+    return tf.dtypes.as_dtype(storage(WORD)) if avals.is_key(dtype) else of_argument
 
 
 @functools.cache
@@ -106,13 +106,13 @@ def to_tf_argument(dtype: Any) -> tf.DType:
 
 
 def is_narrow(dtype: Any) -> bool:
-    """Whether tensors hold the values of a dtype in a wider one."""
-    return dtype in _held(targets.current())
+    """Whether values of a dtype are stored in a wider one."""
+    return dtype in _storages(targets.current())
 
 
-def held(dtype: Any) -> np.dtype:
-    """The dtype that tensors hold the values of a narrow dtype in; any other dtype itself."""
-    return _held(targets.current()).get(dtype, dtype)
+def storage(dtype: Any) -> np.dtype:
+    """The storage dtype of a narrow dtype; any other dtype itself."""
+    return _storages(targets.current()).get(dtype, dtype)
 
 
 def wider(dtype: tf.DType) -> tf.DType | None:

@@ -81,7 +81,7 @@ def known_again(value: Value) -> Value:
 
 
 def tensor(value: Value, dtype: Any = None) -> tf.Tensor:
-    """A value as a tensor: keys and narrow numbers as they are held, float0 as False.
+    """A value as a tensor: keys and narrow numbers in storage dtypes, float0 as False.
 
     Args:
       value: any value.
@@ -94,11 +94,11 @@ def tensor(value: Value, dtype: Any = None) -> tf.Tensor:
         return constant(value)
     if dtype == dtypes.FLOAT0:
         return constant(np.zeros(value.shape, np.bool_))
-    return constant(held(value, dtype), dtypes.to_tf(dtype))
+    return constant(in_storage(value, dtype), dtypes.to_tf(dtype))
 
 
-def held(value: Value, dtype: Any) -> Value:
-    """A known value as the array that holds it: keys as words, narrow numbers in a wider dtype.
+def in_storage(value: Value, dtype: Any) -> Value:
+    """A known value in its storage dtype: keys as words, narrow numbers in a wider dtype.
 
     Args:
       value: a value. If it is not known it is returned as it is.
@@ -108,7 +108,7 @@ def held(value: Value, dtype: Any) -> Value:
         return value
     if is_key(dtype):
         return value if isinstance(value, np.ndarray) else np.asarray(jax.random.key_data(value))
-    return np.asarray(value, dtypes.held(dtype)) if dtypes.is_narrow(dtype) else value
+    return np.asarray(value, dtypes.storage(dtype)) if dtypes.is_narrow(dtype) else value
 
 
 def source(tensor: tf.Tensor) -> Any:
@@ -143,7 +143,7 @@ def is_partial(tensor: tf.Tensor, shape: list[int | None]) -> bool:
 def fingerprint(value: Value) -> Any:
     """A known value as a hashable object."""
     dtype = getattr(value, "dtype", None)
-    array = np.asarray(held(value, dtype))
+    array = np.asarray(in_storage(value, dtype))
     return (str(dtype), array.shape, array.tobytes())
 
 

@@ -1,4 +1,4 @@
-"""Lets a program hold what the user's arrays held when it was traced.
+"""Lets a program keep what the user's arrays contained when it was traced.
 
 JAX puts the arrays of NumPy that a function finds without being given them into the jaxpr as they
 are. A user may write to them later, when one part of the program has been lowered and another has

@@ -25,9 +25,9 @@ from lowering.passes.inlining import inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.legalize.bitcasts import avals_of_bits, bitcast_words
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
+from lowering.passes.legalize.floats import Floats, promote_floats
 from lowering.passes.legalize.keys import avals_of_words, split_keys
-from lowering.passes.legalize.narrow_numbers import avals_in_storage, promote_narrow
-from lowering.passes.legalize.promotion import avals_in_float32, promote_halves
+from lowering.passes.legalize.narrow_numbers import Narrow, promote_narrow
 from lowering.passes.legalize.words import avals_of_halves, split_words
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
@@ -146,11 +146,11 @@ WHOLE_PROGRAM = (
     Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
     Pass(
         "promote 16-bit floats",
-        promote_halves,
+        promote_floats,
         given=("target",),
         when=_promotes_halves,
         is_required=True,
-        legal_avals=avals_in_float32,
+        legal_avals=Floats.legal_avals,
     ),
     Pass(
         "split complex numbers",
@@ -182,7 +182,7 @@ WHOLE_PROGRAM = (
         promote_narrow,
         given=("target",),
         is_required=True,
-        legal_avals=avals_in_storage,
+        legal_avals=Narrow.legal_avals,
     ),
 )
 

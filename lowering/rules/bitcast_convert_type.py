@@ -183,7 +183,7 @@ def bitcast_convert_type_narrow(x, *, new_dtype, dtypes, storages, **_):
 def _regroup(bits, *, width, new_width, dtype):
     """Integers of `width` bits as integers of `new_width` bits, the least significant first.
 
-    Those of eight bits or fewer are held as uint8. The result is of `dtype`, of the same size.
+    Those of eight bits or fewer are stored as uint8. The result is of `dtype`, of the same size.
     """
     part, new_part = min(width, 8), min(new_width, 8)
     if width > 8:

@@ -6,7 +6,7 @@ from lowering import avals, boundary
 from lowering.registry import Trait, rule
 
 
-@rule("call_tf", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
+@rule("call_tf", in_storage=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
 def call_tf(ctx, *operands, callee, **_):
     """The function is called as it stands: its variables stay variables."""
     given = [boundary.leave(x, aval.dtype) for x, aval in zip(operands, ctx.in_avals, strict=True)]

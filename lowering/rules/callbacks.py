@@ -14,8 +14,8 @@ from lowering.registry import Trait, rule
 from lowering.targets import CONSUMER, Mode
 
 
-@rule("pure_callback", "io_callback", held=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
-@rule("debug_callback", "debug_print", held=True, traits=Trait.NOT_FOLDED)
+@rule("pure_callback", "io_callback", in_storage=True, traits=Trait.NOT_FOLDED | Trait.PER_DEVICE)
+@rule("debug_callback", "debug_print", in_storage=True, traits=Trait.NOT_FOLDED)
 def callback(ctx, *operands, **_):
     """When the graph runs, JAX runs the equation, in the process that lowered it.
 
@@ -45,7 +45,7 @@ def callback(ctx, *operands, **_):
     return tf.nest.flatten(results) if ctx.out_avals else []
 
 
-@rule("debug_callback", "debug_print", target=CONSUMER, held=True)
+@rule("debug_callback", "debug_print", target=CONSUMER, in_storage=True)
 def debugging_of_consumer(ctx, *operands, **_):
     """Left out, as a program computes the same without it."""
     warnings.warn(
@@ -56,7 +56,7 @@ def debugging_of_consumer(ctx, *operands, **_):
     return []
 
 
-@rule("pure_callback", "io_callback", target=CONSUMER, held=True)
+@rule("pure_callback", "io_callback", target=CONSUMER, in_storage=True)
 def callback_of_consumer(ctx, *operands, **_):
     ctx.unsupported(
         "its runtime cannot call back into Python", "Leave the callback out of what is exported"
@@ -64,7 +64,7 @@ def callback_of_consumer(ctx, *operands, **_):
 
 
 def _run(eqn: jex_core.JaxprEqn, symbolic: Sequence[int], *arrays: np.ndarray) -> list[np.ndarray]:
-    """Runs an equation on arrays as they are held; returns its results as they are held.
+    """Runs an equation on arrays in storage dtypes; returns its results in storage dtypes.
 
     Args:
       eqn: the equation.
@@ -78,4 +78,4 @@ def _run(eqn: jex_core.JaxprEqn, symbolic: Sequence[int], *arrays: np.ndarray) -
     ]
     known = dict(zip(symbolic, map(tuple, shapes), strict=True))
     results = jax_compat.evaluate(eqn, values, known)
-    return [np.asarray(x, dtypes.held(x.dtype)) for x in results]
+    return [np.asarray(x, dtypes.storage(x.dtype)) for x in results]

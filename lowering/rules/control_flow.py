@@ -17,7 +17,7 @@ from lowering.tensors import loops, movement
 _EQUATION_BYTES = 256
 
 
-@rule("cond", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
+@rule("cond", keep_constants=True, in_storage=True, traits=Trait.CONTROL_FLOW)
 def cond(ctx, index, *operands, branches, **_):
     """An index out of range is clamped."""
     last = len(branches) - 1
@@ -70,7 +70,7 @@ def _as_function(lower):
     )
 
 
-@rule("while", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW | Trait.NOT_FOLDED)
+@rule("while", keep_constants=True, in_storage=True, traits=Trait.CONTROL_FLOW | Trait.NOT_FOLDED)
 @_as_function
 def while_(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, **_):
     cond_consts = operands[:cond_nconsts]
@@ -87,7 +87,7 @@ def while_(ctx, *operands, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts, *
     )
 
 
-@rule("scan", keep_constants=True, held=True, traits=Trait.CONTROL_FLOW)
+@rule("scan", keep_constants=True, in_storage=True, traits=Trait.CONTROL_FLOW)
 @_as_function
 def scan(ctx, *operands, jaxpr, length, reverse, unroll, **params):
     num_consts, num_carry = jax_compat.scan_counts(params)

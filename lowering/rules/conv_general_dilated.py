@@ -21,7 +21,7 @@ from lowering.ops import cast
 from lowering.ops.constants import is_weight
 from lowering.ops.dtypes import COMPLEX, LOW_PRECISION
 from lowering.registry import Trait, decomposition, legalization, rule
-from lowering.targets import CONSUMER, ONNX
+from lowering.targets import CONSUMER
 from lowering.targets.tflite import quirks as tflite
 from lowering.tensors import convolutions, movement
 from lowering.tensors.contractions import compute_dtypes
@@ -63,7 +63,6 @@ def conv_general_dilated_of_parts(lhs, rhs, *, preferred_element_type=None, **pa
 
 
 # ONNX has these dtypes, but onnxruntime convolves float32 alone with most of them.
-@decomposition("conv_general_dilated", target=ONNX, dtypes=(np.int8, np.uint8))
 @decomposition("conv_general_dilated", target=CONSUMER, dtypes=(np.int8, np.uint8))
 def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **params):
     """In float32, where that is exact; else in int32, wrapped around once."""

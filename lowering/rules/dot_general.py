@@ -81,7 +81,7 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
     target=CONSUMER,
     dtypes=(*SHORT, *dtypes.WORDS, *dtypes.COMPLEX),
 )
-def dot_general_of_held(
+def dot_general_on_consumers(
     lhs,
     rhs,
     *,

@@ -17,7 +17,7 @@ from lowering.targets import Mode
 from lowering.tensors import rounding
 
 
-@rule("fit", held=True, traits=Trait.ELEMENTWISE)
+@rule("fit", in_storage=True, traits=Trait.ELEMENTWISE)
 def fit(ctx, x, *, dtype, storage):
     """A conversion, which rounds once; from floats to integers it saturates, and NaN gives zero."""
     to = dtypes.to_tf(storage)
@@ -33,7 +33,7 @@ def fit(ctx, x, *, dtype, storage):
     return ctx.lower(narrow_numbers.rounded_to_power, x, avals=[aval])
 
 
-@rule("from_bits", held=True, traits=Trait.ELEMENTWISE)
+@rule("from_bits", in_storage=True, traits=Trait.ELEMENTWISE)
 def from_bits(ctx, bits, *, dtype, storage):
     table = constant(_numbers(dtype).astype(storage))
     return emit("GatherV2", table, cast(bits, tf.int32), constant(0, np.int32))
@@ -45,7 +45,7 @@ def _numbers(dtype):
     return np.arange(1 << width(dtype), dtype=np.uint8).view(dtype).astype(np.float64)
 
 
-@rule("widen", keep_constants=True, held=True, traits=Trait.NOT_FOLDED)
+@rule("widen", keep_constants=True, in_storage=True, traits=Trait.NOT_FOLDED)
 def widen(ctx, x, *, storage):
     """The cast of a constant, which keeps its dtype in the graph; one for all that use it."""
     narrow, to = constant(x), dtypes.to_tf(storage)

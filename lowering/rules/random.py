@@ -17,7 +17,7 @@ def random_wrap(words, **_):
     return words
 
 
-@rule("random_clone", held=True, traits=Trait.SELECTS)
+@rule("random_clone", in_storage=True, traits=Trait.SELECTS)
 def random_clone(ctx, words, **_):
     """The same words; passes have put arrays of words in the place of keys."""
     return words
@@ -32,7 +32,7 @@ for _fun in (
     on_words(_fun.__name__, traits=Trait.LONG)(_fun)
 
 
-@rule("random", held=True, traits=Trait.LONG)
+@rule("random", in_storage=True, traits=Trait.LONG)
 def random(ctx, *operands, name, storage=None, **params):
     """What a primitive does with keys, on their words, as a function of the graph."""
     fun = registry.facts(name).on_words
@@ -46,7 +46,7 @@ def _stored(*operands, name, storage, **params):
     return fun(*operands, **params).astype(storage)
 
 
-@rule("random_of_parts", keep_constants=True, held=True, traits=Trait.LONG)
+@rule("random_of_parts", keep_constants=True, in_storage=True, traits=Trait.LONG)
 def random_of_parts(ctx, *operands, **params):
     return ctx.lower(_random_of_parts, *operands, avals=ctx.in_avals, as_function=True, **params)
 

@@ -7,7 +7,7 @@ from lowering.ops import kernels
 from lowering.registry import Trait, rule
 
 
-@rule("unsplit", held=True, traits=Trait.NOT_FOLDED)
+@rule("unsplit", in_storage=True, traits=Trait.NOT_FOLDED)
 def unsplit(ctx, *parts, eqn, reason, **_):
     """What calls TensorFlow or Python says itself what it does; other rules are refused."""
     if reason:

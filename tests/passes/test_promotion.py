@@ -10,8 +10,8 @@ from jax import lax
 from lowering.passes import pipeline
 from lowering.passes.fusion.halves import fuse_halves
 from lowering.passes.jaxprs import called_jaxprs
+from lowering.passes.legalize.floats import promote_floats
 from lowering.passes.legalize.keys import split_keys
-from lowering.passes.legalize.promotion import promote_halves
 from lowering.targets import ONNX, PORTABLE, TF, TFJS, Mode
 from tests.passes.programs import assert_typed, counts, primitives, traced
 
@@ -27,7 +27,7 @@ def dtypes_in(jaxpr):
 def check(fun, *args, eps=0.0):
     """Compares a function with its promoted jaxpr, which is returned."""
     jaxpr = traced(fun, *args)
-    promoted = promote_halves(jaxpr, ONNX)
+    promoted = promote_floats(jaxpr, ONNX)
     assert_typed(promoted)
     assert dtypes_in(promoted).isdisjoint(HALVES)
     given = [x.astype(np.float32) if x.dtype in map(jnp.dtype, HALVES) else x for x in args]
@@ -81,7 +81,7 @@ def test_what_depends_on_the_bits_is_rounded(dtype):
         )
 
     jaxpr = traced(fun, jnp.linspace(-1, 1, 4, dtype=dtype))
-    promoted = promote_halves(jaxpr, ONNX)
+    promoted = promote_floats(jaxpr, ONNX)
     assert_typed(promoted)
     assert dtypes_in(promoted).isdisjoint(HALVES)
     assert counts(promoted)["fit"] == 5
@@ -119,11 +119,11 @@ def test_computations_of_reductions_stay_monoids(dtype):
 @pytest.mark.parametrize("dtype", HALVES)
 def test_large_constants_are_kept_in_16_bits(dtype):
     small, large = jnp.ones(4, dtype), jnp.ones((4, 4096), dtype)
-    promoted = promote_halves(traced(lambda x: (x + small) @ large, small), ONNX)
+    promoted = promote_floats(traced(lambda x: (x + small) @ large, small), ONNX)
     assert [str(x.dtype) for x in promoted.consts] == ["float32", dtype]
     assert primitives(promoted) == ["widen", "add", "dot_general"]
     # Nothing converts what is only returned.
-    assert [x.dtype for x in promote_halves(traced(lambda: large), ONNX).consts] == [np.float32]
+    assert [x.dtype for x in promote_floats(traced(lambda: large), ONNX).consts] == [np.float32]
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -162,16 +162,16 @@ def test_random_numbers_are_drawn_in_their_dtype(dtype):
         return jax.random.gamma(key, alpha, dtype=dtype)
 
     jaxpr = traced(fun, jax.random.key(0), jnp.ones((2,), dtype))
-    assert "uint16" in dtypes_in(promote_halves(split_keys(jaxpr, ONNX), ONNX))
+    assert "uint16" in dtypes_in(promote_floats(split_keys(jaxpr, ONNX), ONNX))
     whole, _ = pipeline.whole_program(jaxpr, TFJS)
     assert dtypes_in(whole).isdisjoint([*HALVES, "uint16", "uint32"])
 
 
 def test_other_programs_stay_the_same():
     jaxpr = traced(lambda x: jnp.sin(x) + 1, np.float32([1, 2]))
-    assert promote_halves(jaxpr, ONNX) is jaxpr
+    assert promote_floats(jaxpr, ONNX) is jaxpr
     assert fuse_halves(jaxpr) is jaxpr
     halves = traced(lambda x: jnp.sin(x) + 1, jnp.ones(2, jnp.bfloat16))
     assert fuse_halves(halves) is halves
     for target in (TF, PORTABLE):
-        assert promote_halves(halves, target) is halves
+        assert promote_floats(halves, target) is halves

@@ -9,7 +9,7 @@ from jax import lax
 from lowering import jax_compat
 from lowering.passes import pipeline
 from lowering.passes.jaxprs import called_jaxprs
-from lowering.passes.legalize.promotion import promote_halves
+from lowering.passes.legalize.floats import promote_floats
 from lowering.targets import TARGETS, Mode
 from tests.passes import test_index_ops, test_keepdims, test_natural, test_redundant
 from tests.passes.programs import traced
@@ -108,6 +108,6 @@ def test_promoted_equations_keep_their_lines():
         return y, jnp.cos(y)
 
     first = fun.__code__.co_firstlineno
-    found = promote_halves(traced(fun, X.astype(jnp.bfloat16)), TARGETS["onnx"])
+    found = promote_floats(traced(fun, X.astype(jnp.bfloat16)), TARGETS["onnx"])
     for eqn, offset in zip(found.eqns, (1, 2), strict=True):
         assert f".py:{first + offset}:" in jax_compat.source_line(eqn)

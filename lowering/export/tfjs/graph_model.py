@@ -47,7 +47,7 @@ _LARGE_BYTES = 4096
 SHARD_BYTES = 4 * 1024 * 1024
 
 # The dtype in which TF.js holds weights of another.
-_HELD = {
+_STORAGE = {
     np.dtype(np.float64): np.float32,
     np.dtype(np.float16): np.float32,
     np.dtype(np.int64): np.int32,
@@ -57,9 +57,9 @@ _HELD = {
     np.dtype(np.uint16): np.int32,
     np.dtype(np.uint32): np.int32,
 }
-_HELD_TYPES = {
-    tf.as_dtype(dtype).as_datatype_enum: tf.as_dtype(held).as_datatype_enum
-    for dtype, held in _HELD.items()
+_STORAGE_TYPES = {
+    tf.as_dtype(dtype).as_datatype_enum: tf.as_dtype(storage).as_datatype_enum
+    for dtype, storage in _STORAGE.items()
 }
 _DTYPES = ("float32", "int32", "bool", "complex64")
 
@@ -239,8 +239,8 @@ def _take_weights(
     for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
         for node in nodes:
             for attr in node.attr.values():
-                if attr.type in _HELD_TYPES:
-                    attr.type = _HELD_TYPES[attr.type]
+                if attr.type in _STORAGE_TYPES:
+                    attr.type = _STORAGE_TYPES[attr.type]
             if node.op != "Const":
                 continue
             if node.name in large:
@@ -252,24 +252,24 @@ def _take_weights(
 
 
 def _weight(name: str, array: Callable[[], np.ndarray]) -> np.ndarray:
-    return _held(name, array())
+    return _stored(name, array())
 
 
-def _held(name: str, value: np.ndarray) -> np.ndarray:
+def _stored(name: str, value: np.ndarray) -> np.ndarray:
     """A weight in a dtype of TF.js.
 
     Raises:
       UnsupportedError: if it does not fit.
     """
-    held = value.astype(_HELD.get(value.dtype, value.dtype), copy=False)
-    if held.dtype.name not in _DTYPES:
+    stored = value.astype(_STORAGE.get(value.dtype, value.dtype), copy=False)
+    if stored.dtype.name not in _DTYPES:
         raise UnsupportedError(f"the constant {name!r} is {value.dtype}, which TF.js lacks")
     is_word = value.dtype == np.uint32
-    if held.dtype.kind == "i" and not is_word and not np.array_equal(held, value):
+    if stored.dtype.kind == "i" and not is_word and not np.array_equal(stored, value):
         raise UnsupportedError(
             f"the constant {name!r} has integers of more than 32 bits, which TF.js lacks"
         )
-    return held
+    return stored
 
 
 def _encoded(

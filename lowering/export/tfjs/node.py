@@ -30,7 +30,7 @@ _FILES = ("package.json", "package-lock.json", "run.mjs")
 BACKENDS = ("cpu", "wasm")
 
 # The dtype in which TF.js takes an array of another.
-_HELD = {"f": np.float32, "i": np.int32, "u": np.int32, "b": np.bool_, "c": np.complex64}
+_STORAGE = {"f": np.float32, "i": np.int32, "u": np.int32, "b": np.bool_, "c": np.complex64}
 
 
 def directory() -> pathlib.Path:
@@ -196,9 +196,9 @@ def run(
 
 
 def _to_json(x: np.ndarray) -> dict[str, Any]:
-    held: np.ndarray = np.ascontiguousarray(x).astype(_HELD[x.dtype.kind])
-    data = base64.b64encode(held.tobytes()).decode()
-    return {"dtype": held.dtype.name, "shape": list(x.shape), "data": data}
+    stored: np.ndarray = np.ascontiguousarray(x).astype(_STORAGE[x.dtype.kind])
+    data = base64.b64encode(stored.tobytes()).decode()
+    return {"dtype": stored.dtype.name, "shape": list(x.shape), "data": data}
 
 
 def _from_json(x: Mapping[str, Any]) -> np.ndarray:

@@ -65,7 +65,7 @@ class WordWalk(Walk):
             self.add(eqn.replace(primitive=RANDOM_OF_PARTS, params=params))
         elif _converts_bits(eqn):
             self.convert(eqn)
-        elif rule is None or (rule.held and not selects(eqn)):
+        elif rule is None or (rule.in_storage and not selects(eqn)):
             self.add_unsplit(eqn)
         elif rule.is_decomposition:
             self.decompose(eqn, rule.fun)

@@ -18,7 +18,7 @@ from jax import lax
 
 from lowering import avals, jax_compat, registry
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.legalize.splitting import Splitting, Walk, selects
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
@@ -113,9 +113,9 @@ class _Words(Walk):
             self._apply_to_words(eqn, fun, dtype)
         elif rule is not None and rule.is_decomposition:
             self.decompose(eqn, rule.fun)
-        elif rule is None or dtype is None or (rule.held and Trait.SELECTS not in facts.traits):
+        elif rule is None or dtype is None or (rule.in_storage and not selects(eqn)):
             self.add_unsplit(eqn)
-        elif rule.held:
+        elif rule.in_storage:
             self.add(eqn)
         else:
             self._move(eqn, dtype)

@@ -8,7 +8,7 @@ has a decomposition for narrow dtypes, of which each step is made to fit, or say
 promoted numbers (`registry.on_promoted`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.extend.core as jex_core
@@ -19,8 +19,9 @@ from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT, SIGNED
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.legalize.promotion import promote_halves
-from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.legalize.floats import promote_floats
+from lowering.passes.legalize.promotion import Promotion
+from lowering.passes.legalize.splitting import Splitting, selects
 from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
@@ -36,28 +37,16 @@ def promote_narrow(jaxpr: Jaxpr, target: Target) -> Any:
 
     A jaxpr without narrow numbers, in it and in all that it calls, is the same object as before.
     """
-    return Splitting(_Promotion, target).jaxpr(jaxpr)
+    return Splitting(Narrow, target).jaxpr(jaxpr)
 
 
-def avals_in_storage(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract value of narrow numbers in their storage dtype; that of others as it is."""
-    is_narrow = _is_narrow(aval, target)
-    return (aval.update(dtype=_storage(aval.dtype, target)) if is_narrow else aval,)
-
-
-class _Promotion(Walk):
+class Narrow(Promotion):
     """A jaxpr whose narrow numbers are being promoted."""
 
     @staticmethod
-    def is_illegal(aval: Any, target: Target) -> bool:
-        return _is_narrow(aval, target)
-
-    legal_avals = staticmethod(avals_in_storage)
-
-    @staticmethod
-    def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
-        is_narrow = _is_narrow(aval, target)
-        return (np.asarray(x).astype(_storage(aval.dtype, target)) if is_narrow else x,)
+    def promoted(dtype: Any, target: Target) -> Any:
+        is_narrow = dtype in _NARROW or (dtype in _SHORT and target.emulates(dtype))
+        return np.dtype(target.storage[dtype.name]) if is_narrow else dtype
 
     def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
         """TensorFlow casts some floats of eight bits, and consumers cast short integers."""
@@ -69,7 +58,7 @@ class _Promotion(Walk):
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         facts = registry.facts(eqn.primitive.name)
-        atoms = filter(self._is_narrow, (*eqn.invars, *eqn.outvars))
+        atoms = filter(self.has_illegal_dtype, (*eqn.invars, *eqn.outvars))
         # What is said about the fewest bits holds for all.
         dtype = min((x.aval.dtype for x in atoms), key=lambda d: d in SHORT, default=None)
         if dtype is None:
@@ -85,11 +74,11 @@ class _Promotion(Walk):
         if (fun := facts.on_promoted.get(dtype)) is not None:
             self._apply_to_promoted(eqn, fun)
         elif eqn.primitive in _FITTING:
-            storage = self._legal_dtype(eqn.params["storage"])
+            storage = self.legal_dtype(eqn.params["storage"])
             self.add(eqn.replace(params={**eqn.params, "storage": storage}))
         elif rule is not None and rule.is_decomposition and (is_taken or dtype in SHORT):
             self.decompose(eqn, rule.fun)
-        elif rule is None or is_taken or (rule.held and Trait.SELECTS not in facts.traits):
+        elif rule is None or is_taken or (rule.in_storage and not selects(eqn)):
             self.add_unsplit(eqn)
         else:
             self._promote(eqn)
@@ -99,7 +88,7 @@ class _Promotion(Walk):
         params = {
             "primitive": eqn.primitive,
             "dtypes": tuple(x.aval.dtype for x in eqn.invars),
-            "storages": tuple(self._legal_dtype(x.aval.dtype) for x in eqn.outvars),
+            "storages": tuple(self.legal_dtype(x.aval.dtype) for x in eqn.outvars),
             **eqn.params,
         }
         known = registry.facts(eqn.primitive.name).on_promoted
@@ -110,21 +99,21 @@ class _Promotion(Walk):
         )
         jaxpr, _ = trace_ours_once(fun, structs, tuple(sorted(params.items())))
         # Functions of numbers of eight bits may compute in 16.
-        jaxpr = promote_halves(jaxpr, self.target)
+        jaxpr = promote_floats(jaxpr, self.target)
         self.replace(eqn, self.new.inline(self.splitting.jaxpr(jaxpr), operands, eqn))
 
     def _promote(self, eqn: jex_core.JaxprEqn) -> None:
         """Adds the equation in storage dtypes, and what makes its results fit."""
-        if eqn.primitive is lax.convert_element_type_p and self._is_narrow(eqn.outvars[0]):
+        if eqn.primitive is lax.convert_element_type_p and self.has_illegal_dtype(eqn.outvars[0]):
             self._convert(eqn)
             return
         invars, outvars = self.read(eqn.invars), self.define(eqn.outvars)
         params = {name: self._param(x) for name, x in eqn.params.items()}
-        params = avals.with_dtypes(params, self._legal_dtype)
+        params = avals.with_dtypes(params, self.legal_dtype)
         unfit = {
             new: jex_core.Var(new.aval)
             for var, new in zip(eqn.outvars, outvars, strict=True)
-            if self._is_narrow(var) and not _stays_in_range(eqn, var.aval.dtype)
+            if self.has_illegal_dtype(var) and not _stays_in_range(eqn, var.aval.dtype)
         }
         results = [unfit.get(var, var) for var in outvars]
         self.new.add(eqn.replace(invars=invars, outvars=results, params=params))
@@ -158,13 +147,6 @@ class _Promotion(Walk):
         """Adds an equation that has the line and the name scope of another."""
         new = {"primitive": primitive, "params": params, "effects": set()}
         self.new.add(scope.replace(invars=[operand], outvars=[result], **new))
-
-    def _legal_dtype(self, dtype: Any) -> Any:
-        is_narrow = _has_narrow_dtype(dtype, self.target)
-        return _storage(dtype, self.target) if is_narrow else dtype
-
-    def _is_narrow(self, atom: Any) -> bool:
-        return _is_narrow(atom.aval, self.target)
 
     def _param(self, value: Any) -> Any:
         if isinstance(value, jex_core.ClosedJaxpr):
@@ -202,16 +184,4 @@ def _limits(dtype: Any) -> tuple[float, float]:
     return (0, 1) if dtype == np.bool_ else narrow_formats.limits(dtype) or (np.nan, np.nan)
 
 
-def _is_narrow(aval: Any, target: Target) -> bool:
-    return _has_narrow_dtype(getattr(aval, "dtype", None), target)
-
-
-def _has_narrow_dtype(dtype: Any, target: Target) -> bool:
-    return dtype in _NARROW or (dtype in _SHORT and target.emulates(dtype))
-
-
 _NARROW, _SHORT = frozenset(NARROW), frozenset(SHORT)
-
-
-def _storage(dtype: np.dtype, target: Target) -> np.dtype:
-    return np.dtype(target.storage[dtype.name])
