@@ -161,7 +161,8 @@ def _pad(x, y, n):
 def _conv(x, y, n):
     lhs = x.reshape((1, 1, -1))
     rhs = jnp.ravel(x)[: 1 + n % 3].reshape((1, 1, -1))
-    return lax.conv_general_dilated(lhs, rhs, (1 + n % 2,), [(n % 3, 1)]) * x.dtype.type(0.25)
+    out = lax.conv_general_dilated(lhs, rhs, (1 + n % 2,), [(n % 3, 1)])
+    return out * x.dtype.type(0.25) if jnp.issubdtype(x.dtype, jnp.inexact) else out
 
 
 def _dot(x, y, n):
@@ -342,7 +343,7 @@ OPERATIONS: tuple[Operation, ...] = (
         min_rank=1,
     ),
     Operation(_dot, "biuf", min_rank=1),
-    Operation(_conv, "f", min_rank=1),
+    Operation(_conv, "iuf", min_rank=1),
     Operation(_window, "iuf", min_rank=1, smooth=False),
     # Control flow, calls, random bits.
     Operation(_scan, "iuf", min_rank=1),

@@ -1,10 +1,12 @@
 """Weights of TF Lite models in 8 and 16 bits, and the ops that widen them to 32 bits.
 
-LiteRT runs `DEQUANTIZE` of a constant once, when the model is loaded.
+LiteRT runs `DEQUANTIZE` of a constant once, when the model is loaded. Tables of integers, of which
+ops take some rows, stay in 8 bits there, too: the rows are cast.
 """
 
 import collections
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,18 @@ from lowering.export.channels import Scaled, scaled
 from lowering.export.weights import LARGE_BYTES, in_fewer_bits
 
 _FLOAT32 = schema.TensorType.FLOAT32
+_INT32 = schema.TensorType.INT32
 _TYPES = {
     np.dtype(np.float16): schema.TensorType.FLOAT16,
     np.dtype(np.int8): schema.TensorType.INT8,
+    np.dtype(np.int16): schema.TensorType.INT16,
     np.dtype(np.uint8): schema.TensorType.UINT8,
 }
+# Ops that take a part of their first operand.
+_TAKING_A_PART = frozenset(
+    getattr(schema.BuiltinOperator, name)
+    for name in ("GATHER", "GATHER_ND", "SLICE", "STRIDED_SLICE")
+)
 
 
 def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
@@ -29,6 +38,8 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
       model: a model that computes in float32.
       of_program: the dtypes, as `weights.dtypes_of` finds them.
     """
+    # There is no op that widens these.
+    of_program = [dtype for dtype in of_program if dtype != np.uint16]
     if not of_program:
         return model
     root = flatbuffer_utils.convert_bytearray_to_object(model)
@@ -42,7 +53,13 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
                 tensors[tensor.buffer].append((graph, tensor, is_result))
     changed = False
     for buffer, of_buffer in tensors.items():
-        if any(is_result or tensor.type != _FLOAT32 for _, tensor, is_result in of_buffer):
+        if any(is_result for _, _, is_result in of_buffer):
+            continue
+        types = {tensor.type for _, tensor, _ in of_buffer}
+        if types == {_INT32}:
+            places = [(graph, tensor) for graph, tensor, _ in of_buffer]
+            changed |= _store_table(root, root.buffers[buffer], places, of_program)
+        if types != {_FLOAT32}:
             continue
         numbers = np.asarray(root.buffers[buffer].data, np.uint8).view(np.float32)
         stored, scales = in_fewer_bits(numbers, of_program, has_bfloat16=False), None
@@ -57,6 +74,69 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
             _widen(root, graph, tensor, _TYPES[stored.dtype], scales)
         changed = True
     return align(root) if changed else model
+
+
+def _store_table(
+    root: Any,
+    buffer: Any,
+    places: Sequence[tuple[Any, Any]],
+    of_program: Iterable[np.dtype],
+) -> bool:
+    """Stores integers of the program in its dtype, if all ops take parts of them.
+
+    Args:
+      root: the model.
+      buffer: the integers in 32 bits.
+      places: graphs, and their tensors of the integers.
+      of_program: dtypes of the program.
+
+    Returns:
+      Whether there is something to win.
+    """
+    numbers = np.asarray(buffer.data, np.uint8).view(np.int32)
+    integers = [dtype for dtype in of_program if dtype.kind in "iu"]
+    stored = in_fewer_bits(numbers, integers, has_bfloat16=False)
+    uses = [
+        (graph, tensor, op, place)
+        for graph, tensor in places
+        for op in graph.operators
+        for place, i in enumerate(op.inputs)
+        if i >= 0 and graph.tensors[i] is tensor
+    ]
+    codes = [root.operatorCodes[op.opcodeIndex].builtinCode for _, _, op, _ in uses]
+    is_taken = all(place == 0 for *_, place in uses) and _TAKING_A_PART.issuperset(codes)
+    if stored is None or not uses or not is_taken:
+        return False
+    buffer.data = stored.view(np.uint8)
+    for _, tensor in places:
+        tensor.type = _TYPES[stored.dtype]
+    for graph, tensor, op, _ in uses:
+        _take_part(root, graph, op, tensor.type)
+    return True
+
+
+def _take_part(root: Any, graph: Any, op: Any, kind: int) -> None:
+    """Changes the type of the result of an op, and casts that to what there was before."""
+    (result,) = op.outputs
+    users = [other for other in graph.operators if result in other.inputs]
+    codes = {root.operatorCodes[other.opcodeIndex].builtinCode for other in users}
+    if codes == {schema.BuiltinOperator.CAST} and result not in graph.outputs:
+        graph.tensors[result].type = kind
+        for cast in users:
+            if cast.builtinOptions is not None:
+                cast.builtinOptions.inDataType = kind
+        return
+    part = copy.copy(graph.tensors[result])
+    part.name, part.type = part.name + b"/stored", kind
+    op.outputs = [len(graph.tensors)]
+    graph.tensors.append(part)
+    cast = schema.OperatorT()
+    cast.opcodeIndex = index_of_code(root, schema.BuiltinOperator.CAST, 1)
+    cast.inputs, cast.outputs = list(op.outputs), [result]
+    cast.builtinOptionsType = schema.BuiltinOptions.CastOptions
+    cast.builtinOptions = schema.CastOptionsT()
+    cast.builtinOptions.inDataType, cast.builtinOptions.outDataType = kind, _INT32
+    graph.operators.insert(graph.operators.index(op) + 1, cast)
 
 
 def align(root: Any) -> bytes:

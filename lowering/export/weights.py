@@ -13,7 +13,8 @@ LARGE_BYTES = 4096
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT16 = np.dtype(np.float16)
 # The least bits come first.
-_DTYPES = tuple(map(np.dtype, (np.int8, np.uint8, _BFLOAT16, _FLOAT16)))
+_INTEGERS = (np.int8, np.uint8, np.int16, np.uint16)
+_DTYPES = tuple(map(np.dtype, (*_INTEGERS, _BFLOAT16, _FLOAT16)))
 
 
 def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:

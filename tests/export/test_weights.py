@@ -70,6 +70,8 @@ def tfjs(fun, x, params, folder):
 
 
 FORMATS = {"tflite": tflite, "onnx": onnx_, "tfjs": tfjs}
+# TensorFlow's optimizer folds what takes less than 100 kB in the end, and leaves the rest.
+SIZES = [70, 400]
 # What widens a weight when a model is loaded.
 WIDENING = {"DEQUANTIZE", "Cast", "CAST"}
 
@@ -162,12 +164,66 @@ def test_integers_times_factors_are_found(shape, axis, largest):
     assert as_scaled(RNG.normal(size=shape).astype(np.float32)) is None
 
 
+@pytest.mark.parametrize("is_closed_over", [False, True], ids=["params", "closure"])
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16, *map(np.dtype, ("i1", "u1", "i2"))], ids=str)
+@pytest.mark.parametrize("size", SIZES)
+def test_weights_are_widened_when_tfjs_loads_a_model(size, dtype, is_closed_over, tmp_path):
+    weights = jnp.asarray(RNG.integers(0, 100, (size, size)).astype(dtype))
+
+    def fun(weights, x):
+        return x @ weights.T.astype(np.float32)
+
+    x = RNG.normal(size=(2, size)).astype(np.float32)
+    if is_closed_over:
+        of_model, ops = tfjs(lambda x: fun(weights, x), x, None, tmp_path)
+    else:
+        of_model, ops = tfjs(fun, x, weights, tmp_path)
+    assert of_model < 1.1 * weights.nbytes
+    assert not WIDENING & set(ops)
+
+
+def _rows(table, i):
+    return table[i].astype(np.float32) * 2
+
+
+def _rows_in_8_bits(table, i):
+    return table[i]
+
+
+def _rows_of_a_block(table, i):
+    return lax.dynamic_slice(table, (i[0], 0), (3, table.shape[1])).astype(np.float32)
+
+
+def _sum_of_rows(table, i):
+    def step(total, k):
+        return total + table[k].astype(np.float32), None
+
+    return lax.scan(step, jnp.zeros(table.shape[1]), i)[0]
+
+
+def _rows_twice(table, i):
+    return table[i].astype(np.float32), table[i + 1] + table.dtype.type(1)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize(
+    "fun", [_rows, _rows_in_8_bits, _rows_of_a_block, _sum_of_rows, _rows_twice]
+)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_tables_of_integers(dtype, fun, to, tmp_path):
+    table = RNG.integers(0, 100, (600, 64)).astype(dtype)
+    i = np.int32([5, 0, 599, 7] * 5)
+    of_model, _ = FORMATS[to](lambda i: fun(jnp.asarray(table), i), i, None, tmp_path)
+    assert of_model < 1.1 * table.nbytes + 9000
+
+
 @pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("of_x", [BFLOAT16, FLOAT16, np.dtype(np.float32)], ids=str)
 @pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
-def test_weights_that_are_closed_over_and_used_in_loops(dtype, of_x, to, tmp_path):
+@pytest.mark.parametrize("size", SIZES)
+def test_weights_that_are_closed_over_and_used_in_loops(size, dtype, of_x, to, tmp_path):
     """They are in 16 bits, whether an argument is or not."""
-    weights = (RNG.normal(size=(64, 64)) / 8).astype(dtype)
+    weights = (RNG.normal(size=(size, size)) / size).astype(dtype)
 
     @jax.jit
     def layer(x):
@@ -180,14 +236,16 @@ def test_weights_that_are_closed_over_and_used_in_loops(dtype, of_x, to, tmp_pat
         y = lax.scan(step, x.astype(dtype), None, 5)[0]
         return layer(layer(y)).astype(of_x)
 
-    size, _ = FORMATS[to](fun, RNG.normal(size=(2, 64)).astype(of_x), None, tmp_path)
-    assert size < 1.5 * weights.nbytes + 8000
+    x = RNG.normal(size=(2, size)).astype(of_x)
+    of_model, _ = FORMATS[to](fun, x, None, tmp_path)
+    assert of_model < 1.5 * weights.nbytes + 8000
 
 
 @pytest.mark.parametrize("to", FORMATS)
-@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
-def test_constants_that_are_results(dtype, to, tmp_path):
-    weights = RNG.normal(size=(64, 64)).astype(dtype)
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16, np.dtype(np.int8)], ids=str)
+@pytest.mark.parametrize("size", SIZES)
+def test_constants_that_are_results(size, dtype, to, tmp_path):
+    weights = (10 * RNG.normal(size=(size, size))).astype(dtype)
     FORMATS[to](lambda x: (x + 1, weights), np.float32([1]), None, tmp_path)
 
 

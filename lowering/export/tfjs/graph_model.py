@@ -12,6 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
@@ -50,6 +51,7 @@ SHARD_BYTES = 4 * 1024 * 1024
 _STORAGE = {
     np.dtype(np.float64): np.float32,
     np.dtype(np.float16): np.float32,
+    np.dtype(ml_dtypes.bfloat16): np.float32,
     np.dtype(np.int64): np.int32,
     np.dtype(np.int16): np.int32,
     np.dtype(np.int8): np.int32,
@@ -134,7 +136,10 @@ def write_files(
     make_names_unique(graph_def)
     _check(graph_def)
     outside = [*graph.inputs.values(), *graph.outputs.values()]
-    large = large_weights.of_variables(graph.variables)
+    large = {
+        **large_weights.of_variables(graph.variables),
+        **large_weights.of_constants(graph_def),
+    }
     large = large_weights.folded(graph_def, large, [x.op.name for x in outside])
     fusion.fuse(graph_def.node, [x.name for x in outside], large)
     _drop_order_of_lists(graph_def.node)
@@ -281,18 +286,20 @@ def _encoded(
         "shape": list(value.shape),
         "dtype": value.dtype.name,
     }
+    stored = in_fewer_bits(value, of_program, has_bfloat16=False)
+    is_integer = stored is not None and stored.dtype.kind in "iu"
     # Scalars and shapes are no weights that were trained.
-    if quantize is not None and value.dtype == np.float32 and value.ndim > 0 and value.size:
-        value, described["quantization"] = _quantized(value, quantize)
-    elif value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
+    is_weight = value.dtype == np.float32 and value.ndim > 0 and value.size
+    if value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
         value, restored = _as_offsets(value, "int32")
         described.update(restored)
-    elif (stored := in_fewer_bits(value, of_program, has_bfloat16=False)) is not None:
-        if stored.dtype == np.float16:
-            value, described["quantization"] = _quantized(stored, "float16")
-        else:
-            value, restored = _as_offsets(stored, "float32")
-            described.update(restored)
+    elif stored is not None and is_integer:
+        value, restored = _as_offsets(stored, "float32")
+        described.update(restored)
+    elif quantize is not None and is_weight:
+        value, described["quantization"] = _quantized(value, quantize)
+    elif stored is not None:
+        value, described["quantization"] = _quantized(stored, "float16")
     return described, value
 
 

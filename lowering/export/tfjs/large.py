@@ -1,7 +1,7 @@
 """Large weights outside of their graph, so that a rewrite of the graph copies none of them.
 
-In the graph a placeholder stands for each. What the graph computes of weights alone is a weight,
-too; its numbers are computed when they are written, one weight after the other.
+In the graph a placeholder stands for each variable. What the graph computes of weights alone is a
+weight, too; its numbers are computed when they are written, one weight after the other.
 """
 
 import dataclasses
@@ -15,6 +15,12 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from lowering.export.frozen import keep_needed
+from lowering.export.weights import LARGE_BYTES
+
+# Ops whose results are numbers of their first operand.
+_KEEPING_NUMBERS = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "Transpose")
+# The bytes of the numbers that TF.js computes with.
+_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +29,7 @@ class Large:
 
     Attributes:
       shape: its shape.
-      array: returns its numbers, in a dtype of floats.
+      array: returns its numbers.
     """
 
     shape: tuple[int, ...]
@@ -52,6 +58,21 @@ def of_variables(variables: Mapping[str, tf.Variable]) -> dict[str, Large]:
     return {name: Large(tuple(v.shape), v.numpy) for name, v in variables.items()}
 
 
+def of_constants(graph_def: Any) -> dict[str, Large]:
+    """The large constants of 8 and 16 bits, which TF.js lacks, by their names.
+
+    TensorFlow's optimizer leaves their casts in the graph, as these take more bytes.
+    """
+    found = {}
+    for node in graph_def.node:
+        if node.op == "Const" and tf.as_dtype(node.attr["dtype"].type).size < _BYTES:
+            value = node.attr["value"].tensor
+            shape = tuple(dim.size for dim in value.tensor_shape.dim)
+            if math.prod(shape) * _BYTES > LARGE_BYTES:
+                found[node.name] = Large(shape, functools.partial(tf.make_ndarray, value))
+    return found
+
+
 def folded(
     graph_def: Any, weights: Mapping[str, Large], results: Iterable[str]
 ) -> dict[str, Large]:
@@ -59,7 +80,7 @@ def folded(
 
     Args:
       graph_def: the graph, which is changed.
-      weights: large weights by the names of their placeholders.
+      weights: large weights by the names of their placeholders, or of their constants.
       results: the names of nodes that have to stay.
 
     Returns:
@@ -99,7 +120,7 @@ def folded(
 def _sources(
     op: Any, node: Any, weights: Mapping[str, Large], known: Mapping[str, frozenset[str]]
 ) -> frozenset[str] | None:
-    """The weights that a node depends on; None if it depends on more, or exceeds their size.
+    """The weights that a node depends on; None if it depends on more, or takes more bytes.
 
     `known` has those of the nodes before it.
     """
@@ -114,11 +135,13 @@ def _sources(
         return None
     found = frozenset().union(*(known[name] for name in node.input))
     (x,) = op.outputs
-    if not x.dtype.is_floating or not x.shape.is_fully_defined():
+    if not x.shape.is_fully_defined():
         return None
     if x.shape.num_elements() > sum(weights[name].size for name in found):
         return None
-    return found
+    # Integers stay so in the file, as long as they are the same numbers.
+    is_integer = any(op.graph.get_tensor_by_name(f"{name}:0").dtype.is_integer for name in found)
+    return None if is_integer and op.type not in _KEEPING_NUMBERS else found
 
 
 def _computed(
