@@ -55,6 +55,8 @@ def _is_empty(path: pathlib.Path) -> bool:
 
 def run_run(args: argparse.Namespace) -> int:
     """Runs `run`; returns the exit code."""
+    if args.file is None:
+        raise CommandError("the file of the model is missing; it stands in front of the options")
     _check_exists(args.file)
     for text in args.inputs:
         _check_exists(_path(text)[1])

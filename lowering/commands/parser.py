@@ -1,6 +1,7 @@
 """The options of the command line."""
 
 import argparse
+import os
 import pathlib
 import re
 import sys
@@ -69,7 +70,8 @@ def _new_file(text: str) -> pathlib.Path:
         raise argparse.ArgumentTypeError("the name of the file is empty")
     if text == "-":
         raise argparse.ArgumentTypeError("nothing is written to the standard output; name a file")
-    return pathlib.Path(text)
+    # Shells do not expand it behind `--output=`.
+    return pathlib.Path(os.path.expanduser(text))
 
 
 def _file_of_arrays(text: str) -> pathlib.Path:
@@ -265,8 +267,9 @@ def _add_files(command: Any) -> None:
         "file", **file
     )
     run = command("run", "run a file in its runtime")
-    run.usage = f"{run.prog} FILE [options]"  # Behind --inputs, FILE would be one of the inputs.
-    run.add_argument("file", **file)
+    # Behind --inputs, FILE would be one of the inputs. So it may be missing here; see `run_run`.
+    run.usage = f"{run.prog} FILE [options]"
+    run.add_argument("file", nargs="?", **file)
     run.add_argument(
         "--inputs",
         nargs="*",

@@ -71,7 +71,7 @@ def _failed(error: BaseException, args: argparse.Namespace) -> int:
     if is_expected:
         text = in_options(str(error))
     else:
-        text = f"{type(error).__name__}: {callables.message(error)}{callables.place(error)}"
+        text = f"{callables.summary(error)}{callables.place(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     print(f"error: {text}", file=sys.stderr)

@@ -16,7 +16,39 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Of models, of the weights beside them, and of the outputs of a run.
 _SUFFIXES = (".tflite", ".onnx", ".litertlm", ".data", ".npz", ".npy")
 
+# The formats whose files have a suffix of their own.
+_FORMATS = {".tflite": "TF Lite", ".onnx": "ONNX", ".litertlm": "LiteRT-LM"}
+
 _ADVICE = "exporters replace a model with overwrite=True"
+
+
+def checked(path: str | os.PathLike[str], suffix: str | None = None) -> pathlib.Path:
+    """The path that a caller gives for what is written; `~` is the home directory.
+
+    Args:
+      path: the path.
+      suffix: that of files of the format; empty for a directory, None for any format.
+
+    Raises:
+      TypeError: if it is no path.
+      ValueError: if it is empty, or has the suffix of another format.
+    """
+    if not isinstance(path, str | os.PathLike):
+        hint = "; parameters are given by params=" if isinstance(path, tuple | list) else ""
+        raise TypeError(
+            f"path is a str or a pathlib.Path, where the model is written, not "
+            f"{type(path).__name__}{hint}"
+        )
+    if not os.fspath(path):
+        raise ValueError("path is empty")
+    # `pathlib` raises an error for the home of an unknown user; that may be the name of a file.
+    found = pathlib.Path(os.path.expanduser(path))
+    other = _FORMATS.get(found.suffix)
+    if suffix is not None and other is not None and found.suffix != suffix:
+        raise ValueError(
+            f"{found} has the suffix of {other}, and this is a model of another format"
+        )
+    return found
 
 
 @contextlib.contextmanager
@@ -32,12 +64,14 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
       overwrite: whether a file or a model at `path` is replaced, once the new one is complete.
 
     Raises:
+      TypeError: if `path` is no path.
+      ValueError: if it is empty.
       OSError: for one that is raised in the context, with `path` in the place of temporary paths.
       NotADirectoryError: if a directory above `path` is a file.
       FileExistsError: if there is something at `path`; an empty directory is nothing. What is no
         model, such as the source of a program, is never replaced.
     """
-    path = pathlib.Path(path)
+    path = checked(path)
     _check_free(path, overwrite)
     check_directories(path)
     missing = [folder for folder in path.parents if not folder.exists()]

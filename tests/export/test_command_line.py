@@ -218,6 +218,47 @@ def test_errors_of_modules(tmp_path, monkeypatch, capsys):
     assert "did you mean 'predict'?" in capsys.readouterr().err
 
 
+def test_files_in_place_of_names(tmp_path, monkeypatch, capsys):
+    """The message says what to write for a file, and that is found."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pk").mkdir()
+    (tmp_path / "w.npz").touch()
+    for file in ("my-model.py", "pk/ok.py"):
+        (tmp_path / file).write_text("def predict(x): return x")
+    said = {
+        "pk/ok.py:predict": "write its module: pk.ok:predict",
+        "./pk/ok.py": "write its module: pk.ok:name",
+        "first=pk/ok.py:predict": "write its module: pk.ok:predict",
+        f"{tmp_path}/my-model.py:predict": "write its module: my-model:predict",
+        "/elsewhere/a model.py:f": "go to /elsewhere and write its module: a model:f",
+        "../b c/model.py:f": f"go to {tmp_path.parent}/b c and write its module: model:f",
+        "w.npz": "write module:name, where a function of that name reads it",
+    }
+    for text, message in said.items():
+        assert main(["check", text, "--arg", "x=f32[3]"]) == 2
+        assert f"{text!r} is a file; {message}\n" in capsys.readouterr().err
+    for text in ("pk.ok:predict", "my-model:predict"):
+        assert main(["show", text, "--arg", "x=f32[3]"]) == 0
+
+
+def test_what_modules_say_when_they_fail(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "alone.py").write_text("from . import other")
+    (tmp_path / "silent.py").write_text("raise AssertionError")
+    (tmp_path / "forgets.py").write_text("def f(w, x): assert False\ndef params(): pass")
+    said = {
+        ("alone:f",): "; write package.module:name, above the directory of the package",
+        ("silent:f",): "error: silent cannot be imported: AssertionError",
+        ("forgets:f", "--params", "forgets:params"): "forgets:params gives None in place of par",
+        ("forgets:f", "--arg", "w=f32[]"): "error: AssertionError (forgets.py:1, in f)",
+    }
+    for argv, message in said.items():
+        assert main(["show", *argv, "--arg", "x=f32[3]"]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["show", "forgets.within:f"]) == 2
+    assert "error: there is no module 'forgets.within'\n" in capsys.readouterr().err
+
+
 def test_containers(tmp_path, capsys):
     of_batch = "tests.export.functions:of_batch"
     spec = "batch={'x': f32[b, 3], 'y': i32[b]}"
@@ -572,7 +613,12 @@ def test_an_interruption(monkeypatch, capsys):
         (["check", *PREDICT, "--to", "onnx", "--opset", "3"], "opset is a number from 17"),
         (["check", *PREDICT, "--to", "onnx", "--shard-bytes", "3"], "--shard-bytes is for tfjs"),
         (["show", "predict"], "'predict' has no function name; write module:name"),
-        (["show", "pk/ok.py:f"], "'pk/ok.py:f' is a file; write its module: pk.ok:f"),
+        (["show", PREDICT[0], "--arg", "float[3]"], "; did you mean 'f32'?"),
+        (
+            ["show", "tests.export.functions:predict_with", "--arg", "x=f32[3]"],
+            "predict_with takes 'params' in front of 'x'; give it, too, or by --params if",
+        ),
+        (["run", "--inputs", "x.npy", "model.onnx"], "in front of the options"),
         (["show", "a b"], "'a b' names nothing; write it as module:name"),
         (["show", "no.such.module:f"], "there is no module 'no.such.module'"),
         (["show", "tests.export.functions:f"], "tests.export.functions has no 'f'"),

@@ -216,3 +216,37 @@ def test_an_interruption_of_a_replacement(place, is_done, tmp_path, monkeypatch)
     assert sorted(x.name for x in tmp_path.iterdir()) == NAMES
     found = {x.read_text() for x in tmp_path.iterdir()}
     assert found == ({"old"} if place <= 4 else {"new"})
+
+
+@pytest.mark.parametrize("to", list(STAGES))
+def test_what_is_no_path(to, tmp_path, monkeypatch):
+    """The message says what a path is; nothing is made before it is said."""
+    monkeypatch.chdir(tmp_path)
+    exporter = getattr(export, f"to_{to}")
+    for overwrite in (False, True):
+        for path in (3, b"model", [X], tmp_path.joinpath):
+            with pytest.raises(TypeError, match="path is a str or a pathlib"):
+                exporter(jnp.sin, (X,), path, overwrite=overwrite)
+        with pytest.raises(ValueError, match="path is empty"):
+            exporter(jnp.sin, (X,), "", overwrite=overwrite)
+        for suffix in {".tflite", ".onnx", ".litertlm"} - {f".{to}"}:
+            with pytest.raises(ValueError, match="and this is a model of another"):
+                exporter(jnp.sin, (X,), f"model{suffix}", overwrite=overwrite)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_home_directory(tmp_path, monkeypatch, capsys):
+    """A shell does not expand it in `--output=~/model.onnx`, nor does Python."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    report = export.to_onnx(jnp.sin, (X,), "~/new/model.onnx", verify=False)
+    assert report.file == home / "new" / "model.onnx"
+    assert export.inspect("~/new/model.onnx").format == "onnx"
+    argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--to", "onnx", "--no-verify"]
+    assert command_line.main([*argv, "--output=~/other.onnx"]) == 0
+    assert (home / "other.onnx").is_file() and list(here.iterdir()) == []
+    export.to_onnx(jnp.sin, (X,), "~unknown-user.onnx", verify=False)
+    assert [path.name for path in here.iterdir()] == ["~unknown-user.onnx"]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import quantization, reach, reports, side_effects, signatures
+from lowering.export import quantization, reach, reports, representative, side_effects, signatures
 from lowering.export.entries import entry
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
@@ -120,7 +120,7 @@ def to_onnx(
         import_package("onnxruntime", "onnx")
     with (
         saving.without_stale_weights(path, overwrite),
-        reports.making(path, overwrite) as making,
+        reports.making(path, overwrite, ".onnx") as making,
         advising_32_bits("onnxruntime"),
     ):
         _log.info("lowering for ONNX")
@@ -134,7 +134,9 @@ def to_onnx(
             input_names=input_names,
             output_names=output_names,
         )
-        data = quantized.inputs(made, representative_data)
+        data = (
+            [] if representative_data is None else representative.inputs(made, representative_data)
+        )
         concrete = made.concrete
         made.check_returns()
         _log.info("writing the model of ONNX")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export.entry import Entry
 from lowering.export.packages import import_package
 from lowering.export.verification import refusals
 
@@ -49,29 +48,6 @@ def check_options(quantize: str | None, representative_data: Any, opset: int) ->
             f'quantize="int4" needs opset {_OPSET_OF_FOUR_BITS} or later, not {opset}; older ones '
             "have no integers of 4 bits"
         )
-
-
-def inputs(made: Entry, data: Any) -> list[list[np.ndarray]]:
-    """Representative inputs: what the options give, or nothing.
-
-    Raises:
-      TypeError: if they are not like the arguments.
-      ValueError: if there are none, or some of another shape or dtype.
-    """
-    if data is None:
-        return []
-    found = [made.inputs(x) for x in (data() if callable(data) else data)]
-    if not found:
-        raise ValueError("representative_data is empty")
-    for arrays in found:
-        for spec, x in zip(made.specs, arrays, strict=True):
-            if not spec.shape.is_compatible_with(x.shape):
-                sizes = ", ".join("_" if n is None else str(n) for n in spec.shape)
-                raise ValueError(
-                    f"representative_data has an array of the shape {x.shape} for the input "
-                    f"{spec.name!r}, whose shape is ({sizes})"
-                )
-    return found
 
 
 def save(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export import descriptions, quantization, reach, reports, signatures
+from lowering.export import descriptions, paths, quantization, reach, reports, signatures
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.origins import located
@@ -82,7 +82,7 @@ def to_tfjs(
     """
     graph_model.check_options(quantize, shard_bytes)
     check_tolerance(tolerance)
-    with reports.making(os.fspath(path), overwrite) as making, in_bits_of(TFJS):
+    with reports.making(paths.checked(path, ""), overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None
         if verify:
