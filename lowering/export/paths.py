@@ -68,6 +68,7 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
       ValueError: if it is empty.
       OSError: for one that is raised in the context, with `path` in the place of temporary paths.
       NotADirectoryError: if a directory above `path` is a file.
+      PermissionError: if it may not be written to.
       FileExistsError: if there is something at `path`; an empty directory is nothing. What is no
         model, such as the source of a program, is never replaced.
     """
@@ -79,7 +80,11 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
     try:
         # A name may be as long as a file system permits, so only a part is in front of more.
         prefix = f".{path.name[:32]}-"
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as above:
+        try:
+            temporary = tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        with temporary as above:
             written = pathlib.Path(above) / path.name
             try:
                 yield written
@@ -100,10 +105,13 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
 
 
 def check_directories(path: pathlib.Path) -> None:
-    """Raises a NotADirectoryError if a directory above a path is something else."""
+    """Raises an OSError if a directory above a path is something else, or may not be written to."""
     for folder in path.parents:
         if os.path.lexists(folder) and not folder.is_dir():
             raise NotADirectoryError(f"{path} cannot be written, as {folder} is no directory")
+    above = next((folder for folder in path.parents if folder.exists()), None)
+    if above is not None and not os.access(above, os.W_OK):
+        raise PermissionError(f"{path} cannot be written, as {above} is read-only")
 
 
 def error_of_file(error: Exception, path: str | os.PathLike[str]) -> OSError:

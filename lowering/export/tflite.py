@@ -64,7 +64,7 @@ def to_tflite(
     overwrite: bool = False,
     metadata: Metadata | None = None,
 ) -> Model:
-    """A TF Lite model: its bytes, with a report on it.
+    """Makes a TF Lite model, and returns its bytes with a report on it.
 
     LiteRT has no empty arrays, so the model lacks inputs and outputs without elements.
 

@@ -15,7 +15,7 @@ import pytest
 from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files, parser, running, show, specifications
-from lowering.commands.mistakes import in_options
+from lowering.commands.mistakes import hidden_module, in_options
 from lowering.export import loading, tflite
 from lowering.export.tfjs import graph_model
 from lowering.passes import pipeline
@@ -259,6 +259,33 @@ def test_what_modules_say_when_they_fail(tmp_path, monkeypatch, capsys):
     assert "error: there is no module 'forgets.within'\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("file", "hides"),
+    [
+        ("onnx.py", "onnx.py"),
+        ("onnx/__init__.py", "onnx"),
+        ("random.py", "random.py"),
+        ("q.py", ""),
+    ],
+)
+def test_files_that_hide_packages(file, hides, tmp_path, monkeypatch):
+    """What is hidden lacks what its users import from it."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    name = path.stem if path.stem != "__init__" else path.parent.name
+    assert hidden_module(ImportError()) == ""
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, name, module)
+    hint = f"; {hides} in this directory hides an installed module, so rename it"
+    assert (
+        hidden_module(ImportError()) == hidden_module(AttributeError()) == (hint if hides else "")
+    )
+    assert hidden_module(ValueError()) == ""
+
+
 def test_containers(tmp_path, capsys):
     of_batch = "tests.export.functions:of_batch"
     spec = "batch={'x': f32[b, 3], 'y': i32[b]}"
@@ -491,6 +518,17 @@ def test_options_are_those_of_the_exporters():
     assert set(parser.IO_DTYPES) == set(tflite.IO_DTYPES)
     for name in specifications.DTYPES.values():
         assert name in specifications.KEYS or jax.numpy.dtype(name).name == name
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed, tmp_path):
+    """As under some services: the file of a model does not get the number of a stream."""
+    export.to_onnx(jax.numpy.sin, (np.zeros(3, np.float32),), tmp_path / "m.onnx", verify=False)
+    np.save(tmp_path / "x.npy", np.zeros(3, np.float32))
+    command = f"{sys.executable} -m lowering run m.onnx --inputs x.npy --output y.npy {closed}"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, env=env).returncode == 0
+    assert np.load(tmp_path / "y.npy").tolist() == [0, 0, 0]
 
 
 def test_logs_of_others_are_not_shown(tmp_path):

@@ -250,3 +250,27 @@ def test_the_home_directory(tmp_path, monkeypatch, capsys):
     assert (home / "other.onnx").is_file() and list(here.iterdir()) == []
     export.to_onnx(jnp.sin, (X,), "~unknown-user.onnx", verify=False)
     assert [path.name for path in here.iterdir()] == ["~unknown-user.onnx"]
+
+
+def test_a_directory_that_is_read_only(tmp_path, monkeypatch, capsys):
+    """The command line says so before it imports anything; root may write to any directory."""
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    path = tmp_path / "new" / "model.onnx"
+    with pytest.raises(PermissionError, match="cannot be written, as"):
+        export.to_onnx(jnp.sin, (X,), path)
+    argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--to", "onnx", "--output", str(path)]
+    assert command_line.main(argv) == 1
+    assert f"error: {path} cannot be written, as {tmp_path} is read-only" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_without_room_for_another(monkeypatch, tmp_path):
+    """The error names the path, not a temporary one."""
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), ".model.onnx-12345")
+
+    monkeypatch.setattr(paths.tempfile, "TemporaryDirectory", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        export.to_onnx(jnp.sin, (X,), tmp_path / "model.onnx")
+    assert caught.value.filename == str(tmp_path / "model.onnx")

@@ -59,7 +59,10 @@ def to_onnx(
     overwrite: bool = False,
     metadata: Metadata | None = None,
 ) -> Model | Any:
-    """An ONNX model: its bytes with a report on it, or in a file and a `Report` on that.
+    """Makes an ONNX model.
+
+    Without a path it returns the bytes of the model, with a report on it. With a path it writes the
+    model to a file, and returns the `Report` alone.
 
     It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
     bits as JAX does, as far as onnxruntime has the ops.
@@ -99,10 +102,10 @@ def to_onnx(
       metadata: what the model says of itself.
 
     Raises:
-      ValueError: for several functions, another opset or dtype to compute in, one in which the
-        program computes nothing, an output that is called as an input,
-        weights that need a path, or labels that belong to no output; for an unknown quantization,
-        one that finds no weights, or representative data that are missing or not for it.
+      ValueError: for several functions; for an opset or a dtype that there is not; for
+        `compute_dtype`, if the program has nothing in that dtype; for an output with the name of an
+        input; for weights that need a path; for labels that belong to no output; for a quantization
+        that is unknown or finds no weights; for representative data that is missing, or not for it.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.

@@ -54,8 +54,8 @@ def to_tfjs(
       fun: a JAX function, or several by name.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
-      path: the directory where `model.json` and the shards of weights are written; it must not
-        exist, or be empty.
+      path: the directory where `model.json` and the shards of weights are written, which is new or
+        empty unless `overwrite` is True.
       params: a pytree of arrays that the model keeps; it is the first argument of each function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
