@@ -36,10 +36,18 @@ def run_inspect(args: argparse.Namespace) -> int:
     return 0
 
 
-def check_output(output: pathlib.Path, force: bool) -> None:
-    """Raises an error of the system if a command may not write to a path."""
+def check_output(output: pathlib.Path, force: bool, to: str | None = None) -> None:
+    """Raises an error of the system if a command may not write to a path.
+
+    Raises:
+      CommandError: if it has the suffix of another format than `to`.
+    """
     from lowering.export import paths
 
+    try:
+        paths.checked(output, to)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     paths.check_directories(output)
     if output.exists() and not _is_empty(output):
         if not paths.is_model(output):

@@ -34,6 +34,8 @@ def _no_name(text: str) -> str:
         return f"{text!r} is a file; {_naming(file['path'])}:{file['name'] or 'name'}"
     if pathlib.Path(text).exists():
         return f"{text!r} is a file; write module:name, where a function of that name reads it"
+    if "[" in text:
+        return f"{text!r} is an argument; give it by --arg"
     if re.fullmatch(r"[\w.]+:?", text):
         return f"{text!r} has no function name; write module:name"
     return f"{text!r} names nothing; write it as module:name"

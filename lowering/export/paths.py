@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from lowering.export import bundles
+from lowering.export.descriptions import FORMATS
 from lowering.export.readers import TFLITE
 
 # Why a file cannot become larger. These errors do not have its name.
@@ -16,18 +17,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Of models, of the weights beside them, and of the outputs of a run.
 _SUFFIXES = (".tflite", ".onnx", ".litertlm", ".data", ".npz", ".npy")
 
-# The formats whose files have a suffix of their own.
-_FORMATS = {".tflite": "TF Lite", ".onnx": "ONNX", ".litertlm": "LiteRT-LM"}
-
 _ADVICE = "exporters replace a model with overwrite=True"
 
 
-def checked(path: str | os.PathLike[str], suffix: str | None = None) -> pathlib.Path:
+def checked(path: str | os.PathLike[str], to: str | None = None) -> pathlib.Path:
     """The path that a caller gives for what is written; `~` is the home directory.
 
     Args:
       path: the path.
-      suffix: that of files of the format; empty for a directory, None for any format.
+      to: the format, one of `FORMATS`; None for any.
 
     Raises:
       TypeError: if it is no path.
@@ -43,11 +41,9 @@ def checked(path: str | os.PathLike[str], suffix: str | None = None) -> pathlib.
         raise ValueError("path is empty")
     # `pathlib` raises an error for the home of an unknown user; that may be the name of a file.
     found = pathlib.Path(os.path.expanduser(path))
-    other = _FORMATS.get(found.suffix)
-    if suffix is not None and other is not None and found.suffix != suffix:
-        raise ValueError(
-            f"{found} has the suffix of {other}, and this is a model of another format"
-        )
+    suffix = found.suffix.removeprefix(".")
+    if to is not None and suffix in FORMATS and suffix != to:
+        raise ValueError(f"{found} has the suffix of {FORMATS[suffix]}, not of {FORMATS[to]}")
     return found
 
 

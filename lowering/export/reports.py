@@ -170,14 +170,14 @@ class Making:
 
 @contextlib.contextmanager
 def making(
-    path: str | os.PathLike[str] | None, overwrite: bool = False, suffix: str = ""
+    path: str | os.PathLike[str] | None, to: str, overwrite: bool = False
 ) -> Iterator[Making]:
     """A context in which a model is made, and at whose end it is at `path`.
 
     Args:
       path: where it will be, if anywhere.
+      to: the format, one of `FORMATS`.
       overwrite: whether a model at `path` is replaced.
-      suffix: that of files of its format; empty for a directory.
 
     Raises:
       TypeError: if `path` is no path.
@@ -187,6 +187,6 @@ def making(
     if path is None:
         yield Making(None, None)
         return
-    path = paths.checked(path, suffix)
+    path = paths.checked(path, to)
     with paths.new_path(path, overwrite) as written:
         yield Making(path, written)

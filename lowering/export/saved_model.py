@@ -84,7 +84,7 @@ def to_saved_model(
       VerificationError: if the model does not compute what JAX computes.
     """
     check_tolerance(tolerance)
-    with reports.making(paths.checked(path, ""), overwrite) as making:
+    with reports.making(paths.checked(path), "saved_model", overwrite) as making:
         _log.info("lowering")
         made = entries(
             fun,

@@ -114,7 +114,7 @@ def to_tflite(
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
     bits = contextlib.nullcontext() if allow_flex else in_bits_of(TFLITE)
-    with reports.making(path, overwrite, ".tflite") as making, bits:
+    with reports.making(path, "tflite", overwrite) as making, bits:
         model = _exported(
             making,
             fun,

@@ -651,7 +651,9 @@ def test_an_interruption(monkeypatch, capsys):
         (["check", *PREDICT, "--to", "onnx", "--opset", "3"], "opset is a number from 17"),
         (["check", *PREDICT, "--to", "onnx", "--shard-bytes", "3"], "--shard-bytes is for tfjs"),
         (["show", "predict"], "'predict' has no function name; write module:name"),
+        (["check", PREDICT[0], "x=f32[3]"], "'x=f32[3]' is an argument; give it by --arg"),
         (["show", PREDICT[0], "--arg", "float[3]"], "; did you mean 'f32'?"),
+        (["export", *PREDICT, "--to", "onnx", "--output", "m.tflite"], "suffix of TF Lite, not of"),
         (
             ["show", "tests.export.functions:predict_with", "--arg", "x=f32[3]"],
             "predict_with takes 'params' in front of 'x'; give it, too, or by --params if",
@@ -690,6 +692,15 @@ def test_commands_that_make_no_sense(argv, message, capsys):
         (["export", PREDICT[0], "--to", "onnx", "--output", ""], "the name of the file is empty"),
         (["export", PREDICT[0], "--to", "onnx", "--output", "-"], "name a file"),
         (["run", "model.onnx", "--output", "y.csv"], "'y.csv' is neither an .npz file nor"),
+        (
+            ["check", PREDICT[0], "--output", "m"],
+            "no option --output; did you mean '--output-names'",
+        ),
+        (
+            ["check", PREDICT[0], "--to", "onnx,tfjs"],
+            "; several are written with spaces in between",
+        ),
+        (["check", "--to", "onnx", PREDICT[0]], "; functions stand in front of the options"),
         (["inspect", "m.onnx", "n.onnx"], "unrecognized arguments: n.onnx\n`lowering inspect --h"),
     ],
 )

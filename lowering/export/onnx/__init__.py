@@ -123,7 +123,7 @@ def to_onnx(
         import_package("onnxruntime", "onnx")
     with (
         saving.without_stale_weights(path, overwrite),
-        reports.making(path, overwrite, ".onnx") as making,
+        reports.making(path, "onnx", overwrite) as making,
         advising_32_bits("onnxruntime"),
     ):
         _log.info("lowering for ONNX")

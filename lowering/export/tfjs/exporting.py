@@ -82,7 +82,7 @@ def to_tfjs(
     """
     graph_model.check_options(quantize, shard_bytes)
     check_tolerance(tolerance)
-    with reports.making(paths.checked(path, ""), overwrite) as making, in_bits_of(TFJS):
+    with reports.making(paths.checked(path), "tfjs", overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None
         if verify:
