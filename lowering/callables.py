@@ -78,6 +78,11 @@ def message(error: BaseException) -> str:
     return _TRACEBACK.sub("", str(error))
 
 
+def summary(error: BaseException) -> str:
+    """The type of an error and its message, if it has one."""
+    return ": ".join(filter(None, (type(error).__name__, message(error))))
+
+
 def place(error: BaseException | None) -> str:
     """Where in the user's code an error was raised, to be put behind its message; or nothing.
 

@@ -63,11 +63,12 @@ def convert(
       polymorphic_constraints: constraints on dimension variables, such as "b >= 4", with ">=",
         "<=" or "==".
       with_gradient: whether TensorFlow can differentiate the result. It then calls `jax.vjp`,
-        so custom derivatives are respected. If False, an attempt raises an error.
+        so custom derivatives are respected. If False, differentiating it raises a LookupError.
       enable_xla: whether ops may be used that only a TensorFlow with XLA can run.
-      target: who will run the ops: "xla" or "tf". By default "xla" if `enable_xla`, else "tf".
+      target: who will run the ops: "xla", "tf", "portable", "tflite", "onnx" or "tfjs". By default
+        "xla" if `enable_xla`, else "tf".
       check_shapes: whether a graph has ops that check the sizes that are not known when it is
-        made; see `frontend.checks`. Without them, sizes that do not fit the specifications give
+        made. Without them, sizes that do not fit the specifications give
         wrong results or other errors. Sizes that are known are always checked.
 
     Returns:
@@ -127,7 +128,7 @@ def _conversion(
         if jax_compat.in_transformation():
             raise TransformationError(
                 f"the conversion of {callables.name(fun_jax)} was called inside a JAX "
-                "transformation (jit, grad, vmap, ...); call the JAX function itself there"
+                "transformation (jit, grad, vmap, an export, ...); give the JAX function there"
             )
         plugins.load()
         given = arguments.flatten(

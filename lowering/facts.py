@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Trait(enum.Flag):
-    """What modules that know no primitive by name have to know about a primitive."""
+    """Facts about a primitive, which other modules ask for instead of its name."""
 
     NONE = 0
     # Treats all elements alike, by ops that broadcast. So an operand may come before it is

@@ -4,7 +4,7 @@
     python -m tools.sweep --primitive 'reduce_*' --primitive sort --dtype bfloat16 --mode compiled
 
 The same command continues an interrupted sweep. The exit code is 0 if every cell is equal to JAX or
-fails as a limitation states; 1 if a cell does not, or if a limitation is stale; 2 if a filter
+fails as a limitation states; 1 if a cell does not, or passes unexpectedly; 2 if a filter
 selects nothing, the database cannot be used, another process is at the same sweep, or no worker
 starts; 130 after an interrupt. TensorFlow, XLA and workers that crash print to a file beside the
 database, such as sweep.sqlite.log.

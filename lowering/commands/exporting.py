@@ -44,7 +44,7 @@ def run_export(args: argparse.Namespace) -> int:
     """Runs `export`; returns the exit code."""
     started = time.perf_counter()  # Packages are imported from here on.
     _check_options(args, [args.to])
-    check_output(args.output, args.force)
+    check_output(args.output, args.force, args.to)
     if args.to == LANGUAGE_MODELS:
         report = language_models.write(args, args.output)
     else:

@@ -36,10 +36,18 @@ def run_inspect(args: argparse.Namespace) -> int:
     return 0
 
 
-def check_output(output: pathlib.Path, force: bool) -> None:
-    """Raises an error of the system if a command may not write to a path."""
+def check_output(output: pathlib.Path, force: bool, to: str | None = None) -> None:
+    """Raises an error of the system if a command may not write to a path.
+
+    Raises:
+      CommandError: if it has the suffix of another format than `to`.
+    """
     from lowering.export import paths
 
+    try:
+        paths.checked(output, to)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
     paths.check_directories(output)
     if output.exists() and not _is_empty(output):
         if not paths.is_model(output):
@@ -55,6 +63,8 @@ def _is_empty(path: pathlib.Path) -> bool:
 
 def run_run(args: argparse.Namespace) -> int:
     """Runs `run`; returns the exit code."""
+    if args.file is None:
+        raise CommandError("the file of the model is missing; it stands in front of the options")
     _check_exists(args.file)
     for text in args.inputs:
         _check_exists(_path(text)[1])

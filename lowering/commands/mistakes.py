@@ -1,7 +1,10 @@
 """Errors of a command line, with what was probably meant."""
 
 import difflib
+import importlib.machinery
+import pathlib
 import re
+import sys
 from collections.abc import Iterable
 
 # Arguments of exporters that messages name, and the options in their place.
@@ -33,6 +36,22 @@ def in_options(message: str) -> str:
     for argument, option in _OPTIONS.items():
         message = re.sub(argument, option, message)
     return message
+
+
+def hidden_module(error: BaseException) -> str:
+    """The end of a message of an import, if a file in the current directory hides a package."""
+    if not isinstance(error, ImportError | AttributeError):
+        return ""
+    here = pathlib.Path.cwd()
+    elsewhere = [path for path in sys.path if pathlib.Path(path).resolve() != here]
+    for path in (*here.glob("*.py"), *(init.parent for init in here.glob("*/__init__.py"))):
+        module = sys.modules.get(path.stem)
+        file = pathlib.Path(getattr(module, "__file__", None) or "")
+        if file in (path, path / "__init__.py") and importlib.machinery.PathFinder.find_spec(
+            path.stem, elsewhere
+        ):
+            return f"; {path.name} in this directory hides an installed module, so rename it"
+    return ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

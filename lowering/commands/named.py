@@ -4,6 +4,7 @@ import argparse
 import importlib
 import importlib.util
 import inspect
+import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,8 @@ from lowering.commands import dimensions, specifications
 from lowering.commands.mistakes import CommandError, FaultError, did_you_mean
 from lowering.commands.specifications import KEYS, Argument, Array
 
-_NAMED = re.compile(r"(?:(?P<name>\w+)=)?(?P<path>[\w.]+:[\w.]+)")
+_NAMED = re.compile(r"(?:(?P<name>\w+)=)?(?P<path>[\w.-]+:[\w.]+)")
+_FILE = re.compile(r"(?:\w+=)?(?P<path>.+\.py)(?::(?P<name>[\w.]+))?")
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -27,13 +29,26 @@ def _split(text: str) -> tuple[str, str]:
 
 def _no_name(text: str) -> str:
     """What is wrong with a text that is no `module:name`."""
-    path = re.fullmatch(r"(?P<module>[\w./-]+)\.py(?::(?P<name>[\w.]+))?", text)
-    if path is not None:
-        module = re.sub(r"^(\./)+", "", path["module"]).strip("/").replace("/", ".")
-        return f"{text!r} is a file; write its module: {module}:{path['name'] or 'name'}"
+    file = _FILE.fullmatch(text)
+    if file is not None:
+        return f"{text!r} is a file; {_naming(file['path'])}:{file['name'] or 'name'}"
+    if pathlib.Path(text).exists():
+        return f"{text!r} is a file; write module:name, where a function of that name reads it"
+    if "[" in text:
+        return f"{text!r} is an argument; give it by --arg"
     if re.fullmatch(r"[\w.]+:?", text):
         return f"{text!r} has no function name; write module:name"
     return f"{text!r} names nothing; write it as module:name"
+
+
+def _naming(file: str) -> str:
+    """What to do and write in place of the path of a module."""
+    path = pathlib.Path(os.path.abspath(file)).with_suffix("")
+    here = pathlib.Path.cwd()
+    parts = path.relative_to(here).parts if path.is_relative_to(here) else ()
+    if parts and all(re.fullmatch(r"[\w-]+", part) for part in parts):
+        return f"write its module: {'.'.join(parts)}"
+    return f"go to {path.parent} and write its module: {path.name}"
 
 
 def check_module(text: str) -> None:
@@ -60,11 +75,13 @@ def value_of(text: str) -> Any:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
-            raise CommandError(f"there is no module {module_name!r}: {error}") from error
+            raise CommandError(f"there is no module {error.name!r}") from error
         raise FaultError(f"{module_name} cannot be imported: {error}") from error
     except (Exception, SystemExit) as error:
+        is_relative = "relative import" in str(error)
+        hint = "; write package.module:name, above the directory of the package"
         raise FaultError(
-            f"{module_name} cannot be imported: {type(error).__name__}: {error}"
+            f"{module_name} cannot be imported: {callables.summary(error)}{hint * is_relative}"
         ) from error
     for part in path.split("."):
         if not hasattr(found, part):
@@ -82,8 +99,7 @@ def value(text: str) -> Any:
     try:
         return found()
     except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {callables.message(error)}"
-        raise FaultError(f"{text} fails: {reason}") from error
+        raise FaultError(f"{text} fails: {callables.summary(error)}") from error
 
 
 def _paths(texts: Sequence[str]) -> dict[str, str]:
@@ -156,6 +172,8 @@ def call(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     options: dict[str, Any] = {}
     if args.params is not None:
         options["params"] = value(args.params)
+        if options["params"] is None:
+            raise FaultError(f"{args.params} gives None in place of parameters")
     of_each: dict[str, dict[str, Any]] = {}
     given = {}
     returned: Any = None if args.args is None else value(args.args)
@@ -201,7 +219,7 @@ def _specified(
     of_each = {}
     for name, fun in found.items():
         chosen = [x for x in specified if x.function in (None, name)]
-        of_each[name] = _in_order(chosen, name, _parameters(fun, has_params))
+        of_each[name] = _in_order(chosen, name, _parameters(fun, has_params), has_params)
         try:
             calls.check(fun, [None] * has_params + [x.value for x in of_each[name]], has_params)
         except TypeError as error:
@@ -220,7 +238,7 @@ def _parameters(fun: Any, has_params: bool) -> list[str]:
 
 
 def _in_order(
-    specified: Sequence[Argument], function: str, parameters: Sequence[str]
+    specified: Sequence[Argument], function: str, parameters: Sequence[str], has_params: bool
 ) -> list[Argument]:
     """The arguments in the order of the parameters that their names choose.
 
@@ -233,8 +251,10 @@ def _in_order(
         found = {x.name: x for x in specified}
         lacking = [x for x in parameters[: len(names)] if x not in found]
         if lacking:
+            is_first = not has_params and lacking[0] == parameters[0]
+            hint = ", or by --params if the model keeps it" if is_first else ""
             raise CommandError(
-                f"{function} takes {lacking[0]!r} in front of {known[-1]!r}; give it, too"
+                f"{function} takes {lacking[0]!r} in front of {known[-1]!r}; give it, too{hint}"
             )
         return [found[name] for name in parameters[: len(names)]]
     for i, name in enumerate(names):

@@ -16,6 +16,21 @@ from typing import Any
 _STAGES = 3
 
 
+def open_streams() -> None:
+    """Opens the standard streams that are closed, or else the first files would have their numbers.
+
+    What native code logs would be written into these files.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It gets the least number that is free.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
 @contextlib.contextmanager
 def without_logs() -> Iterator[None]:
     """A context in which only Python's own text reaches the standard error, without warnings."""

@@ -1,6 +1,7 @@
 """The options of the command line."""
 
 import argparse
+import os
 import pathlib
 import re
 import sys
@@ -31,6 +32,10 @@ _MISTAKE = 2
 class Parser(argparse.ArgumentParser):
     """A parser that says of a wrong word what was probably meant."""
 
+    def __init__(self, **options: Any) -> None:
+        # An abbreviation of one option may be another option of another command.
+        super().__init__(**options, allow_abbrev=False)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As in argparse, but an unknown option is an error before any other."""
         args = sys.argv[1:] if args is None else args
@@ -41,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             if word == "--" or (has_commands and not word.startswith("-")):
                 break
             name = word.partition("=")[0]
-            if name.startswith("--") and not any(x.startswith(name) for x in options):
+            if name.startswith("--") and name not in options:
                 self.error(f"there is no option {name}{did_you_mean(name, options)}")
         found, rest = super().parse_known_args(args, namespace)
         if rest and not has_commands:  # Else the error names the program in place of the command.
@@ -51,7 +56,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends the program with the message and what was probably meant, without the usage."""
         choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
-        if choice is not None:
+        if choice is not None and "," in choice[1]:
+            message += "; several are written with spaces in between"
+        elif choice is not None and ":" in choice[1]:
+            message += "; functions stand in front of the options"
+        elif choice is not None:
             message += did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
         self.exit(_MISTAKE, f"error: {message}\n`{self.prog} --help` lists what there is\n")
 
@@ -69,7 +78,8 @@ def _new_file(text: str) -> pathlib.Path:
         raise argparse.ArgumentTypeError("the name of the file is empty")
     if text == "-":
         raise argparse.ArgumentTypeError("nothing is written to the standard output; name a file")
-    return pathlib.Path(text)
+    # Shells do not expand it behind `--output=`.
+    return pathlib.Path(os.path.expanduser(text))
 
 
 def _file_of_arrays(text: str) -> pathlib.Path:
@@ -265,8 +275,9 @@ def _add_files(command: Any) -> None:
         "file", **file
     )
     run = command("run", "run a file in its runtime")
-    run.usage = f"{run.prog} FILE [options]"  # Behind --inputs, FILE would be one of the inputs.
-    run.add_argument("file", **file)
+    # Behind --inputs, FILE would be one of the inputs. So it may be missing here; see `run_run`.
+    run.usage = f"{run.prog} FILE [options]"
+    run.add_argument("file", nargs="?", **file)
     run.add_argument(
         "--inputs",
         nargs="*",

@@ -12,7 +12,7 @@ from lowering import versions
 from lowering.commands import interrupts, output
 from lowering.commands.exporting import run_check, run_export
 from lowering.commands.files import run_inspect, run_run, run_visualize
-from lowering.commands.mistakes import CommandError, FaultError, in_options
+from lowering.commands.mistakes import CommandError, FaultError, hidden_module, in_options
 from lowering.commands.parser import parser
 from lowering.commands.show import run_show
 
@@ -36,6 +36,7 @@ def run(description: str, argv: Sequence[str] | None = None) -> int:
     Raises:
       KeyboardInterrupt: if the command was interrupted.
     """
+    output.open_streams()
     args = parser(description, lowering.__version__, _COMMANDS).parse_args(argv)
     sys.path.insert(0, os.getcwd())
     with contextlib.nullcontext() if args.traceback else output.without_logs():
@@ -71,10 +72,10 @@ def _failed(error: BaseException, args: argparse.Namespace) -> int:
     if is_expected:
         text = in_options(str(error))
     else:
-        text = f"{type(error).__name__}: {callables.message(error)}{callables.place(error)}"
+        text = f"{callables.summary(error)}{callables.place(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    print(f"error: {text}", file=sys.stderr)
+    print(f"error: {text}{hidden_module(error)}", file=sys.stderr)
     if not is_expected and not args.traceback:
         print("--traceback shows where it comes from", file=sys.stderr)
     return 2 if is_mistake else 1

@@ -54,6 +54,8 @@ DTYPES: Mapping[str, str] = {
     **_SHORT,
     **{name: name for name in (*_SHORT.values(), "bool", *_NARROW, *KEYS)},
 }
+# What others call dtypes.
+_LIKE = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64"}
 
 _FRONT = re.compile(r"(?:(?P<function>\w+)/)?(?P<name>\w+)\s*=(?P<rest>.*)", re.DOTALL)
 _OF_FUNCTION = re.compile(r"(?P<function>\w+)/(?P<rest>.*)", re.DOTALL)
@@ -187,6 +189,7 @@ def _array(whole: str, dtype: str, dims: str) -> Array:
             )
     if dtype not in DTYPES:
         names = ", ".join([*_SHORT, "bool", *_NARROW, *KEYS])
-        hint = did_you_mean(dtype, DTYPES)
+        like = _LIKE.get(dtype)
+        hint = f"; did you mean {like!r}?" if like else did_you_mean(dtype, DTYPES)
         raise CommandError(f"{dtype!r} is no dtype; known are {names}{hint}")
     return Array(DTYPES[dtype], tuple(parts))

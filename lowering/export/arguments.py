@@ -25,7 +25,8 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str
       name: the name of the leaf among the arguments of the function.
       where: the keys of the leaf in the argument of the exporter, as Python writes them.
     """
-    if refused.is_refused(leaf) or not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+    is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type)
+    if refused.is_refused(leaf) or not is_array:
         taken = "arrays"
         if what == "args":
             taken = (
@@ -35,7 +36,9 @@ def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str
         if name and isinstance(leaf, bool | int | float | complex | str):
             parameter, _, keys = name.partition("/")
             fixed = f"{callables.expression(fun)}, {parameter}={'...' if keys else repr(leaf)}"
-            instead = f"; to fix its value, export functools.partial({fixed})"
+            is_number = not isinstance(leaf, bool | str)
+            made = "give np.asarray(...) of it or of its list, or " if is_number else ""
+            instead = f"; {made}to fix its value, export functools.partial({fixed})"
         place = f" at {what}{where}" if where else ""
         raise TypeError(f"{what} takes {taken}, not {leaf!r}{place}{instead}")
     if isinstance(leaf.dtype, tf.DType):
@@ -76,6 +79,8 @@ def named(
         return signatures.unique([*taken, *names])[len(taken) :]
     if isinstance(given, str):
         raise ValueError(f"{what} is a sequence of names, not the string {given!r}")
+    if not isinstance(given, Sequence):
+        raise ValueError(f"{what} is a sequence of names, not {given!r}")
     if len(given) != len(default):
         raise ValueError(
             f"{what} has {len(given)} name{'s' if len(given) != 1 else ''} for {len(default)} "
@@ -87,6 +92,9 @@ def named(
                 f"{what} has {name!r}; a name has letters, digits and underscores, and begins "
                 "with none of the latter"
             )
+    for name in given:
+        if given.count(name) > 1:
+            raise ValueError(f"{what} has {name!r} twice")
     if signatures.unique(given) != list(given):
         raise ValueError(f"{what} has names that differ in nothing but their case: {list(given)}")
     return list(given)

@@ -14,7 +14,7 @@ def checked_path(path: str | os.PathLike[str]) -> pathlib.Path:
       TypeError: if it is none, as the bytes of a model.
     """
     if isinstance(path, str | os.PathLike):
-        return pathlib.Path(path)
+        return pathlib.Path(os.path.expanduser(path))
     instead = "; write them to a file" if isinstance(path, bytes | bytearray | memoryview) else ""
     what = "bytes" if instead else type(path).__name__
     raise TypeError(f"expected the path of a model, not {what}{instead}")

@@ -94,7 +94,7 @@ def to_litertlm(
     _check_templates(templates)
     if not isinstance(fun, Mapping):
         raise TypeError("fun has to be functions by name, as `export.prefill_decode` makes them")
-    with in_bits_of(TFLITE), reports.making(path, overwrite) as making:
+    with in_bits_of(TFLITE), reports.making(path, "litertlm", overwrite) as making:
         written = pathlib.Path(making.path or path)
         _log.info("lowering for LiteRT-LM")
         made = entries(

@@ -111,8 +111,9 @@ def checked_inputs(
       ValueError: if an input has another shape than the model.
     """
     known = [array.name for array in inputs]
-    if len(args) > len(known):
-        raise TypeError(f"the inputs are {', '.join(known)}; found {len(args)} arrays")
+    if len(args) > len(known) or (len(args) < len(known) and args and not named):
+        found = f"{len(args)} array{'s' if len(args) != 1 else ''}"
+        raise TypeError(f"the inputs are {', '.join(known)}; found {found}")
     given = dict(zip(known, args, strict=False))
     for name in named:
         if name in given:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from lowering.export import bundles
+from lowering.export.descriptions import FORMATS
 from lowering.export.readers import TFLITE
 
 # Why a file cannot become larger. These errors do not have its name.
@@ -17,6 +18,33 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SUFFIXES = (".tflite", ".onnx", ".litertlm", ".data", ".npz", ".npy")
 
 _ADVICE = "exporters replace a model with overwrite=True"
+
+
+def checked(path: str | os.PathLike[str], to: str | None = None) -> pathlib.Path:
+    """The path that a caller gives for what is written; `~` is the home directory.
+
+    Args:
+      path: the path.
+      to: the format, one of `FORMATS`; None for any.
+
+    Raises:
+      TypeError: if it is no path.
+      ValueError: if it is empty, or has the suffix of another format.
+    """
+    if not isinstance(path, str | os.PathLike):
+        hint = "; parameters are given by params=" if isinstance(path, tuple | list) else ""
+        raise TypeError(
+            f"path is a str or a pathlib.Path, where the model is written, not "
+            f"{type(path).__name__}{hint}"
+        )
+    if not os.fspath(path):
+        raise ValueError("path is empty")
+    # `pathlib` raises an error for the home of an unknown user; that may be the name of a file.
+    found = pathlib.Path(os.path.expanduser(path))
+    suffix = found.suffix.removeprefix(".")
+    if to is not None and suffix in FORMATS and suffix != to:
+        raise ValueError(f"{found} has the suffix of {FORMATS[suffix]}, not of {FORMATS[to]}")
+    return found
 
 
 @contextlib.contextmanager
@@ -32,12 +60,15 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
       overwrite: whether a file or a model at `path` is replaced, once the new one is complete.
 
     Raises:
+      TypeError: if `path` is no path.
+      ValueError: if it is empty.
       OSError: for one that is raised in the context, with `path` in the place of temporary paths.
       NotADirectoryError: if a directory above `path` is a file.
+      PermissionError: if it may not be written to.
       FileExistsError: if there is something at `path`; an empty directory is nothing. What is no
         model, such as the source of a program, is never replaced.
     """
-    path = pathlib.Path(path)
+    path = checked(path)
     _check_free(path, overwrite)
     check_directories(path)
     missing = [folder for folder in path.parents if not folder.exists()]
@@ -45,7 +76,11 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
     try:
         # A name may be as long as a file system permits, so only a part is in front of more.
         prefix = f".{path.name[:32]}-"
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as above:
+        try:
+            temporary = tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        with temporary as above:
             written = pathlib.Path(above) / path.name
             try:
                 yield written
@@ -66,10 +101,13 @@ def new_path(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[
 
 
 def check_directories(path: pathlib.Path) -> None:
-    """Raises a NotADirectoryError if a directory above a path is something else."""
+    """Raises an OSError if a directory above a path is something else, or may not be written to."""
     for folder in path.parents:
         if os.path.lexists(folder) and not folder.is_dir():
             raise NotADirectoryError(f"{path} cannot be written, as {folder} is no directory")
+    above = next((folder for folder in path.parents if folder.exists()), None)
+    if above is not None and not os.access(above, os.W_OK):
+        raise PermissionError(f"{path} cannot be written, as {above} is read-only")
 
 
 def error_of_file(error: Exception, path: str | os.PathLike[str]) -> OSError:

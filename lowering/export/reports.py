@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lowering.export import readers
+from lowering.export import paths, readers
 from lowering.export.descriptions import Array, Description, in_columns
 from lowering.export.inspection import inspect
-from lowering.export.paths import new_path
 from lowering.export.verification import Error
 
 
@@ -170,14 +169,24 @@ class Making:
 
 
 @contextlib.contextmanager
-def making(path: str | os.PathLike[str] | None, overwrite: bool = False) -> Iterator[Making]:
+def making(
+    path: str | os.PathLike[str] | None, to: str, overwrite: bool = False
+) -> Iterator[Making]:
     """A context in which a model is made, and at whose end it is at `path`.
 
+    Args:
+      path: where it will be, if anywhere.
+      to: the format, one of `FORMATS`.
+      overwrite: whether a model at `path` is replaced.
+
     Raises:
+      TypeError: if `path` is no path.
+      ValueError: if it has the suffix of another format.
       FileExistsError: if there is something at `path`, and it is not to be overwritten.
     """
     if path is None:
         yield Making(None, None)
         return
-    with new_path(path, overwrite) as written:
-        yield Making(pathlib.Path(path), written)
+    path = paths.checked(path, to)
+    with paths.new_path(path, overwrite) as written:
+        yield Making(path, written)

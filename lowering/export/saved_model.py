@@ -61,7 +61,7 @@ def to_saved_model(
       fun: a JAX function, or several by the names of their signatures.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
-      path: the directory; it must not exist, or be empty.
+      path: the directory, which is new or empty unless `overwrite` is True.
       params: a pytree of arrays that the model keeps; it is the first argument of each function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
@@ -84,7 +84,7 @@ def to_saved_model(
       VerificationError: if the model does not compute what JAX computes.
     """
     check_tolerance(tolerance)
-    with reports.making(os.fspath(path), overwrite) as making:
+    with reports.making(paths.checked(path), "saved_model", overwrite) as making:
         _log.info("lowering")
         made = entries(
             fun,
@@ -120,7 +120,7 @@ def write(functions: Any, path: str | os.PathLike[str]) -> None:
 
     Args:
       functions: a concrete function of TensorFlow, or several by the names of their signatures.
-      path: the directory; it must not exist, or be empty.
+      path: the directory, which is new or empty.
 
     Raises:
       TypeError: for what is no concrete function.

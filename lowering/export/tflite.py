@@ -16,6 +16,7 @@ from lowering.export import (
     quantization,
     reach,
     reports,
+    representative,
     signatures,
     weight_quantization,
 )
@@ -63,7 +64,7 @@ def to_tflite(
     overwrite: bool = False,
     metadata: Metadata | None = None,
 ) -> Model:
-    """A TF Lite model: its bytes, with a report on it.
+    """Makes a TF Lite model, and returns its bytes with a report on it.
 
     LiteRT has no empty arrays, so the model lacks inputs and outputs without elements.
 
@@ -113,7 +114,7 @@ def to_tflite(
         import_package("ai_edge_litert.interpreter", "tflite")
     # TensorFlow's kernels have 64 bits.
     bits = contextlib.nullcontext() if allow_flex else in_bits_of(TFLITE)
-    with reports.making(path, overwrite) as making, bits:
+    with reports.making(path, "tflite", overwrite) as making, bits:
         model = _exported(
             making,
             fun,
@@ -285,7 +286,7 @@ def _inputs(
 
     Raises:
       TypeError: if they are not like the arguments.
-      ValueError: if there are none for an entry.
+      ValueError: if there are none for an entry, or some have another shape or dtype.
     """
     if data is None:
         return {}
@@ -293,13 +294,10 @@ def _inputs(
         raise TypeError(
             f"representative_data has to be a mapping with inputs of each function: {sorted(made)}"
         )
-    found = {}
-    for name, entry in made.items():
-        given = data[name] if several else data
-        found[name] = [entry.inputs(x) for x in (given() if callable(given) else given)]
-        if not found[name]:
-            raise ValueError("representative_data is empty")
-    return found
+    return {
+        name: representative.inputs(entry, data[name] if several else data)
+        for name, entry in made.items()
+    }
 
 
 def _named(

@@ -110,7 +110,9 @@ def of_structs(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[str]]:
     """
 
     def symbolic(leaf: Any) -> list[Any]:
-        return [d for d in getattr(leaf, "shape", None) or () if jax.export.is_symbolic_dim(d)]
+        shape = getattr(leaf, "shape", None)
+        dims = shape if isinstance(shape, tuple) else ()  # That of a class is no tuple.
+        return [dim for dim in dims if jax.export.is_symbolic_dim(dim)]
 
     found = [dim for leaf in jax.tree_util.tree_leaves(args) for dim in symbolic(leaf)]
     if not found:
@@ -156,7 +158,8 @@ def of_leaves(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[Any]:
     prefix = polymorphic_shapes if is_single else tuple(polymorphic_shapes)
     if not is_single and len(prefix) != len(args):
         raise ValueError(
-            f"polymorphic_shapes has {len(prefix)} items for {len(args)} positional arguments"
+            f"polymorphic_shapes has {_counted(len(prefix), 'item')} for "
+            f"{_counted(len(args), 'positional argument')}"
         )
     specs: list[Any] = []
 
@@ -172,6 +175,10 @@ def of_leaves(polymorphic_shapes: Any, args: tuple[Any, ...]) -> list[Any]:
             f'or a tuple for an array, such as "(b, 3)" or ("b", 3): {reason}'
         ) from error
     return specs
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _expanded(
@@ -191,7 +198,7 @@ def _expanded(
         raise ValueError(f"polymorphic_shapes {spec!r} for {name}: {error}") from error
     if shape is not None and len(dims) != len(shape):
         raise ShapeError.because(
-            f"{name} has {len(shape)} dimensions, not {len(dims)}; "
+            f"{name} has {_counted(len(shape), 'dimension')}, not {len(dims)}; "
             f"polymorphic_shapes {spec!r} for {name}"
         )
     return name, dims, spec

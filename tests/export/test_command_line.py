@@ -15,7 +15,7 @@ import pytest
 from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files, parser, running, show, specifications
-from lowering.commands.mistakes import in_options
+from lowering.commands.mistakes import hidden_module, in_options
 from lowering.export import loading, tflite
 from lowering.export.tfjs import graph_model
 from lowering.passes import pipeline
@@ -216,6 +216,74 @@ def test_errors_of_modules(tmp_path, monkeypatch, capsys):
     assert "did you mean 'whole_model'?" in capsys.readouterr().err
     assert main(["show", "whole_model:predct"]) == 2
     assert "did you mean 'predict'?" in capsys.readouterr().err
+
+
+def test_files_in_place_of_names(tmp_path, monkeypatch, capsys):
+    """The message says what to write for a file, and that is found."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pk").mkdir()
+    (tmp_path / "w.npz").touch()
+    for file in ("my-model.py", "pk/ok.py"):
+        (tmp_path / file).write_text("def predict(x): return x")
+    said = {
+        "pk/ok.py:predict": "write its module: pk.ok:predict",
+        "./pk/ok.py": "write its module: pk.ok:name",
+        "first=pk/ok.py:predict": "write its module: pk.ok:predict",
+        f"{tmp_path}/my-model.py:predict": "write its module: my-model:predict",
+        "/elsewhere/a model.py:f": "go to /elsewhere and write its module: a model:f",
+        "../b c/model.py:f": f"go to {tmp_path.parent}/b c and write its module: model:f",
+        "w.npz": "write module:name, where a function of that name reads it",
+    }
+    for text, message in said.items():
+        assert main(["check", text, "--arg", "x=f32[3]"]) == 2
+        assert f"{text!r} is a file; {message}\n" in capsys.readouterr().err
+    for text in ("pk.ok:predict", "my-model:predict"):
+        assert main(["show", text, "--arg", "x=f32[3]"]) == 0
+
+
+def test_what_modules_say_when_they_fail(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "alone.py").write_text("from . import other")
+    (tmp_path / "silent.py").write_text("raise AssertionError")
+    (tmp_path / "forgets.py").write_text("def f(w, x): assert False\ndef params(): pass")
+    said = {
+        ("alone:f",): "; write package.module:name, above the directory of the package",
+        ("silent:f",): "error: silent cannot be imported: AssertionError",
+        ("forgets:f", "--params", "forgets:params"): "forgets:params gives None in place of par",
+        ("forgets:f", "--arg", "w=f32[]"): "error: AssertionError (forgets.py:1, in f)",
+    }
+    for argv, message in said.items():
+        assert main(["show", *argv, "--arg", "x=f32[3]"]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["show", "forgets.within:f"]) == 2
+    assert "error: there is no module 'forgets.within'\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "hides"),
+    [
+        ("onnx.py", "onnx.py"),
+        ("onnx/__init__.py", "onnx"),
+        ("random.py", "random.py"),
+        ("q.py", ""),
+    ],
+)
+def test_files_that_hide_packages(file, hides, tmp_path, monkeypatch):
+    """What is hidden lacks what its users import from it."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    name = path.stem if path.stem != "__init__" else path.parent.name
+    assert hidden_module(ImportError()) == ""
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, name, module)
+    hint = f"; {hides} in this directory hides an installed module, so rename it"
+    assert (
+        hidden_module(ImportError()) == hidden_module(AttributeError()) == (hint if hides else "")
+    )
+    assert hidden_module(ValueError()) == ""
 
 
 def test_containers(tmp_path, capsys):
@@ -452,6 +520,17 @@ def test_options_are_those_of_the_exporters():
         assert name in specifications.KEYS or jax.numpy.dtype(name).name == name
 
 
+@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed, tmp_path):
+    """As under some services: the file of a model does not get the number of a stream."""
+    export.to_onnx(jax.numpy.sin, (np.zeros(3, np.float32),), tmp_path / "m.onnx", verify=False)
+    np.save(tmp_path / "x.npy", np.zeros(3, np.float32))
+    command = f"{sys.executable} -m lowering run m.onnx --inputs x.npy --output y.npy {closed}"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, env=env).returncode == 0
+    assert np.load(tmp_path / "y.npy").tolist() == [0, 0, 0]
+
+
 def test_logs_of_others_are_not_shown(tmp_path):
     """In a process of its own, as they write past Python."""
     argv = ["export", *PREDICT, "--to", "tflite", "--output", str(tmp_path / "model"), "--quiet"]
@@ -572,7 +651,14 @@ def test_an_interruption(monkeypatch, capsys):
         (["check", *PREDICT, "--to", "onnx", "--opset", "3"], "opset is a number from 17"),
         (["check", *PREDICT, "--to", "onnx", "--shard-bytes", "3"], "--shard-bytes is for tfjs"),
         (["show", "predict"], "'predict' has no function name; write module:name"),
-        (["show", "pk/ok.py:f"], "'pk/ok.py:f' is a file; write its module: pk.ok:f"),
+        (["check", PREDICT[0], "x=f32[3]"], "'x=f32[3]' is an argument; give it by --arg"),
+        (["show", PREDICT[0], "--arg", "float[3]"], "; did you mean 'f32'?"),
+        (["export", *PREDICT, "--to", "onnx", "--output", "m.tflite"], "suffix of TF Lite, not of"),
+        (
+            ["show", "tests.export.functions:predict_with", "--arg", "x=f32[3]"],
+            "predict_with takes 'params' in front of 'x'; give it, too, or by --params if",
+        ),
+        (["run", "--inputs", "x.npy", "model.onnx"], "in front of the options"),
         (["show", "a b"], "'a b' names nothing; write it as module:name"),
         (["show", "no.such.module:f"], "there is no module 'no.such.module'"),
         (["show", "tests.export.functions:f"], "tests.export.functions has no 'f'"),
@@ -606,6 +692,15 @@ def test_commands_that_make_no_sense(argv, message, capsys):
         (["export", PREDICT[0], "--to", "onnx", "--output", ""], "the name of the file is empty"),
         (["export", PREDICT[0], "--to", "onnx", "--output", "-"], "name a file"),
         (["run", "model.onnx", "--output", "y.csv"], "'y.csv' is neither an .npz file nor"),
+        (
+            ["check", PREDICT[0], "--output", "m"],
+            "no option --output; did you mean '--output-names'",
+        ),
+        (
+            ["check", PREDICT[0], "--to", "onnx,tfjs"],
+            "; several are written with spaces in between",
+        ),
+        (["check", "--to", "onnx", PREDICT[0]], "; functions stand in front of the options"),
         (["inspect", "m.onnx", "n.onnx"], "unrecognized arguments: n.onnx\n`lowering inspect --h"),
     ],
 )

@@ -339,6 +339,14 @@ def test_bad_arguments(tmp_path):
         export.to_onnx(jnp.sin, (IMAGES,), input_names=["an image"])
     with pytest.raises(ValueError, match="names that differ in nothing but their case"):
         export.to_onnx(jnp.hypot, (IMAGES, IMAGES), input_names=["x", "X"])
+    with pytest.raises(ValueError, match="input_names has 'x' twice"):
+        export.to_onnx(jnp.hypot, (IMAGES, IMAGES), input_names=["x", "x"])
+    with pytest.raises(ValueError, match=r"output_names is a sequence of names, not \{'a': 'b'\}"):
+        export.to_onnx(jnp.sin, (IMAGES,), output_names={"a": "b"})
+    with pytest.raises(TypeError, match=r"not <class 'numpy\.float32'>"):
+        export.to_onnx(jnp.sin, (np.float32,))
+    with pytest.raises(TypeError, match=r"give np.asarray\(...\) of it or of its list, or to fix"):
+        export.to_onnx(jnp.sin, ([[1.0, 2.0]],))
     with pytest.raises(ValueError, match="a sequence of names, not the string 'image'"):
         export.to_onnx(jnp.sin, (IMAGES,), input_names="image")
     with pytest.raises(ValueError, match="opset is a number from 17 to "):

@@ -1,6 +1,7 @@
 """Quantized models of ONNX: what is quantized, how exact they are, and what is refused."""
 
 import collections
+import logging
 
 import jax
 import jax.numpy as jnp
@@ -180,3 +181,18 @@ def test_data_of_any_batch_and_of_more_bits():
     data = [(np.float64(x[:2]),), (x[3:4],), (x,)]
     model = exported("mlp", "int8", representative_data=data, polymorphic_shapes=["b, _"])
     assert kinds(model)["QuantizeLinear"]
+
+
+@pytest.mark.parametrize("quantize", ["dynamic", "int8", "int4"])
+def test_what_the_quantizer_leaves_behind(quantize, monkeypatch, capfd):
+    """The model says what it would say without it, and the logs of the process are the user's."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    x = numbers(4, 64)
+    options = {"params": weights(64, 32), "metadata": {"name": "a product"}, "opset": 22}
+    exact = export.to_onnx(lambda w, x: x @ w, (x,), **options)
+    if quantize == "int8":
+        options["representative_data"] = [(x,)]
+    quantized = export.to_onnx(lambda w, x: x @ w, (x,), quantize=quantize, **options)
+    assert quantized.description.metadata == exact.description.metadata
+    assert logging.getLogger().handlers == []
+    assert "pre-processing" not in capfd.readouterr().err

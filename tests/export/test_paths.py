@@ -216,3 +216,61 @@ def test_an_interruption_of_a_replacement(place, is_done, tmp_path, monkeypatch)
     assert sorted(x.name for x in tmp_path.iterdir()) == NAMES
     found = {x.read_text() for x in tmp_path.iterdir()}
     assert found == ({"old"} if place <= 4 else {"new"})
+
+
+@pytest.mark.parametrize("to", list(STAGES))
+def test_what_is_no_path(to, tmp_path, monkeypatch):
+    """The message says what a path is; nothing is made before it is said."""
+    monkeypatch.chdir(tmp_path)
+    exporter = getattr(export, f"to_{to}")
+    for overwrite in (False, True):
+        for path in (3, b"model", [X], tmp_path.joinpath):
+            with pytest.raises(TypeError, match="path is a str or a pathlib"):
+                exporter(jnp.sin, (X,), path, overwrite=overwrite)
+        with pytest.raises(ValueError, match="path is empty"):
+            exporter(jnp.sin, (X,), "", overwrite=overwrite)
+        for suffix in {".tflite", ".onnx", ".litertlm"} - {f".{to}"}:
+            with pytest.raises(ValueError, match="has the suffix of"):
+                exporter(jnp.sin, (X,), f"model{suffix}", overwrite=overwrite)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_home_directory(tmp_path, monkeypatch, capsys):
+    """A shell does not expand it in `--output=~/model.onnx`, nor does Python."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    report = export.to_onnx(jnp.sin, (X,), "~/new/model.onnx", verify=False)
+    assert report.file == home / "new" / "model.onnx"
+    assert export.inspect("~/new/model.onnx").format == "onnx"
+    argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--to", "onnx", "--no-verify"]
+    assert command_line.main([*argv, "--output=~/other.onnx"]) == 0
+    assert (home / "other.onnx").is_file() and list(here.iterdir()) == []
+    export.to_onnx(jnp.sin, (X,), "~unknown-user.onnx", verify=False)
+    assert [path.name for path in here.iterdir()] == ["~unknown-user.onnx"]
+
+
+def test_a_directory_that_is_read_only(tmp_path, monkeypatch, capsys):
+    """The command line says so before it imports anything; root may write to any directory."""
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    path = tmp_path / "new" / "model.onnx"
+    with pytest.raises(PermissionError, match="cannot be written, as"):
+        export.to_onnx(jnp.sin, (X,), path)
+    argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--to", "onnx", "--output", str(path)]
+    assert command_line.main(argv) == 1
+    assert f"error: {path} cannot be written, as {tmp_path} is read-only" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_without_room_for_another(monkeypatch, tmp_path):
+    """The error names the path, not a temporary one."""
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), ".model.onnx-12345")
+
+    monkeypatch.setattr(paths.tempfile, "TemporaryDirectory", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        export.to_onnx(jnp.sin, (X,), tmp_path / "model.onnx")
+    assert caught.value.filename == str(tmp_path / "model.onnx")

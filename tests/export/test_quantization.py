@@ -163,6 +163,13 @@ def test_bad_options(tmp_path):
         export.to_tflite(jnp.sin, (ROWS,), quantize="full", representative_data=[])
     with pytest.raises(TypeError, match="expected inputs like args"):
         export.to_tflite(jnp.sin, (ROWS,), quantize="full", representative_data=[(1, 2)])
+    for data, error, message in (
+        (3, TypeError, "representative_data is an iterable of tuples like args, or a function"),
+        (np.ones((2, *ROWS.shape), np.float32), TypeError, r"such as \(x,\), not ndarray"),
+        ([(np.ones((2, 2), np.float32),)], ValueError, r"has an array of the shape \(2, 2\)"),
+    ):
+        with pytest.raises(error, match=message):
+            export.to_tflite(jnp.sin, (ROWS,), quantize="full", representative_data=data)
     with pytest.raises(TypeError, match=r"inputs of each function: \['f'\]"):
         export.to_tflite(
             {"f": jnp.sin}, {"f": (ROWS,)}, quantize="full", representative_data=[(1,)]

@@ -67,7 +67,7 @@ def test_shape_unknown_to_tensorflow():
     [
         ("(b, c)", "polymorphic_shapes '\\(b, c\\)' for args\\[0\\]"),
         ("(5,)", "polymorphic_shapes '\\(5,\\)' for args\\[0\\]"),
-        (("b", "b"), "has 2 items for 1 positional arguments"),
+        (("b", "b"), "has 2 items for 1 positional argument$"),
         ({"x": "b"}, "a specification, or a sequence of them for the positional arguments, not {"),
         ([{"x": "b"}], "(?s)pytree prefix.*polymorphic_shapes\\[0\\]"),
         ("(b", "a parenthesis is not closed"),

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import quantization, reach, reports, side_effects, signatures
+from lowering.export import quantization, reach, reports, representative, side_effects, signatures
 from lowering.export.entries import entry
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
@@ -59,7 +59,10 @@ def to_onnx(
     overwrite: bool = False,
     metadata: Metadata | None = None,
 ) -> Model | Any:
-    """An ONNX model: its bytes with a report on it, or in a file and a `Report` on that.
+    """Makes an ONNX model.
+
+    Without a path it returns the bytes of the model, with a report on it. With a path it writes the
+    model to a file, and returns the `Report` alone.
 
     It has one function; ONNX has no signatures. Where `jax_enable_x64` is set, it computes with 64
     bits as JAX does, as far as onnxruntime has the ops.
@@ -99,10 +102,10 @@ def to_onnx(
       metadata: what the model says of itself.
 
     Raises:
-      ValueError: for several functions, another opset or dtype to compute in, one in which the
-        program computes nothing, an output that is called as an input,
-        weights that need a path, or labels that belong to no output; for an unknown quantization,
-        one that finds no weights, or representative data that are missing or not for it.
+      ValueError: for several functions; for an opset or a dtype that there is not; for
+        `compute_dtype`, if the program has nothing in that dtype; for an output with the name of an
+        input; for weights that need a path; for labels that belong to no output; for a quantization
+        that is unknown or finds no weights; for representative data that is missing, or not for it.
       FileExistsError: if there is something at `path`.
       ImportError: if onnx-ir is missing, or the runtime that verifies the model.
       UnsupportedError: if the model needs an op that ONNX or onnxruntime lacks.
@@ -120,7 +123,7 @@ def to_onnx(
         import_package("onnxruntime", "onnx")
     with (
         saving.without_stale_weights(path, overwrite),
-        reports.making(path, overwrite) as making,
+        reports.making(path, "onnx", overwrite) as making,
         advising_32_bits("onnxruntime"),
     ):
         _log.info("lowering for ONNX")
@@ -134,7 +137,9 @@ def to_onnx(
             input_names=input_names,
             output_names=output_names,
         )
-        data = quantized.inputs(made, representative_data)
+        data = (
+            [] if representative_data is None else representative.inputs(made, representative_data)
+        )
         concrete = made.concrete
         made.check_returns()
         _log.info("writing the model of ONNX")

@@ -5,6 +5,7 @@ do not overflow 16 bits, which processors without VNNI have for products of unli
 """
 
 import contextlib
+import logging
 import pathlib
 import sys
 import tempfile
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export.entry import Entry
 from lowering.export.packages import import_package
 from lowering.export.verification import refusals
 
@@ -51,29 +51,6 @@ def check_options(quantize: str | None, representative_data: Any, opset: int) ->
         )
 
 
-def inputs(made: Entry, data: Any) -> list[list[np.ndarray]]:
-    """Representative inputs: what the options give, or nothing.
-
-    Raises:
-      TypeError: if they are not like the arguments.
-      ValueError: if there are none, or some of another shape or dtype.
-    """
-    if data is None:
-        return []
-    found = [made.inputs(x) for x in (data() if callable(data) else data)]
-    if not found:
-        raise ValueError("representative_data is empty")
-    for arrays in found:
-        for spec, x in zip(made.specs, arrays, strict=True):
-            if not spec.shape.is_compatible_with(x.shape):
-                sizes = ", ".join("_" if n is None else str(n) for n in spec.shape)
-                raise ValueError(
-                    f"representative_data has an array of the shape {x.shape} for the input "
-                    f"{spec.name!r}, whose shape is ({sizes})"
-                )
-    return found
-
-
 def save(
     source: pathlib.Path,
     path: pathlib.Path,
@@ -100,7 +77,7 @@ def save(
     import onnx_ir as ir
 
     before = onnx.load(source)
-    with _same_path(), refusals("onnxruntime's quantizer", "quantize the model"):
+    with _same_process(), refusals("onnxruntime's quantizer", "quantize the model"):
         if quantize == "dynamic":
             _dynamic(before, path, external_data)
         elif quantize == "int8":
@@ -109,25 +86,41 @@ def save(
             _four_bits(before, path, external_data)
     written = onnx.load(path, load_external_data=False)
     _keep_first(written.graph, set())
+    original = onnx.load(source, load_external_data=False)
+    _say_the_same(written, original)
     ordered = ir.from_proto(written)
     ordered.graph.sort()
     path.write_bytes(ir.to_proto(ordered).SerializeToString())
     if not _has_integers(written.graph):
         from lowering.export.onnx import quantized_weights
 
-        model = onnx.load(source, load_external_data=False)
-        reason = quantized_weights.why_none(model, quantize)
+        reason = quantized_weights.why_none(original, quantize)
         raise ValueError(f"quantize={quantize!r} finds nothing to quantize: {reason}")
 
 
 @contextlib.contextmanager
-def _same_path() -> Iterator[None]:
-    """A context after which Python looks for modules where it did; the quantizer adds a folder."""
+def _same_process() -> Iterator[None]:
+    """A context that undoes what the quantizer does to a process.
+
+    It adds a folder to those in which Python looks for modules, and logs by functions that give the
+    root logger a handler if it has none.
+    """
     before = list(sys.path)
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
     try:
         yield
     finally:
+        logging.getLogger().removeHandler(handler)
         sys.path[:] = before
+
+
+def _say_the_same(model: Any, original: Any) -> None:
+    """Gives a model the metadata and the producer of another; the quantizer writes its own."""
+    del model.metadata_props[:]
+    model.metadata_props.extend(original.metadata_props)
+    model.producer_name = original.producer_name
+    model.producer_version = original.producer_version
 
 
 def _dynamic(model: Any, path: pathlib.Path, external_data: bool) -> None:

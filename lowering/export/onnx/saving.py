@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from lowering.export import limits, onnx_files
+from lowering.export import limits, onnx_files, paths
 
 
 def serialized(model: Any) -> bytes:
@@ -58,9 +58,10 @@ def without_stale_weights(path: str | os.PathLike[str] | None, overwrite: bool) 
       path: the file of the model, if any.
       overwrite: whether what is there is replaced.
     """
-    before = None if path is None or not overwrite else _weights_of(pathlib.Path(path))
+    model = None if path is None or not overwrite else paths.checked(path)
+    before = None if model is None else _weights_of(model)
     yield
-    if path is not None and before is not None and _weights_of(pathlib.Path(path)) is None:
+    if model is not None and before is not None and _weights_of(model) is None:
         before.unlink(missing_ok=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export import descriptions, quantization, reach, reports, signatures
+from lowering.export import descriptions, paths, quantization, reach, reports, signatures
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.origins import located
@@ -54,8 +54,8 @@ def to_tfjs(
       fun: a JAX function, or several by name.
       args: its positional arguments: arrays or `jax.ShapeDtypeStruct`s, in pytrees; for several
         functions those of each by name.
-      path: the directory where `model.json` and the shards of weights are written; it must not
-        exist, or be empty.
+      path: the directory where `model.json` and the shards of weights are written, which is new or
+        empty unless `overwrite` is True.
       params: a pytree of arrays that the model keeps; it is the first argument of each function.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
       polymorphic_constraints: constraints on symbolic dimensions, as for `convert`.
@@ -82,7 +82,7 @@ def to_tfjs(
     """
     graph_model.check_options(quantize, shard_bytes)
     check_tolerance(tolerance)
-    with reports.making(os.fspath(path), overwrite) as making, in_bits_of(TFJS):
+    with reports.making(paths.checked(path), "tfjs", overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None
         if verify:

@@ -94,7 +94,7 @@ def write(
 
     Args:
       functions: a concrete function of TensorFlow, or several by name.
-      directory: where the files are written; it must not exist, or be empty.
+      directory: where the files are written; it is new or empty.
       quantize: the dtype in which large weights are stored, of `QUANTIZATIONS`.
       shard_bytes: the size of a file of weights, in bytes.
 
