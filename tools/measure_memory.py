@@ -2,12 +2,13 @@
 
     python -m tools.measure_memory --sizes 100 400 1600 --database results.sqlite
 
-Each export runs in a process of its own: a chain of dense layers whose float32 parameters are
-`jax.Array`s, verified. Memory is that of the process at its peak, beyond what it had before the
+Each export runs in a process of its own: a chain of dense layers whose parameters are `jax.Array`s,
+verified. Memory is that of the process at its peak, beyond what it had before the
 export, parameters excluded. Linux counts the peak.
 """
 
 import argparse
+import functools
 import gc
 import json
 import pathlib
@@ -15,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +29,36 @@ from tools import performance
 from tools.terminal import run
 
 STATUS, FORGET = (pathlib.Path("/proc/self") / name for name in ("status", "clear_refs"))
-FORMATS = ("saved_model", "tfjs", "onnx", "tflite")
 
-# The features of a layer, whose weights have 16 MB.
+
+class Format(NamedTuple):
+    """What is exported.
+
+    Attributes:
+      to: the format, as `lowering.export` calls it.
+      options: those of the export.
+      dtype: that of the parameters.
+      has_data: whether the export takes representative data.
+    """
+
+    to: str
+    options: Mapping[str, Any] = {}
+    dtype: Any = jnp.float32
+    has_data: bool = False
+
+
+FORMATS = {
+    "saved_model": Format("saved_model"),
+    "tfjs": Format("tfjs"),
+    "onnx": Format("onnx"),
+    "onnx float16": Format("onnx", {"compute_dtype": "float16"}, jnp.float16),
+    "onnx dynamic": Format("onnx", {"quantize": "dynamic"}),
+    "onnx int4": Format("onnx", {"quantize": "int4"}),
+    "onnx int8": Format("onnx", {"quantize": "int8"}, has_data=True),
+    "tflite": Format("tflite"),
+}
+
+# The features of a layer, whose weights of float32 have 16 MB.
 _FEATURES = 2048
 _MEGABYTE = 1_000_000
 
@@ -68,18 +96,23 @@ def measure(to: str, megabytes: int) -> Cost:
       to: the format, of `FORMATS`.
       megabytes: the size of the parameters; that of a layer is the least.
     """
-    count = max(1, round(megabytes * _MEGABYTE / (4 * _FEATURES**2)))
+    how = FORMATS[to]
+    dtype = np.dtype(how.dtype)
+    count = max(1, round(megabytes * _MEGABYTE / (dtype.itemsize * _FEATURES**2)))
     rng = np.random.default_rng(0)
 
     def layer() -> jax.Array:
-        return jnp.asarray(rng.standard_normal((_FEATURES, _FEATURES), np.float32) / 64)
+        return jnp.asarray(
+            rng.standard_normal((_FEATURES, _FEATURES), np.float32) / np.sqrt(_FEATURES), dtype
+        )
 
-    x = np.ones((1, _FEATURES), np.float32)
-    exporter = getattr(export, f"to_{to}")
+    x = np.ones((1, _FEATURES), dtype)
+    options = {**how.options, **({"representative_data": [(x,)]} if how.has_data else {})}
+    exporter = functools.partial(getattr(export, f"to_{how.to}"), **options)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         # What the first export imports and keeps is no part of the second.
-        exporter(_predict, (x,), folder / "small", params={"w": jnp.eye(_FEATURES)[:, :_FEATURES]})
+        exporter(_predict, (x,), folder / "small", params={"w": layer()})
         params = {f"w{i}": layer() for i in range(count)}
         jax.block_until_ready(params)
         gc.collect()
@@ -100,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="in megabytes")
-    parser.add_argument("--formats", choices=FORMATS, nargs="+", default=FORMATS)
+    parser.add_argument("--formats", choices=FORMATS, nargs="+", default=list(FORMATS))
     parser.add_argument("--one", action="store_true", help="measure in this process")
     performance.add_option(parser)
     args = parser.parse_args(argv)

@@ -106,27 +106,42 @@ class _Evaluation:
     def run(
         self, jaxpr: jex_core.ClosedJaxpr, weights: int, operands: Sequence[Any]
     ) -> list[jax.Array]:
-        """The results; of the operands, the first ones are weights."""
+        """The results of the constants of a program and of its operands.
+
+        The first ones are weights, which are off already.
+        """
         quantization = self._quantization
         env: dict[Any, Any] = {}
+        # What is computed of weights alone.
+        known: set[Any] = set()
 
         def read(atom):
             return atom.val if isinstance(atom, jex_core.Literal) else env[atom]
 
-        for var, const in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
-            env[var] = self._off(const, quantization.weights)
-        for i, (var, x) in enumerate(zip(jaxpr.jaxpr.invars, operands, strict=True)):
-            is_weight = i < weights
-            env[var] = self._off(x, quantization.weights) if is_weight else self._value(x, "input")
+        def is_known(atom):
+            return isinstance(atom, jex_core.Literal) or atom in known
+
+        variables = [*jaxpr.jaxpr.constvars, *jaxpr.jaxpr.invars]
+        for i, (var, x) in enumerate(zip(variables, operands, strict=True)):
+            if i < weights:
+                env[var] = x
+                known.add(var)
+            else:
+                env[var] = self._value(x, "input")
         for eqn in jaxpr.jaxpr.eqns:
             values = list(map(read, eqn.invars))
             if eqn.primitive.name in _CONTRACTIONS:
-                values = [self._off(x, quantization.operands) for x in values]
+                values = [
+                    x if is_known(atom) else self._off(x, quantization.operands)
+                    for atom, x in zip(eqn.invars, values, strict=True)
+                ]
             results = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
             if not eqn.primitive.multiple_results:
                 results = [results]
             made = [self._value(x, eqn.primitive.name) for x in results]
             env.update(zip(eqn.outvars, made, strict=True))
+            if all(map(is_known, eqn.invars)):
+                known.update(eqn.outvars)
         return list(map(read, jaxpr.jaxpr.outvars))
 
     def _value(self, x: Any, kind: str) -> Any:
@@ -157,20 +172,20 @@ def _is_real(x: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(x), jnp.floating) and np.size(x) > 0
 
 
-def _parts(shapes: Sequence[tuple[int, ...]], seed: int, amplitude: int) -> list[jax.Array]:
-    """A random number for each element of arrays, from minus an amplitude to the amplitude.
+def _part(rng: np.random.Generator, shape: tuple[int, ...], amplitude: int) -> np.ndarray:
+    """A random number for each element of an array, from minus an amplitude to the amplitude.
 
-    In half of the cases, all elements of an array get the same number: equal elements have equal
-    errors, which add up. They are as large as all weights, so there is one copy of them: JAX would
-    make another one of arrays of NumPy.
+    In half of the cases, all elements get the same number: equal elements have equal errors, which
+    add up.
     """
-    rng = np.random.default_rng(seed)
+    numbers = rng.random(() if rng.random() < 0.5 else shape, np.float32)
+    return np.asarray((2 * numbers - 1) * np.float32(amplitude))
 
-    def part(shape: tuple[int, ...]) -> np.ndarray:
-        numbers = rng.uniform(-1, 1, () if rng.random() < 0.5 else shape).astype(np.float32)
-        return np.broadcast_to(amplitude * numbers, shape)
 
-    return [jnp.asarray(part(shape)) for shape in shapes]
+@functools.partial(jax.jit, static_argnums=2)
+def _moved(x: jax.Array, part: jax.Array, half_step: HalfStep) -> jax.Array:
+    """A weight that is off by a part of half a step."""
+    return x + (part * half_step(x, x.min(), x.max())).astype(x.dtype)
 
 
 class _Program:
@@ -190,7 +205,10 @@ class _Program:
         self._kinds: list[str] = []
         self._ranges: list[tuple[float, float]] = []
         self._shapes: list[tuple[int, ...]] = []
-        jaxpr, weights = inline_calls(traced, frozenset()), self._reference.weights
+        jaxpr = inline_calls(traced, frozenset())
+        weights = len(jaxpr.consts) + self._reference.weights
+        self._half_step = quantization.weights
+        self._consts, self._weights = jaxpr.consts, weights
 
         @jax.jit
         def ranges_of(*flat):
@@ -228,14 +246,22 @@ class _Program:
     def results(
         self, inputs: Sequence[np.ndarray], seed: int, amplitude: int = 1
     ) -> list[np.ndarray]:
-        """The outputs for some inputs, with random errors of up to an amplitude of half steps."""
-        parts = _parts(self._shapes, seed, amplitude)
-        found = self._drawn(parts, self._ranges, self._flat(inputs))
+        """The outputs for some inputs, with random errors of up to an amplitude of half steps.
+
+        Weights are made one after the other, so that there is no more than one copy of them.
+        """
+        rng = np.random.default_rng(seed)
+        flat = self._flat(inputs)
+        for i, x in enumerate(flat[: self._weights]):
+            if _is_real(x):
+                flat[i] = _moved(x, _part(rng, np.shape(x), amplitude), self._half_step)
+        parts = [np.broadcast_to(_part(rng, shape, amplitude), shape) for shape in self._shapes]
+        found = self._drawn(parts, self._ranges, flat)
         arrays = self._reference.results(jax.tree_util.tree_unflatten(self._tree, found))
         return [x.astype(np.float64) for x in arrays]
 
     def _flat(self, inputs: Sequence[np.ndarray]) -> list[Any]:
-        return jax.tree_util.tree_leaves(self._reference.arguments(inputs))
+        return [*self._consts, *jax.tree_util.tree_leaves(self._reference.arguments(inputs))]
 
 
 def _union(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:

@@ -13,6 +13,8 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx_ir")
 
+from lowering.export.onnx import integer_weights, quantized  # noqa: E402
+
 RNG = np.random.default_rng(0)
 QUANTIZATIONS = ["dynamic", "int8", "int4"]
 
@@ -147,7 +149,6 @@ def test_four_bits_beside_products_of_integers():
         (in_a_loop, X, SQUARE, "int8", "in branches or loops"),
         (convolve, IMAGE, FILTERS, "int4", "int4 is for products only"),
         (lambda p, i: p[i], TOKENS, TABLE, "int4", "int4 is for products only"),
-        (of_experts, numbers(2, 2, 64), EXPERTS, "int4", "batch dimensions"),
         (lambda p, x: p.T @ x.T, X, SQUARE, "dynamic", "left operands"),
         (lambda p, x: x + p, X, SQUARE[0], "dynamic", "no constant float32 weights"),
     ],
@@ -161,3 +162,82 @@ def test_four_bits_need_an_opset():
     with pytest.raises(ValueError, match="needs opset 21 or later, not 20"):
         exported(lambda p, x: x @ p, (X,), MATRIX, "int4", opset=20)
     assert exported(lambda p, x: x @ p, (X,), MATRIX, "int4", opset=21)
+
+
+def test_weights_of_experts_have_four_bits():
+    model = exported(of_experts, (numbers(2, 2, 64),), EXPERTS, "int4")
+    assert kinds(model)["DequantizeLinear"] == 1
+    assert len(model) < 0.2 * EXPERTS.nbytes
+
+
+@pytest.mark.parametrize("quantize", ["dynamic", "int4"])
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_weights_of_16_bits(dtype, quantize):
+    params = jnp.asarray(MATRIX, dtype)
+    model = exported(lambda p, x: x @ p.astype(jnp.float32), (X,), params, quantize)
+    assert len(model) < 0.3 * MATRIX.nbytes + 2000
+
+
+def test_a_table_that_gives_the_logits_too():
+    model = exported(lambda p, i: jnp.tanh(p[i]) @ p.T, (TOKENS,), TABLE, "dynamic")
+    assert kinds(model)["MatMulInteger"] == kinds(model)["DequantizeLinear"] == 1
+    assert len(model) < 0.6 * TABLE.nbytes
+
+
+def test_dense_layers_with_biases():
+    def fun(params, x):
+        for weights, bias in params:
+            x = jnp.tanh(x @ weights + bias)
+        return x
+
+    params = [(SQUARE, numbers(64)), (SQUARE.T, numbers(64))]
+    for quantize, kind in (("dynamic", "MatMulInteger"), ("int4", "DequantizeLinear")):
+        assert kinds(exported(fun, (X,), params, quantize))[kind] == 2
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_weights_that_are_not_finite_stay_what_they_are(value):
+    bad = MATRIX.copy()
+    bad[3, 5] = value
+
+    def fun(params, x):
+        return x @ params[0], jnp.where(jnp.arange(128) == 5, 0, x @ params[1])
+
+    options = {"verify": False}
+    model = exported(fun, (X,), (MATRIX, bad), "dynamic", **options)
+    assert kinds(model)["MatMulInteger"] == 1
+
+
+@pytest.mark.parametrize("axis", [0, None])
+def test_the_steps_of_8_bits_are_those_of_the_quantizer(axis):
+    array = numbers(70, 32)
+    array[:, 3], array[:, 4], array[:, 5] = 0, np.abs(array[:, 4]), 1e-45
+    with quantized._same_path():
+        from onnxruntime.quantization import QuantType, quant_utils
+    values, scales, zeros = integer_weights.quantized(array, 8, axis)
+    columns = array.T if axis == 0 else [array.reshape(-1)]
+    for i, column in enumerate(columns):
+        zero, scale, expected = quant_utils.quantize_data(
+            column, QuantType.QUInt8.tensor_type, False
+        )
+        np.testing.assert_array_equal(values.reshape(-1, len(columns))[:, i], expected)
+        assert (scales.reshape(-1)[i], zeros.reshape(-1)[i]) == (scale, zero)
+
+
+@pytest.mark.parametrize("rows", [64, 70])
+def test_the_steps_of_4_bits_are_those_of_the_quantizer(rows):
+    from onnxruntime.capi import _pybind_state
+
+    array = numbers(rows, 32)
+    array[:, 4] = np.abs(array[:, 4])
+    blocks = -(-rows // 32)
+    packed, zeros = np.zeros(rows * 16, np.uint8), np.zeros(blocks * 16, np.uint8)
+    scales = np.zeros((blocks, 32), np.float32)
+    _pybind_state.quantize_qdq_matmul_4bits(packed, array, scales, zeros, 32, 32, rows, False)
+    found = [tensor.numpy() for tensor in integer_weights._blocks(array)()]
+    np.testing.assert_allclose(found[1], scales, rtol=1e-6)
+    np.testing.assert_array_equal(integer_weights._packed(np.uint8(found[2])), zeros)
+    values = np.stack([packed & 15, packed >> 4], -1).reshape(rows, 32)
+    off = np.abs(np.int8(found[0]) - np.int8(values))
+    assert off.max() <= 1
+    assert np.count_nonzero(off) < 0.01 * off.size

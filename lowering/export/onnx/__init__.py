@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from lowering import callables
-from lowering.export import quantization, reach, reports, representative, side_effects, signatures
+from lowering.export import (
+    memory,
+    quantization,
+    reach,
+    reports,
+    representative,
+    side_effects,
+    signatures,
+)
 from lowering.export.entries import entry
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
@@ -89,8 +97,8 @@ def to_onnx(
       quantize: "dynamic" for weights of 8 bits of products, convolutions and embeddings, whose
         other operands are quantized when the model runs; "int8" for integers wherever onnxruntime
         has them, in pairs of QuantizeLinear and DequantizeLinear; "int4" for weights of products in
-        4 bits, in blocks of 32, from opset 21 on. "int8" leaves out branches and loops, and "int4"
-        weights with batch dimensions. By default nothing is quantized.
+        4 bits, in blocks of 32, from opset 21 on. "int8" leaves out branches and loops. By default
+        nothing is quantized.
       representative_data: for "int8", inputs that the ranges of values are found with: tuples of
         arrays like `args`, or a function that returns some.
       verify: whether to run the model in onnxruntime and compare it with JAX.
@@ -151,13 +159,17 @@ def to_onnx(
             return making.model(saving.serialized(model))
         with _file(making.path) as written:
             if quantize is not None:
-                _quantize(model, written, made, quantize, data, external_data)
+                _log.info("quantizing")
+                names = [spec.name for spec in made.specs]
+                named = [dict(zip(names, arrays, strict=True)) for arrays in data]
+                quantized.save(model, written, quantize, named, external_data)
             elif path is None:
                 saving.check_size(model)
                 saving.save(model, written)
             else:
                 saving.save(model, written, external_data)
             del model
+            memory.give_back()
             if verify:
                 _verify(making, written, made, tolerance, quantize, data)
             return making.model(written.read_bytes()) if path is None else making.report()
@@ -171,24 +183,6 @@ def _file(path: pathlib.Path | None) -> Iterator[pathlib.Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         yield pathlib.Path(folder) / "model.onnx"
-
-
-def _quantize(
-    model: Any,
-    path: pathlib.Path,
-    made: Entry,
-    quantize: str,
-    data: Sequence[Sequence[np.ndarray]],
-    external_data: bool,
-) -> None:
-    """Writes a model, quantized; the arguments are those of `to_onnx`."""
-    _log.info("quantizing by onnxruntime")
-    names = [spec.name for spec in made.specs]
-    with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "model.onnx"
-        saving.save(model, source)
-        named = [dict(zip(names, arrays, strict=True)) for arrays in data]
-        quantized.save(source, path, quantize, named, external_data)
 
 
 def _verify(
@@ -321,4 +315,6 @@ def run(model: bytes | pathlib.Path, made: Entry) -> dict[str, np.ndarray]:
         taken = {node.name for node in session.get_inputs()}
         given = {name: x for name, x in inputs.items() if name in taken}
         results = session.run(made.outputs, given)
+        del session
+    memory.give_back()
     return dict(zip(made.outputs, results, strict=True))

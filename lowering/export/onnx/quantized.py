@@ -1,10 +1,10 @@
-"""Models whose weights, or all numbers, are integers; by onnxruntime's own quantizer.
+"""Models whose weights, or all numbers, are integers.
 
-It takes and writes files. Integers with and without signs are chosen so that sums of two products
-do not overflow 16 bits, which processors without VNNI have for products of unlike integers.
+All numbers are made integers by onnxruntime's own quantizer, which takes files.
 """
 
 import contextlib
+import gc
 import logging
 import pathlib
 import sys
@@ -14,23 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from lowering.export import memory
+from lowering.export.onnx import saving
 from lowering.export.packages import import_package
 from lowering.export.verification import refusals
 
 # What `quantize` may be.
 QUANTIZATIONS = ("dynamic", "int8", "int4")
 
-# Of so many elements of a column of a matrix, weights of 4 bits have a scale.
-_BLOCK = 32
-
 # The first set of operators that has these.
 _OPSET_OF_FOUR_BITS = 21
-
-# The ops whose weights are quantized.
-_DYNAMIC, _FOUR_BITS = ("Conv", "Gather", "MatMul"), ("MatMul",)
-
-# Those that tell that something is quantized.
-_OF_INTEGERS = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger"}
 
 # What tells the quantizer that shapes have been inferred.
 _PROCESSED = ("onnx.infer", "onnxruntime.quant")
@@ -52,16 +45,16 @@ def check_options(quantize: str | None, representative_data: Any, opset: int) ->
 
 
 def save(
-    source: pathlib.Path,
+    model: Any,
     path: pathlib.Path,
     quantize: str,
     data: Iterable[Mapping[str, np.ndarray]] = (),
     external_data: bool = False,
 ) -> None:
-    """Writes a quantized model.
+    """Writes a model, quantized.
 
     Args:
-      source: the file of a model.
+      model: the model, an `onnx_ir.Model`.
       path: the file to write.
       quantize: which numbers are quantized; see `to_onnx`.
       data: representative inputs by name, for "int8".
@@ -72,29 +65,23 @@ def save(
       UnsupportedError: if its quantizer refuses the model.
       ValueError: if there is nothing in the model to quantize.
     """
-    import_package("onnxruntime", "onnx")
-    import onnx
-    import onnx_ir as ir
+    from lowering.export.onnx import integer_weights, unquantized
 
-    before = onnx.load(source)
-    with _same_process(), refusals("onnxruntime's quantizer", "quantize the model"):
-        if quantize == "dynamic":
-            _dynamic(before, path, external_data)
-        elif quantize == "int8":
-            _static(before, path, data, external_data)
-        else:
-            _four_bits(before, path, external_data)
-    written = onnx.load(path, load_external_data=False)
-    _keep_first(written.graph, set())
-    original = onnx.load(source, load_external_data=False)
-    _say_the_same(written, original)
-    ordered = ir.from_proto(written)
-    ordered.graph.sort()
-    path.write_bytes(ir.to_proto(ordered).SerializeToString())
-    if not _has_integers(written.graph):
-        from lowering.export.onnx import quantized_weights
-
-        reason = quantized_weights.why_none(original, quantize)
+    reason = unquantized.why_none(model, quantize)
+    if quantize == "int8":
+        import_package("onnxruntime", "onnx")
+        with tempfile.TemporaryDirectory() as folder:
+            with _same_process(), refusals("onnxruntime's quantizer", "quantize the model"):
+                model = _static(model, pathlib.Path(folder), data)
+                gc.collect()  # The quantizer refers to itself, and so keeps the weights.
+            found = _has_integers(model)
+            if found:
+                saving.save(model, path, external_data)
+    else:
+        found = integer_weights.quantize(model, quantize)
+        if found:
+            saving.save(model, path, external_data)
+    if not found:
         raise ValueError(f"quantize={quantize!r} finds nothing to quantize: {reason}")
 
 
@@ -115,130 +102,62 @@ def _same_process() -> Iterator[None]:
         sys.path[:] = before
 
 
-def _say_the_same(model: Any, original: Any) -> None:
-    """Gives a model the metadata and the producer of another; the quantizer writes its own."""
-    del model.metadata_props[:]
-    model.metadata_props.extend(original.metadata_props)
-    model.producer_name = original.producer_name
-    model.producer_version = original.producer_version
+def _static(model: Any, folder: pathlib.Path, data: Iterable[Mapping[str, np.ndarray]]) -> Any:
+    """A model of integers, by files in a folder.
 
-
-def _dynamic(model: Any, path: pathlib.Path, external_data: bool) -> None:
-    from lowering.export.onnx import quantized_weights as weights
-
-    _with_products(model)
-    weights.separate(model)
-    weights.name_nodes(model)
-    batched = weights.batched_products(model)
-    if not batched:
-        _write_dynamic(model, path, external_data)
-        return
+    Weights are in a file of their own. The ranges of values are found first, so that there is no
+    model in memory beside the one that runs.
+    """
     import onnx
-
-    # MatMulInteger takes scales of columns only for matrices.
-    with tempfile.TemporaryDirectory() as folder:
-        partly = pathlib.Path(folder) / "model.onnx"
-        options = {"per_channel": False, "nodes_to_quantize": batched}
-        _write_dynamic(model, partly, external_data, **options)
-        model = onnx.load(partly)
-    model.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
-    _write_dynamic(model, path, external_data, nodes_to_exclude=batched)
-
-
-def _write_dynamic(model: Any, path: pathlib.Path, external_data: bool, **options: Any) -> None:
+    import onnx_ir as ir
     from onnxruntime import quantization
-
-    quantization.quantize_dynamic(
-        model,
-        path,
-        op_types_to_quantize=_DYNAMIC,
-        weight_type=quantization.QuantType.QUInt8,
-        use_external_data_format=external_data,
-        extra_options={"EnableSubgraph": True},
-        **{"per_channel": True, **options},
-    )
-
-
-def _static(
-    model: Any, path: pathlib.Path, data: Iterable[Mapping[str, np.ndarray]], external_data: bool
-) -> None:
-    from onnxruntime import quantization
+    from onnxruntime.quantization import calibrate, quant_utils, registry
 
     from lowering.export.onnx import quantized_weights as weights
 
-    taken = {x.name for x in model.graph.input}
+    taken = {x.name for x in model.graph.inputs}
     fed = ({name: x for name, x in each.items() if name in taken} for each in data)
 
     class Reader(quantization.CalibrationDataReader):
         def get_next(self) -> Any:
             return next(fed, None)
 
-    weights.separate(model)
-    model.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
-    quantization.quantize_static(
-        model,
-        path,
-        Reader(),
+    source = folder / "model.onnx"
+    saving.save(model, source, external_data=True)
+    del model
+    separated = onnx.load(source, load_external_data=False)
+    weights.separate(separated)
+    separated.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
+    source.write_bytes(separated.SerializeToString())
+    kinds = sorted({*registry.QLinearOpsRegistry, *registry.QDQRegistry})
+    calibrater = calibrate.create_calibrator(
+        source,
+        kinds,
+        augmented_model_path=str(folder / "augmented.onnx"),
+        use_external_data_format=True,
+        extra_options={},
+    )
+    calibrater.collect_data(Reader())
+    ranges = calibrater.compute_data()
+    del calibrater
+    memory.give_back()
+    quantizer = quantization.QDQQuantizer(
+        quant_utils.load_model_with_shape_infer(source),
         per_channel=True,
-        activation_type=quantization.QuantType.QInt8,
-        weight_type=quantization.QuantType.QInt8,
-        use_external_data_format=external_data,
+        reduce_range=False,
+        weight_qType=quantization.QuantType.QInt8,
+        activation_qType=quantization.QuantType.QInt8,
+        tensors_range=ranges,
+        nodes_to_quantize=[],
+        nodes_to_exclude=[],
+        op_types_to_quantize=kinds,
+        extra_options={},
     )
+    made = ir.from_proto(quantizer.quantize_model())
+    made.graph.sort()
+    return made
 
 
-def _four_bits(model: Any, path: pathlib.Path, external_data: bool) -> None:
-    from onnxruntime.quantization import matmul_nbits_quantizer
-    from onnxruntime.quantization.quant_utils import QuantFormat
-
-    from lowering.export.onnx import quantized_weights as weights
-
-    _with_products(model)
-    weights.move_inwards(model)
-    weights.name_nodes(model)
-    config = matmul_nbits_quantizer.DefaultWeightOnlyQuantConfig(
-        block_size=_BLOCK, quant_format=QuantFormat.QDQ, op_types_to_quantize=_FOUR_BITS
-    )
-    quantizer = matmul_nbits_quantizer.MatMulNBitsQuantizer(
-        model, nodes_to_exclude=weights.other_products(model), algo_config=config
-    )
-    quantizer.process()
-    quantizer.model.save_model_to_file(str(path), external_data)
-
-
-def _with_products(model: Any) -> None:
-    """Makes products and sums of dense layers, which are what is quantized."""
-    from onnxruntime.quantization.onnx_model import ONNXModel
-
-    wrapped = ONNXModel(model)
-    wrapped.replace_gemm_with_matmul()
-    model.metadata_props.add(key=_PROCESSED[0], value=_PROCESSED[1])
-
-
-def _keep_first(graph: Any, known: set[str]) -> None:
-    """Leaves out what a graph, or one around it, has already.
-
-    The quantizer makes weights of 4 bits anew for each product that reads them, under one name, and
-    does not look at what graphs within a graph read when it puts nodes in order.
-    """
-    for field in (graph.initializer, graph.node):
-        kept = []
-        for each in field:
-            names = each.output if field is graph.node else [each.name]
-            if not known.intersection(names):
-                kept.append(each)
-                known.update(names)
-        if len(kept) < len(field):
-            kept = [type(each).FromString(each.SerializeToString()) for each in kept]
-            del field[:]
-            field.extend(kept)
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _keep_first(attribute.g, set(known))
-
-
-def _has_integers(graph: Any) -> bool:
-    """Whether something of a graph has been quantized, or of those within it."""
-    inner = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
-    kinds = {node.op_type for node in graph.node}
-    return bool(kinds & _OF_INTEGERS) or any(map(_has_integers, inner))
+def _has_integers(model: Any) -> bool:
+    """Whether something of a model has been quantized."""
+    return any(node.op_type == "DequantizeLinear" for node in model.graph)

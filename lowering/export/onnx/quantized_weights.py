@@ -1,4 +1,4 @@
-"""Weights as onnxruntime's quantizer can take them, and why it finds none in a model.
+"""Weights as onnxruntime's quantizer of all numbers can take them.
 
 It quantizes a weight once, for the node that it meets first: a product has a scale for each column,
 a lookup one for all rows. So a weight that both read becomes two. What graphs within a graph read
@@ -7,14 +7,13 @@ needs the same care, for the quantizer looks at one graph at a time.
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import onnx
 
 # By ops, which input is the weight.
-_PRODUCTS = {"MatMul": 1, "Gemm": 1}
-_WEIGHTS = {**_PRODUCTS, "Conv": 1, "Gather": 0}
+_WEIGHTS = {"MatMul": 1, "Gemm": 1, "Conv": 1, "Gather": 0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +36,9 @@ class _Read:
         name: str = self.node.input[self.index]
         return name
 
-    def is_weight(self, kinds: Iterable[str] = _WEIGHTS) -> bool:
-        """Whether the value is the weight of a node of some kinds."""
-        kind = self.node.op_type
-        return kind in kinds and _WEIGHTS[kind] == self.index
+    def is_weight(self) -> bool:
+        """Whether the value is the weight of the node."""
+        return _WEIGHTS.get(self.node.op_type) == self.index
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,68 +70,6 @@ def separate(model: Any) -> None:
         for reads in [*list(by_kind.values())[1:], inner] if by_kind else []:
             _copy(constant, reads, constant.graph, names)
     _pass_lookups_on(model, names)
-
-
-def move_inwards(model: Any) -> None:
-    """Moves weights of products to the branches and loops that read them.
-
-    onnxruntime takes a product and its weight of 4 bits together, and looks for the weight nowhere
-    but in the graph of the product.
-    """
-    names = _names(model)
-    for constant in _floats(model):
-        inner = collections.defaultdict(list)
-        for read in constant.reads:
-            if read.is_weight(_PRODUCTS) and read.graph is not constant.graph:
-                inner[id(read.graph)].append(read)
-        for reads in inner.values():
-            _copy(constant, reads, reads[0].graph, names)
-        if inner and sum(map(len, inner.values())) == len(constant.reads):
-            constant.graph.initializer.remove(constant.tensor)
-
-
-def name_nodes(model: Any) -> None:
-    """Gives each node a name of its own, by which the quantizer can be told to leave it out."""
-    known: set[str] = set()
-    for graph in _graphs(model.graph):
-        for node in graph.node:
-            node.name = _unique(node.name or node.op_type, known)
-
-
-def batched_products(model: Any) -> list[str]:
-    """The names of products whose weights are several matrices."""
-    return [read.node.name for read in _weights(model, _PRODUCTS, is_batched=True)]
-
-
-def other_products(model: Any) -> list[str]:
-    """The names of products whose weights are constants of another dtype than float32."""
-    return [
-        read.node.name
-        for constant in _constants(model)
-        for read in constant.reads
-        if constant.tensor.data_type != onnx.TensorProto.FLOAT and read.is_weight(_PRODUCTS)
-    ]
-
-
-def why_none(model: Any, quantize: str) -> str:
-    """Why a quantization finds nothing in a model, as a part of a sentence."""
-    is_left = any(
-        read.node.op_type in _PRODUCTS and read.index == 0
-        for constant in _floats(model)
-        for read in constant.reads
-    )
-    if quantize == "int8" and (is_left or any(_weights(model))):
-        return (
-            "the weights are in branches or loops, which onnxruntime's quantizer does not reach; "
-            '"dynamic" and "int4" do'
-        )
-    if quantize == "int4" and any(_weights(model, _PRODUCTS)):
-        return "the weights of products have batch dimensions, and int4 is for matrices"
-    if quantize == "int4" and any(_weights(model)):
-        return "int4 is for products only, and the weights are of convolutions or lookups"
-    if is_left:
-        return "the weights are left operands of products, and only right ones are quantized"
-    return "no constant float32 weights of products, convolutions or lookups"
 
 
 def _pass_lookups_on(model: Any, names: set[str]) -> None:
@@ -174,15 +110,6 @@ def _unique(name: str, known: set[str]) -> str:
         found = f"{name}_{number}"
     known.add(found)
     return found
-
-
-def _weights(
-    model: Any, kinds: Iterable[str] = _WEIGHTS, is_batched: bool | None = None
-) -> Iterator[_Read]:
-    """Where weights are read by nodes of some kinds."""
-    for constant in _floats(model):
-        if is_batched is None or is_batched == (len(constant.tensor.dims) > 2):
-            yield from (read for read in constant.reads if read.is_weight(kinds))
 
 
 def _floats(model: Any) -> list[_Constant]:
