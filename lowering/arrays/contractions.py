@@ -20,14 +20,13 @@ def is_of_elements(
 ) -> bool:
     """Whether `product_of_elements` is the faster form of a `dot_general`."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    if not lhs_contract or not lhs_batch:
-        return not lhs_contract
     contracted = [lhs_shape[axis] for axis in lhs_contract]
-    free = [
-        *_without(lhs_shape, (*lhs_contract, *lhs_batch)),
-        *_without(rhs_shape, (*rhs_contract, *rhs_batch)),
-    ]
-    return _are_one(contracted) or _are_one(free)
+    lhs_free = _without(lhs_shape, (*lhs_contract, *lhs_batch))
+    rhs_free = _without(rhs_shape, (*rhs_contract, *rhs_batch))
+    if lhs_batch and lhs_contract:
+        return _are_one(contracted) or _are_one([*lhs_free, *rhs_free])
+    is_scaled = _are_one(lhs_free) or _are_one(rhs_free)
+    return not lhs_contract or (_are_one(contracted) and is_scaled)
 
 
 def _without(shape, axes):

@@ -20,6 +20,7 @@ from lowering.arrays import narrow_numbers
 from lowering.avals import is_key, real_dtype
 from lowering.boundary import tensors
 from lowering.narrow_formats import HAS_CAST, NARROW
+from lowering.ops.dtypes import FLOAT0
 from lowering.targets import TF, Target
 
 # The highest rank of what kernels take apart.
@@ -77,6 +78,8 @@ def on_storage(
     def result(y: Any) -> Any:
         if hasattr(y, "dtype") and is_key(y.dtype):
             return jax.random.key_data(y)
+        if getattr(y, "dtype", None) == FLOAT0:
+            return jax.numpy.zeros(y.shape, np.bool_)
         if getattr(y, "dtype", None) not in _STORAGE:
             return y
         # XLA joins a conversion with what comes before it, and then integers do not wrap around.

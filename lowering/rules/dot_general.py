@@ -256,6 +256,10 @@ def _multiply(x, y, matmul, dtype):
 
 def _matmul(ctx, x, y, adj_x, adj_y):
     """The product of matrices."""
+    if adj_y and _is_known_row(ctx, x, adj_x):
+        row = _swapped(ctx, x) if adj_x else x
+        sums = emit("Sum", emit("Mul", row, y), constant(-1, np.int32))
+        return move("ExpandDims", sums, constant(-2, np.int32))
     if x.dtype == tf.int32 and ctx.target.exact_integer_bits < 32:
         # Matrices are multiplied in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
@@ -274,6 +278,15 @@ def _matmul(ctx, x, y, adj_x, adj_y):
     if tuning.multiplies_by_eigen(ctx.target, x, y, adj_y):
         return tf.raw_ops.BatchMatMulV3(x=x, y=y, adj_x=adj_x, adj_y=adj_y, Tout=x.dtype)
     return emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
+
+
+def _is_known_row(ctx, x, adj_x):
+    """Whether a matrix is a row of constants, which may be ones; see `tflite.quirks.rows_of_ones`.
+
+    The converter would take out a transpose of the other matrix, so that it is of no use.
+    """
+    has_quirk = ctx.target.has(tflite.rows_of_ones)
+    return has_quirk and x.shape[-1 if adj_x else -2] == 1 and is_weight(x)
 
 
 def _is_joined_with_reshapes(ctx, x, y):

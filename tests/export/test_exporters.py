@@ -69,6 +69,16 @@ def export_to(request, tmp_path):
     return run
 
 
+def test_derivatives_of_integers(export_to):
+    """They have the dtype float0, and are False in models."""
+
+    def derivatives(index, x):
+        _, pullback = jax.vjp(lambda index, x: x[index], index, x)
+        return pullback(jnp.ones(index.shape))
+
+    export_to(derivatives, (np.int32([0, 2, 2]), X))
+
+
 def test_a_flax_model(export_to, params):
     export_to(classify, (IMAGES,), params=params)
 

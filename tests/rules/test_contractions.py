@@ -1,5 +1,7 @@
 """Contractions as products of elements, and as products of matrices."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +33,8 @@ OF_ELEMENTS = (
     ("ij,ij->i", X, X),
     ("bik,bjk->bij", _numbers(3, 1, 4), _numbers(3, 1, 4)),
     ("bik,bjk->bij", _numbers(3, 2, 1), _numbers(3, 4, 1)),
+    ("ik,kj->ij", _numbers(1, 1), _numbers(1, 4)),
+    ("ik,jk->ij", _numbers(4, 1), _numbers(1, 1)),
 )
 OF_MATRICES = (
     ("ij,ik->jk", X, Y),
@@ -91,3 +95,38 @@ def test_runtimes(consumer):
     for results in runtimes.run(consumer, flat_entry(converted, args)).values():
         for result, expected in zip(results, jax.jit(_programs)(*args), strict=True):
             np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+# Cotangents are often constants: that of a sum is ones.
+KNOWN = {"ones": np.ones, "identity": lambda shape: np.eye(*shape[-2:])}
+
+
+def _products_with(known):
+    """Equations, known matrices, the other operands, and whether what is known is on the left."""
+    equations = ("ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ij")
+    sizes = itertools.product((1, 3), (1, 2), (1, 4))
+    for (i, k, j), batch, equation in itertools.product(sizes, ((), (2,)), equations):
+        size = {"i": i, "k": k, "j": j}
+        lhs, rhs = ((*batch, *map(size.get, axes)) for axes in equation[:5].split(","))
+        equation = equation.replace(",", ",...").replace("->", "->...")
+        for shape, other, is_left in ((lhs, rhs, True), (rhs, lhs, False)):
+            matrix = np.broadcast_to(KNOWN[known](shape), shape).astype(np.float32)
+            yield f"...{equation}", matrix, _numbers(*other), is_left
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("known", KNOWN)
+def test_known_matrices(known, consumer):
+    products = list(_products_with(known))
+    args = [x for _, _, x, _ in products]
+
+    def fun(*args):
+        return [
+            jnp.einsum(equation, *((matrix, x) if is_left else (x, matrix)))
+            for (equation, matrix, _, is_left), x in zip(products, args, strict=True)
+        ]
+
+    converted = lowering.convert(fun, target=consumer, with_gradient=False)
+    for results in runtimes.run(consumer, flat_entry(converted, args)).values():
+        for result, expected in zip(results, jax.jit(fun)(*args), strict=True):
+            np.testing.assert_array_equal(result, expected)

@@ -12,6 +12,9 @@ _SOURCES = "https://github.com/tensorflow/tensorflow/blob"
 _PASSES = "tensorflow/compiler/mlir/lite/transforms"
 _PATTERNS = f"{_SOURCES}/01275c645e5b03621d995359797421aac6e84c76/{_PASSES}/optimize_patterns.td"
 _OPTIMIZE = f"{_SOURCES}/b4daa7600fcc197d65f628317f2f303c8f54753d/{_PASSES}/optimize_pass.cc"
+_BATCH_MATMUL = (
+    f"{_SOURCES}/b4daa7600fcc197d65f628317f2f303c8f54753d/{_PASSES}/optimize_batch_matmul_pass.cc"
+)
 _TRANSPOSES = (
     f"{_SOURCES}/354a956897c5fe6174ccec2fc93ba9fa5c629f47/{_PASSES}"
     "/push_transpose_through_ewise_pass.cc"
@@ -124,6 +127,14 @@ def products_joined_with_reshapes() -> bool:
 
     x, y = np.ones(4, np.float32), np.ones((4, 5), np.float32)
     return fails("'tfl.batch_matmul' op failed to verify", fun, x, y)
+
+
+@_quirk(_BATCH_MATMUL, "lowering.rules.dot_general._is_known_row")
+def rows_of_ones() -> bool:
+    """A product of a row of ones with a transposed matrix becomes a sum over the wrong axis."""
+    ones = np.ones((1, 1, 3), np.float32)
+    found = run(lambda y: tf.matmul(ones, y, transpose_b=True), _MATRIX[None])
+    return found.shape != (1, 1, 2)
 
 
 @_quirk(
