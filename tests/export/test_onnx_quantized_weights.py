@@ -212,7 +212,7 @@ def test_weights_that_are_not_finite_stay_what_they_are(value):
 def test_the_steps_of_8_bits_are_those_of_the_quantizer(axis):
     array = numbers(70, 32)
     array[:, 3], array[:, 4], array[:, 5] = 0, np.abs(array[:, 4]), 1e-45
-    with quantized._same_path():
+    with quantized._same_process():
         from onnxruntime.quantization import QuantType, quant_utils
     values, scales, zeros = integer_weights.quantized(array, 8, axis)
     columns = array.T if axis == 0 else [array.reshape(-1)]

@@ -124,6 +124,8 @@ def _static(model: Any, folder: pathlib.Path, data: Iterable[Mapping[str, np.nda
 
     source = folder / "model.onnx"
     saving.save(model, source, external_data=True)
+    metadata = dict(model.metadata_props)
+    producer = model.producer_name, model.producer_version
     del model
     separated = onnx.load(source, load_external_data=False)
     weights.separate(separated)
@@ -155,6 +157,10 @@ def _static(model: Any, folder: pathlib.Path, data: Iterable[Mapping[str, np.nda
     )
     made = ir.from_proto(quantizer.quantize_model())
     made.graph.sort()
+    # The quantizer writes its own.
+    made.metadata_props.clear()
+    made.metadata_props.update(metadata)
+    made.producer_name, made.producer_version = producer
     return made
 
 
