@@ -254,7 +254,9 @@ class _Program:
         flat = self._flat(inputs)
         for i, x in enumerate(flat[: self._weights]):
             if _is_real(x):
-                flat[i] = _moved(x, _part(rng, np.shape(x), amplitude), self._half_step)
+                part = _part(rng, np.shape(x), amplitude)
+                # JAX runs behind, and would keep the random numbers of all weights.
+                flat[i] = jax.block_until_ready(_moved(x, part, self._half_step))
         parts = [np.broadcast_to(_part(rng, shape, amplitude), shape) for shape in self._shapes]
         found = self._drawn(parts, self._ranges, flat)
         arrays = self._reference.results(jax.tree_util.tree_unflatten(self._tree, found))
