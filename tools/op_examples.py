@@ -326,12 +326,25 @@ def _of_movement() -> list[list[Example]]:
     window = [1, 2, 2, 1]
     pooling: dict[str, Any] = {"ksize": window, "strides": window, "padding": "VALID"}
     pooling |= {"explicit_paddings": [], "data_format": "NHWC"}
+    resizing = {"align_corners": False, "half_pixel_centers": True}
     return [
         [example("MaxPool", images.astype(np.float32), **pooling)],
         *(
             [example(op, images.astype(d), block_size=2, data_format="NHWC")]
             for op in ("DepthToSpace", "SpaceToDepth")
             for d in dtypes[:2]
+        ),
+        *(
+            [
+                example(
+                    op,
+                    images.astype(np.float32),
+                    np.array([8, 6], np.int32),
+                    known=(1,),
+                    **resizing,
+                )
+            ]
+            for op in ("ResizeBilinear", "ResizeNearestNeighbor")
         ),
         *(
             [example("MirrorPad", np.arange(4).astype(d), edge, known=(1,), mode="REFLECT")]

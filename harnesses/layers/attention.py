@@ -83,9 +83,63 @@ def layers() -> Iterator[Layer]:
         return tf.concat([a * cos - b * sin, b * cos + a * sin], -1)
 
     yield Layer("rotary embedding", rotary, rotary_by_hand, (_Q,))
+    yield from _masked()
+    yield from _rotated(cos, sin)
     yield Layer(
         "cache update",
         lambda cache, x: jax.lax.dynamic_update_slice(cache, x, (0, 3, 0)),
         lambda cache, x: tf.concat([cache[:, :3], x, cache[:, 4:]], 1),
         (normal(2, 6, 8), normal(2, 1, 8)),
     )
+
+
+# What JAX puts in the place of logits that a mask excludes.
+_EXCLUDED = np.float32(-0.7 * np.finfo(np.float32).max)
+
+
+def _masked() -> Iterator[Layer]:
+    mask = np.broadcast_to(_CAUSAL, (2, 1, 5, 5))
+    yield Layer(
+        "attention with a mask",
+        lambda q, k, v, mask: jax.nn.dot_product_attention(q, k, v, mask=mask),
+        lambda q, k, v, mask: _attend(q, k, v, mask, _EXCLUDED),
+        (_Q, _K, _V, mask),
+    )
+    distances = np.arange(5)[:, None] - np.arange(5)
+    yield Layer(
+        "attention in a local window",
+        lambda q, k, v: jax.nn.dot_product_attention(q, k, v, local_window_size=1),
+        lambda q, k, v: _attend(q, k, v, np.abs(distances) <= 1, _EXCLUDED),
+        (_Q, _K, _V),
+    )
+    yield Layer(
+        "attention to known lengths",
+        lambda q, k, v, n: jax.nn.dot_product_attention(q, k, v, key_value_seq_lengths=n),
+        lambda q, k, v, n: _attend(q, k, v, np.arange(5) < tf.reshape(n, (2, 1, 1, 1)), _EXCLUDED),
+        (_Q, _K, _V, np.array([3, 5], np.int32)),
+    )
+
+
+def _rotated(cos, sin) -> Iterator[Layer]:
+    """Rotary embeddings, as they are written with whole arrays."""
+    all_cos, all_sin = (np.concatenate([x, x], -1) for x in (cos, sin))
+
+    def by_halves(x):
+        a, b = jnp.split(x, 2, -1)
+        return x * all_cos + jnp.concatenate([-b, a], -1) * all_sin
+
+    def by_halves_by_hand(x):
+        a, b = tf.split(x, 2, -1)
+        return x * all_cos + tf.concat([-b, a], -1) * all_sin
+
+    yield Layer("rotary embedding by halves", by_halves, by_halves_by_hand, (_Q,))
+
+    def of_pairs(x):
+        a, b = x[..., ::2], x[..., 1::2]
+        return jnp.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape)
+
+    def of_pairs_by_hand(x):
+        a, b = x[..., ::2], x[..., 1::2]
+        return tf.reshape(tf.stack([a * cos - b * sin, b * cos + a * sin], -1), x.shape)
+
+    yield Layer("rotary embedding of pairs", of_pairs, of_pairs_by_hand, (_Q,))

@@ -19,12 +19,14 @@ _MODULES = (
     "indexing",
     "modules",
     "normalization",
+    "numerics",
     "padding",
     "pooling",
     "recurrent",
     "reductions",
     "shapes",
     "signals",
+    "training",
     "variants",
 )
 

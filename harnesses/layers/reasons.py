@@ -40,7 +40,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "What JAX orders as numbers greater than all others, NaN, is ordered so everywhere; the op "
         "alone has no order for it.",
-        ("top_k", "sort", "argsort", "descending sort"),
+        ("top_k", "sort", "argsort", "descending sort", "indices of a *", "rows of the top k"),
     ),
     Reason(
         "The gates have weights of their own, which Flax multiplies one by one.",
@@ -66,7 +66,14 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "Its softmax does not take a maximum away; see the quirks of TF.js.",
-        ("softmax*", "log_softmax*", "cross entropy*"),
+        (
+            "softmax of a *",
+            "softmax",
+            "softmax, *",
+            "softmax cross entropy",
+            "log_softmax*",
+            "cross entropy*",
+        ),
         ("tfjs",),
     ),
     Reason("Rows without any element get zeros, which no softmax gives.", ("masked softmax",)),
@@ -87,7 +94,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "TF Lite has no Log1p, and by hand small numbers lose their digits.",
-        ("softplus", "log_sigmoid", "mish", "convolution and softplus"),
+        ("softplus", "log_sigmoid", "mish", "convolution and softplus", "sigmoid cross entropy"),
         ("tflite",),
     ),
     Reason(
@@ -115,7 +122,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("Zeros are counted out by another sum over windows.", ("average pool, SAME",)),
     Reason(
         "A weight is reshaped or transposed, which every optimizer does once.",
-        ("depthwise convolution*", "nn.DenseGeneral", "nnx.LinearGeneral", "x @ x.T"),
+        ("depthwise convolution*", "nn.DenseGeneral", "nnx.LinearGeneral", "x @ x.T", "covariance"),
         ("portable",),
     ),
     Reason("JAX chooses the diagonal by a mask.", ("einsum ii->i",), ("portable",)),
@@ -125,7 +132,7 @@ REASONS: tuple[Reason, ...] = (
         ("one-hot of another axis",),
         ("portable", "tflite", "tfjs"),
     ),
-    Reason("Its op gives integers.", ("one-hot",), ("tfjs",)),
+    Reason("Its op gives integers.", ("one-hot", "smoothed labels"), ("tfjs",)),
     Reason(
         "Negative indices count from the end, as in JAX.",
         ("take_along_axis",),
@@ -137,14 +144,13 @@ REASONS: tuple[Reason, ...] = (
         ("onnx", "tfjs"),
     ),
     Reason(
-        "JAX resizes by products with weights, whose rounding differs from that of the op.",
-        ("resize, *",),
-        ("portable", "tflite", "tfjs"),
+        "JAX averages pixels by products with weights, of which TensorFlow's op has others.",
+        ("resize to a half, antialiased",),
+        ("portable",),
     ),
     Reason(
         "Elements are repeated by a broadcast, as JAX writes it.",
         ("upsampling by repetition",),
-        ("portable", "tflite", "tfjs"),
     ),
     Reason("Powers of negative infinity are infinite, unlike roots.", ("x [*][*] 0.5",)),
     Reason(
@@ -183,7 +189,94 @@ REASONS: tuple[Reason, ...] = (
         ("logaddexp",),
         ("portable", "tflite", "tfjs"),
     ),
-    Reason("The result is cut to its size.", ("segment sum",), ("tflite",)),
+    Reason(
+        "The result is cut to its size.",
+        ("segment sum", "segment sum of unknown segments"),
+        ("tflite",),
+    ),
+    Reason(
+        "Its op begins with the least finite number, not with negative infinity.",
+        ("segment maximum",),
+        ("tflite",),
+    ),
+    Reason(
+        "JAX computes each piece of the elements that it is for, and chooses by an index.",
+        ("piecewise",),
+    ),
+    Reason("NaN stays NaN.", ("heaviside",)),
+    Reason("The runtime lacks the op.", ("searchsorted", "digitize"), ("tfjs",)),
+    Reason(
+        "JAX counts in rising and in falling numbers, as it learns which they are.",
+        ("digitize",),
+        ("portable",),
+    ),
+    Reason(
+        "JAX orders NaN behind all numbers, and zeros without their signs.",
+        ("searchsorted by comparisons",),
+    ),
+    Reason(
+        "The points may be variables, so slopes are computed, and equal points are no division.",
+        ("interp",),
+        ("portable", "tfjs"),
+    ),
+    Reason(
+        "It is a scan by sums of exponentials, as no runtime has the op.",
+        ("cumulative logsumexp",),
+        ("portable",),
+    ),
+    Reason("NaN among the numbers gives NaN, and numbers are sorted around it.", ("median",)),
+    Reason(
+        "JAX finds the numbers by their places, as sizes must be known; by hand they may vary.",
+        ("unique of a known size",),
+        ("portable", "tflite", "tfjs"),
+    ),
+    Reason(
+        "Negative numbers count as zeros, and ones are added by index.",
+        ("bincount",),
+        ("portable", "tflite"),
+    ),
+    Reason(
+        "Bins are found by their edges, of which the last one is inside.",
+        ("histogram",),
+        ("portable",),
+    ),
+    Reason("JAX begins with zeros, which it multiplies by the argument.", ("polynomial",)),
+    Reason(
+        "Contractions are products of matrices in the order of the operands.",
+        ("mixture of experts",),
+        ("portable",),
+    ),
+    Reason(
+        "The kernel has axes inserted and is reversed, which every optimizer does once.",
+        ("convolve*",),
+        ("portable", "tfjs"),
+    ),
+    Reason(
+        "The runtime's transforms are not as exact as products with matrices.",
+        ("spectrum and back",),
+        ("tfjs",),
+    ),
+    Reason("JAX rolls by slices and a concatenation.", ("fftshift",), ("portable",)),
+    Reason(
+        "Classes out of bounds give NaN, negative ones count from the end, and infinite logits "
+        "are no NaN.",
+        ("softmax cross entropy of classes",),
+    ),
+    Reason(
+        "JAX joins the mask with one that always holds, which has the shape of the logits.",
+        ("attention with a mask",),
+        ("portable", "onnx"),
+    ),
+    Reason(
+        "JAX has masks of known queries, too, and asks of each key whether it is before the end.",
+        ("attention to known lengths",),
+        ("portable", "tflite", "onnx"),
+    ),
+    Reason(
+        "Each convolution is transposed by itself; converters and ours to ONNX cancel that.",
+        ("convolutions, features first",),
+        ("portable", "tfjs"),
+    ),
     Reason(
         "JAX has a transpose between two reshapes; the op for blocks needs one reshape.",
         ("patches as tokens",),

@@ -96,6 +96,29 @@ def layers() -> Iterator[Layer]:
             lambda x, method=method: tf.image.resize(x, (8, 8), method),
             (_IMAGES,),
         )
+    for name, size, method in (
+        ("resize to odd sizes, bilinear", (7, 9), "bilinear"),
+        ("resize of rows", (7, 4), "bilinear"),
+    ):
+        yield Layer(
+            name,
+            lambda x, method=method, size=size: jax.image.resize(x, (2, *size, 8), method),
+            lambda x, method=method, size=size: tf.image.resize(x, size, method),
+            (_IMAGES,),
+        )
+    yield Layer(
+        "resize to a half, antialiased",
+        lambda x: jax.image.resize(x, (2, 2, 2, 8), "bilinear"),
+        lambda x: tf.image.resize(x, (2, 2), "bilinear", antialias=True),
+        (_IMAGES,),
+    )
+    yield Layer(
+        "resize, any batch",
+        lambda x: jax.image.resize(x, (x.shape[0], 8, 8, 8), "bilinear"),
+        lambda x: tf.image.resize(x, (8, 8), "bilinear"),
+        (_IMAGES,),
+        symbolic=True,
+    )
     yield Layer(
         "tril", jnp.tril, lambda x: tf.where(np.tri(6, dtype=bool), x, 0.0), (normal(6, 6),)
     )

@@ -74,6 +74,25 @@ def _convolutions() -> Iterator[Layer]:
             return tf.nn.convolution(prepared(x), params["kernel"], **options) + params["bias"]
 
         yield Layer(f"convolution, {name}", fun, by_hand, (x,))
+    first, second = normal(3, 3, 4, 6), normal(3, 3, 6, 5)
+
+    def convolve(x, kernel):
+        numbers = ("NCHW", "HWIO", "NCHW")
+        return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers)
+
+    yield Layer(
+        "convolutions, features first",
+        lambda x: convolve(jax.nn.relu(convolve(x, first)), second),
+        lambda x: _first(
+            tf.nn.conv2d(
+                tf.nn.relu(tf.nn.conv2d(tf.transpose(x, (0, 2, 3, 1)), first, 1, "SAME")),
+                second,
+                1,
+                "SAME",
+            )
+        ),
+        (_CHANNELS_FIRST,),
+    )
     fun, variables = applied(nn.ConvTranspose(6, (4,), strides=(2,)), _SEQUENCES)
     up = variables["params"]
 

@@ -22,6 +22,7 @@ NEEDED = (
     "promote narrow numbers",
 )
 SKIPPABLE = (
+    "fuse functions",
     "eliminate dead code",
     "fuse in 16 bits",
     "fuse words",

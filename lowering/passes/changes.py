@@ -7,7 +7,6 @@ import jax.extend.core as jex_core
 
 from lowering import jax_compat
 from lowering.passes import pipeline
-from lowering.passes.inlining import outlined
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 from lowering.passes.pipeline import Pass, Setting
 from lowering.registry import Trait, facts
@@ -23,7 +22,7 @@ def lines(traced: jex_core.ClosedJaxpr, target: Target) -> Iterator[str]:
     """
     yield from ("the program, as JAX has traced it:", *_text(traced), "")
     program = yield from _each(pipeline.WHOLE_PROGRAM, traced, Setting(target=target))
-    setting = Setting(Mode.GRAPH, target, outlined(program))
+    setting = Setting(Mode.GRAPH, target, pipeline.functions(program, target))
     pending = {id(program): ("", program)}
     done: dict[int, Jaxpr] = {}
     while pending:

@@ -1,6 +1,6 @@
 """Puts the equations of called jaxprs in place of the calls."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax.extend.core as jex_core
 
@@ -9,15 +9,18 @@ from lowering.passes.jaxprs import Jaxpr, count_calls, is_long
 from lowering.passes.rewriting import Rewriter
 
 # A shorter jaxpr costs less as equations in place than as a function of the graph.
-_FUNCTION_EQUATIONS = 12
+FUNCTION_EQUATIONS = 12
 
 
-def outlined(jaxpr: Jaxpr) -> frozenset[int]:
-    """The jaxprs that are worth a function of the graph, by identity: called often, and long."""
+def outlined(jaxpr: Jaxpr, becomes_short: Callable[[Jaxpr], bool]) -> frozenset[int]:
+    """The jaxprs that are worth a function of the graph, by identity: called often, and long.
+
+    `becomes_short` says whether passes make few equations of a long one.
+    """
     return frozenset(
         key
         for key, (called, count) in count_calls(jaxpr).items()
-        if count > 1 and is_long(called, _FUNCTION_EQUATIONS)
+        if count > 1 and is_long(called, FUNCTION_EQUATIONS) and not becomes_short(called)
     )
 
 

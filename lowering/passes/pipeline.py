@@ -12,6 +12,7 @@ from lowering import jax_compat
 from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
+from lowering.passes.fusion.functions import fuse_functions
 from lowering.passes.fusion.halves import fuse_halves
 from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.fusion.means import LATE_SEARCHES, NATURAL_SEARCHES
@@ -21,8 +22,8 @@ from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
 from lowering.passes.fusion.words import fuse_words
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
-from lowering.passes.inlining import inline_calls, outlined
-from lowering.passes.jaxprs import Jaxpr, count_calls
+from lowering.passes.inlining import FUNCTION_EQUATIONS, inline_calls, outlined
+from lowering.passes.jaxprs import Jaxpr, count_calls, is_long
 from lowering.passes.legalize.bitcasts import avals_of_bits, bitcast_words
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
 from lowering.passes.legalize.keys import avals_of_words, split_keys
@@ -131,6 +132,8 @@ def _bitcasts_words(mode: Mode, target: Target) -> bool:
 
 # What is done once to a traced function and all jaxprs in it.
 WHOLE_PROGRAM = (
+    # Calls are found by what JAX traces, so nothing may have changed it.
+    Pass("fuse functions", fuse_functions, given=("target",), when=_is_natural),
     Pass("replace references", without_references, is_required=True),
     Pass("eliminate dead code", jax_compat.eliminate_dead_code),
     Pass("expand primitives", expand, is_required=True),
@@ -253,7 +256,23 @@ def whole_program(
       functions.
     """
     jaxpr = _last(WHOLE_PROGRAM, jaxpr, Setting(target=target))
-    return jaxpr, outlined(jaxpr)
+    return jaxpr, functions(jaxpr, target)
+
+
+def functions(jaxpr: Jaxpr, target: Target) -> frozenset[int]:
+    """The identities of the jaxprs in a program that become functions of the graph."""
+    return outlined(jaxpr, lambda called: _is_op(called, target))
+
+
+# What has more equations than this is not looked at, as no pass makes a single one of them.
+_MOST_FUSED = 40
+
+
+def _is_op(jaxpr: Jaxpr, target: Target) -> bool:
+    """Whether passes make few equations of a jaxpr, such as an activation: it is no function."""
+    if not target.is_natural or is_long(jaxpr, _MOST_FUSED):
+        return False
+    return not is_long(_optimized(jaxpr, Setting(Mode.GRAPH, target)), FUNCTION_EQUATIONS)
 
 
 def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJaxpr:

@@ -37,6 +37,8 @@ _COMPUTATIONS: Mapping[str, tuple[Any, Any]] = {
     "scatter-max": (lax.max, rows.maximum),
 }
 
+_NATURAL = {rows.minimum: rows.natural_minimum, rows.maximum: rows.natural_maximum}
+
 # The ops of runtimes that find the products or the extrema of rows and their updates.
 _OF_RUNTIMES = {
     rows.multiply: {"UnsortedSegmentProd": rows.multiply},
@@ -220,6 +222,8 @@ def _scatter(
         are_rows = all(plan.spans(axis) or plan.sizes[axis] == 1 for axis in plan.indexed)
         is_distinct = are_rows and not plan.clips and _are_distinct(index)
         strategy = _of_consumer(ctx, strategy, is_distinct)
+    elif ctx.target.is_natural:
+        strategy = _NATURAL.get(strategy, strategy)
     order = scattering.order_of(plan)
     one_index = strategy not in _BY_VECTORS
     updated = scattering.rows_of(ctx, plan, order, one_index, operand, index, updates)

@@ -147,6 +147,14 @@ OPS = {
         INTEGERS,
         np.int32([2, 0, 2]),
     ),
+    **{
+        f"{method} pixels of {size}": (
+            lambda x, size=size, method=method: tf.image.resize(x, size, method),
+            IMAGES,
+        )
+        for method in ("bilinear", "nearest")
+        for size in ((12, 24), (5, 7), (9, 3))
+    },
     "select rows": (
         lambda x: tf.raw_ops.Select(condition=[True, False, True], x=x, y=-x),
         ROWS,

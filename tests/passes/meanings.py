@@ -61,6 +61,11 @@ def _space_to_depth(x, *, block):
     return x.reshape(batch, rows // block, columns // block, depth * block**2)
 
 
+def _resize_images(x, *, size, method):
+    shape = x.shape[0], *size, x.shape[3]
+    return jax.image.resize(x, shape, method, antialias=False)
+
+
 def _slice_and_squeeze(x, *, start_indices, limit_indices, dimensions):
     return lax.squeeze(lax.slice(x, start_indices, limit_indices), dimensions)
 
@@ -88,6 +93,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "reduce_mean": lambda x, *, axes, keepdims: jnp.mean(x, axes, keepdims=keepdims),
     "reduce_window_mean": _window_mean,
     "relu6": jax.nn.relu6,
+    "resize_images": _resize_images,
     "rsqrt_of_positive": lax.rsqrt,
     "size_of_parts": jnp.hypot,
     "slice_and_squeeze": _slice_and_squeeze,

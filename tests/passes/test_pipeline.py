@@ -128,7 +128,7 @@ def test_a_converted_function_is_not_the_same_without_a_pass():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tidi", "no pass is called 'tidi'; the passes are replace references, eliminate dead"),
+        ("tidi", "no pass is called 'tidi'; the passes are fuse functions, replace references"),
         ("expand primitives", "'expand primitives' cannot be skipped: programs need it"),
     ],
 )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from lowering.errors import UnsupportedError
@@ -99,6 +100,30 @@ def move_blocks(b: Builder, node: Any, x: ir.Value) -> ir.Value:
     return _from_first(b, node, b.op(node.type, _to_first(b, node, x), **attributes))
 
 
+@op("ResizeBilinear", "ResizeNearestNeighbor")
+def resize(b: Builder, node: Any, x: ir.Value, size: ir.Value) -> ir.Value:
+    """An image of another size, whose pixels have half-integer centers."""
+    if node.get_attr("align_corners") or not node.get_attr("half_pixel_centers"):
+        raise UnsupportedError(
+            f"{node.name!r} is {node.type} of pixels without half-integer centers, which lowering "
+            "does not write to ONNX"
+        )
+    sizes = zip(node.inputs[0].shape[1:3], node.outputs[0].shape[1:3], strict=True)
+    scales = [1.0, 1.0, *(_scale(before, after) for before, after in sizes)]
+    attributes = {"mode": "linear"}
+    if node.type == "ResizeNearestNeighbor":
+        attributes = {"mode": "nearest", "nearest_mode": "round_prefer_ceil"}
+    images, known = _to_first(b, node, x), b.constant(np.asarray(scales, np.float32))
+    return _from_first(b, node, b.op("Resize", images, None, known, **attributes))
+
+
+def _scale(before: int, after: int) -> np.float32:
+    """The least quotient of sizes, in float32, that makes the new size of the other."""
+    scale = np.float32(after / before)
+    is_enough = int(before * float(scale)) >= after
+    return scale if is_enough else np.nextafter(scale, np.float32(np.inf))
+
+
 def _padding(
     node: Any, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> dict[str, Any]:
@@ -133,8 +158,11 @@ def _pads(
 
 
 def _is_first(node: Any) -> bool:
-    """Whether features come first."""
-    return node.get_attr("data_format") in (b"NCHW", b"NCDHW")
+    """Whether features come first; ops without the attribute have them last."""
+    return "data_format" in node.node_def.attr and node.get_attr("data_format") in (
+        b"NCHW",
+        b"NCDHW",
+    )
 
 
 def _spatial(node: Any, attribute: str) -> list[int]:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.passes.fusion.choices import CHOICE_SEARCHES
 from lowering.passes.fusion.patterns import Group, Pattern, Uses
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.rewriting import replace_equations
@@ -141,7 +142,7 @@ def _sum_of_splits(split: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.
     ]
 
 
-SEARCHES = {"transpose": _transposed_product, "split": _sum_of_splits}
+SEARCHES = {"transpose": _transposed_product, "split": _sum_of_splits, **CHOICE_SEARCHES}
 
 
 def mark_operands(jaxpr: Jaxpr) -> Jaxpr:

@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.passes.fusion.moves import SLICE_AND_SQUEEZE
 from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.rewriting import Rewriter, replace_equations
@@ -102,8 +103,10 @@ class _Indices:
         size = x.aval.shape[axis]
         if x.aval.dtype not in _ELEMENTS or index.aval.dtype not in _INDICES:
             return None
-        if not isinstance(size, int) or size == 0 or isinstance(index, jex_core.Literal):
+        if not isinstance(size, int) or size == 0:
             return None
+        if isinstance(index, jex_core.Literal):
+            return self._slice(eqn, x, int(index.val), axis)
         if fills and fill_value is None and x.aval.dtype not in (np.float32, np.float64):
             return None
         unwrapped = self._unwrapped(index, size)
@@ -120,6 +123,18 @@ class _Indices:
             else None,
         }
         return eqn.replace(primitive=_TAKE, invars=[x, index], params=params)
+
+    def _slice(self, eqn, x, place, axis):
+        """The row at a place that is known, and inside."""
+        shape = x.aval.shape
+        if not 0 <= place < shape[axis] or eqn.outvars[0].aval.dtype != x.aval.dtype:
+            return None
+        params = {
+            "start_indices": tuple(place if i == axis else 0 for i in range(len(shape))),
+            "limit_indices": tuple(place + 1 if i == axis else dim for i, dim in enumerate(shape)),
+            "dimensions": (axis,),
+        }
+        return eqn.replace(primitive=SLICE_AND_SQUEEZE, invars=[x], params=params)
 
     def _unwrapped(self, index: Any, size: int) -> Any:
         """Indices before those that are negative were counted from the end of an axis."""

@@ -18,7 +18,7 @@ from lowering.passes.simplify.redundant import without_unused
 _MIRROR_PAD = registry.new_primitive("mirror_pad")
 _DEPTH_TO_SPACE = registry.new_primitive("depth_to_space")
 _SPACE_TO_DEPTH = registry.new_primitive("space_to_depth")
-_SLICE_AND_SQUEEZE = registry.new_primitive("slice_and_squeeze")
+SLICE_AND_SQUEEZE = registry.new_primitive("slice_and_squeeze")
 
 _Paddings = tuple[tuple[int, int], ...]
 
@@ -43,7 +43,7 @@ def _gathered(x, *, block):
     return jax.core.ShapedArray(shape, x.dtype)
 
 
-@_SLICE_AND_SQUEEZE.def_abstract_eval
+@SLICE_AND_SQUEEZE.def_abstract_eval
 def _sliced(x, *, start_indices, limit_indices, dimensions):
     bounds = zip(start_indices, limit_indices, strict=True)
     shape = tuple(high - low for i, (low, high) in enumerate(bounds) if i not in dimensions)
@@ -184,7 +184,7 @@ def _squeezed_slice(squeeze: jex_core.JaxprEqn, group: Group) -> list[jex_core.J
         "limit_indices": cut.params["limit_indices"],
         "dimensions": dimensions,
     }
-    return [squeeze.replace(primitive=_SLICE_AND_SQUEEZE, invars=cut.invars, params=params)]
+    return [squeeze.replace(primitive=SLICE_AND_SQUEEZE, invars=cut.invars, params=params)]
 
 
 def _repeated(reshape: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:

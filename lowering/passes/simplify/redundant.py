@@ -5,6 +5,7 @@ value, and an index that is never negative is wrapped around. Libraries compute 
 reshape what they have reshaped.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -200,9 +201,34 @@ def _sub(eqn, operands, ranges):
 
 
 def _mul(eqn, operands, ranges):
-    """The operand that is multiplied by one."""
+    """The operand that is multiplied by one, or the zeros that are by a finite number."""
     for x, y in (operands, operands[::-1]):
         if ranges.of(y) == (1, 1):
+            return x
+        if ranges.of(y) == (0, 0) and _is_finite(ranges.of(x)):
+            return y
+    return None
+
+
+def _is_finite(found):
+    """Whether a range is that of one finite number."""
+    return found is not None and found[0] == found[1] and math.isfinite(found[0])
+
+
+def _square(eqn, operands, ranges):
+    """Zeros, of which positive powers are zeros."""
+    (x,) = operands
+    return x if ranges.of(x) == (0, 0) and eqn.params.get("y", 2) > 0 else None
+
+
+def _power(eqn, operands, ranges):
+    return operands[0] if eqn.params["y"] == 1 else _square(eqn, operands, ranges)
+
+
+def _and(eqn, operands, ranges):
+    """The condition that another one, which always holds, is joined with."""
+    for x, y in (operands, operands[::-1]):
+        if eqn.outvars[0].aval.dtype == np.bool_ and ranges.of(y) == (1, 1):
             return x
     return None
 
@@ -241,10 +267,13 @@ _SIMPLIFICATIONS: dict[str, _Simplification] = {
     "sub": _sub,
     "mul": _mul,
     "div": _div,
+    "and": _and,
     "max": _max,
     "min": _min,
     "clamp": _clamp,
     "abs": _abs,
+    "square": _square,
+    "integer_pow": _power,
     "select_n": _select,
     "reshape": _reshape,
     "fit": _fit,
