@@ -94,7 +94,8 @@ def _fresh(fun: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: fun(*args)
 
 
-def _concrete(program: Program, target: str, **options: Any) -> Any:
+def concrete(program: Program, target: str, **options: Any) -> Any:
+    """A program as a graph, a concrete function."""
     specs = jax.tree.map(lambda x: tf.TensorSpec(x.shape, x.dtype), program.args)
     converted = lowering.convert(_fresh(program.fun), target=target, **options)
     return tf.function(converted, autograph=False).get_concrete_function(*specs)
@@ -111,7 +112,7 @@ def lowering_seconds(program: Program, target: str, repeats: int) -> tuple[float
         start = time.process_time()
         jax.jit(_fresh(program.fun)).trace(*program.args)
         middle = time.process_time()
-        _concrete(program, target)
+        concrete(program, target)
         end = time.process_time()
         traced.append(middle - start)
         lowered.append(end - middle - traced[-1])
@@ -120,7 +121,7 @@ def lowering_seconds(program: Program, target: str, repeats: int) -> tuple[float
 
 def count_nodes(program: Program, target: str) -> int:
     """Returns how many nodes the graph of a program has, its library functions included."""
-    graph_def = _concrete(program, target).graph.as_graph_def()
+    graph_def = concrete(program, target).graph.as_graph_def()
     return len(graph_def.node) + sum(len(f.node_def) for f in graph_def.library.function)
 
 
