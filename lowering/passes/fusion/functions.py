@@ -136,13 +136,21 @@ def _searching(operands: Sequence[Any], result: Any, target: Target) -> Iterator
     (count,) = operands[0].shape
     if not isinstance(count, int) or not 0 < count <= _MOST_COMPARED:
         return
-    for side, compare in (("left", jnp.less), ("right", jnp.less_equal)):
+    for side in ("left", "right"):
         yield _Candidate(
             functools.partial(jnp.searchsorted, side=side),
-            lambda x, y, compare=compare: jnp.sum(
-                compare(x, y[..., None]), axis=-1, dtype=result.dtype
-            ),
+            functools.partial(_search, side=side, dtype=result.dtype),
         )
+
+
+def _search(x: Any, y: Any, side: str, dtype: Any) -> Any:
+    """NaN is behind all numbers, so that all that are no NaN are less."""
+    compare = {"left": jnp.less, "right": jnp.less_equal}[side]
+    found = jnp.sum(compare(x, y[..., None]), axis=-1, dtype=dtype)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return found
+    is_less = x == x if side == "left" else jnp.ones_like(x, bool)
+    return jnp.where(y == y, found, jnp.sum(is_less, dtype=dtype))
 
 
 _CANDIDATES: Mapping[str, _Candidates] = {"_resize": _resizing, "searchsorted": _searching}
