@@ -223,7 +223,7 @@ def test_tables_of_integers(dtype, fun, to, tmp_path):
 @pytest.mark.parametrize("size", SIZES)
 def test_weights_that_are_closed_over_and_used_in_loops(size, dtype, of_x, to, tmp_path):
     """They are in 16 bits, whether an argument is or not."""
-    weights = (RNG.normal(size=(size, size)) / size).astype(dtype)
+    weights = (RNG.normal(size=(size, size)) / np.sqrt(size)).astype(dtype)
 
     @jax.jit
     def layer(x):
