@@ -672,7 +672,10 @@ def test_an_interruption(monkeypatch, capsys):
         (["show", "collections:Counter", "--arg", "f32[3]"], "is a class; name an instance"),
         (["show", "functions.py:predict"], "write the module without .py: functions:predict"),
         (["show", *PREDICT, "--target", "coreml"], "unknown target 'coreml'"),
-        (["show", *PREDICT, "--without", "x"], "no pass is called 'x'; --without takes fuse functions, elim"),
+        (
+            ["show", *PREDICT, "--without", "x"],
+            "'x'; --without takes fuse functions, elim",
+        ),
         (["show", *PREDICT, "--without", "make plain"], "cannot be skipped: programs need it"),
         (["show", *PREDICT, "--without", "fuse op"], "; did you mean 'fuse ops'?"),
         (

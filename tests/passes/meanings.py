@@ -95,6 +95,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "relu6": jax.nn.relu6,
     "resize_images": _resize_images,
     "rsqrt_of_positive": lax.rsqrt,
+    "search": lambda x, y, *, side, dtype: jnp.searchsorted(x, y, side=side).astype(dtype),
     "size_of_parts": jnp.hypot,
     "slice_and_squeeze": _slice_and_squeeze,
     "softmax": jax.nn.softmax,

@@ -31,6 +31,14 @@ def _resized(x, *, size, method):
     return jax.core.ShapedArray((batch, *size, depth), x.dtype)
 
 
+_SEARCH = registry.new_primitive("search")
+
+
+@_SEARCH.def_abstract_eval
+def _places(x, y, *, side, dtype):
+    return jax.core.ShapedArray(y.shape, dtype)
+
+
 # The ops that resize images.
 RESIZING: Mapping[str, str] = {"nearest": "ResizeNearestNeighbor", "linear": "ResizeBilinear"}
 
@@ -130,7 +138,7 @@ def _resize(x: Any, axes: Sequence[int], shape: Sequence[Any], method: str) -> A
 
 
 def _searching(operands: Sequence[Any], result: Any, target: Target) -> Iterator[_Candidate]:
-    """In few numbers: how many of them are less, or at most as large."""
+    """In few numbers, which the rule compares with all of them if they are known and sorted."""
     if len(operands) != 2 or any(x.dtype not in (np.float32, np.int32) for x in operands):
         return
     (count,) = operands[0].shape
@@ -139,18 +147,8 @@ def _searching(operands: Sequence[Any], result: Any, target: Target) -> Iterator
     for side in ("left", "right"):
         yield _Candidate(
             functools.partial(jnp.searchsorted, side=side),
-            functools.partial(_search, side=side, dtype=result.dtype),
+            functools.partial(_SEARCH.bind, side=side, dtype=result.dtype),
         )
-
-
-def _search(x: Any, y: Any, side: str, dtype: Any) -> Any:
-    """NaN is behind all numbers, so that all that are no NaN are less."""
-    compare = {"left": jnp.less, "right": jnp.less_equal}[side]
-    found = jnp.sum(compare(x, y[..., None]), axis=-1, dtype=dtype)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        return found
-    is_less = x == x if side == "left" else jnp.ones_like(x, bool)
-    return jnp.where(y == y, found, jnp.sum(is_less, dtype=dtype))
 
 
 _CANDIDATES: Mapping[str, _Candidates] = {"_resize": _resizing, "searchsorted": _searching}
