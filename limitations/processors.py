@@ -4,8 +4,17 @@ import functools
 import pathlib
 
 
-@functools.cache
 def has_avx512() -> bool:
     """Whether the processor has AVX-512, as far as Linux says."""
+    return "avx512f" in _flags()
+
+
+def has_avx512_fp16() -> bool:
+    """Whether the processor computes in float16 with AVX-512, as far as Linux says."""
+    return "avx512_fp16" in _flags()
+
+
+@functools.cache
+def _flags() -> frozenset[str]:
     info = pathlib.Path("/proc/cpuinfo")
-    return info.exists() and "avx512f" in info.read_text().split()
+    return frozenset(info.read_text().split() if info.exists() else ())
