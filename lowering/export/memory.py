@@ -10,5 +10,6 @@ import ctypes
 
 def give_back() -> None:
     """Gives freed memory back to the system, where the C library can."""
-    with contextlib.suppress(AttributeError, OSError):
+    # Windows has no library of the process itself, and other C libraries have no such function.
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

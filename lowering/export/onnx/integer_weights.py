@@ -159,7 +159,7 @@ class _Quantizer:
         if key not in self._made:
             values = self._add(node, "DynamicQuantizeLinear", x, dtype=UINT8, count=3)
             values.shape = x.shape
-            (maker,) = [values.producer()]
+            maker = values.producer()
             assert maker is not None
             _, scale, zero = maker.outputs
             scale.type, zero.type = ir.TensorType(FLOAT), ir.TensorType(UINT8)
