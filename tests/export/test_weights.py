@@ -182,6 +182,15 @@ def test_weights_are_widened_when_tfjs_loads_a_model(size, dtype, is_closed_over
     assert not WIDENING & set(ops)
 
 
+def test_a_quantization_of_tfjs_keeps_integers(tmp_path):
+    weights = RNG.integers(-3000, 3000, (300, 300)).astype(np.int16)
+    x = RNG.normal(size=(2, 300)).astype(np.float32)
+    fun = lambda w, x: x @ w.astype(np.float32)  # noqa: E731
+    export.to_tfjs(fun, (x,), tmp_path / "model", params=weights, quantize="uint8")
+    size = sum(file.stat().st_size for file in (tmp_path / "model").glob("*.bin"))
+    assert size < 1.1 * weights.nbytes
+
+
 def _rows(table, i):
     return table[i].astype(np.float32) * 2
 

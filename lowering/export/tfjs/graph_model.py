@@ -287,9 +287,8 @@ def _encoded(
         "dtype": value.dtype.name,
     }
     stored = in_fewer_bits(value, of_program, has_bfloat16=False)
-    # A quantization may ask for fewer bits than the integers have.
-    most = 4 if quantize is None else np.dtype(quantize).itemsize
-    is_integer = stored is not None and stored.dtype.kind in "iu" and stored.itemsize <= most
+    # A quantization is for floats: integers of the program stay what they are.
+    is_integer = stored is not None and stored.dtype.kind in "iu"
     # Scalars and shapes are no weights that were trained.
     is_weight = value.dtype == np.float32 and value.ndim > 0 and value.size
     if value.dtype == np.int32 and value.nbytes >= _LARGE_BYTES:
