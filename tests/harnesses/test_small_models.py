@@ -18,7 +18,8 @@ from tests import turns
 from tools import regenerate_docs
 from tools.evaluate_models import is_bad
 
-# What each model has to pass in one of its shapes, whenever sources change; the others take turns.
+# What each model has to pass, in one of its shapes. Each time sources change, half of these are run
+# for a model; the other converters take turns.
 ALWAYS = ("xla", "no_xla", "tflite", "tflite_flex", "onnx", "tfjs_node")
 # How long the others have at least, and after which time a cell counts as hung.
 SECONDS, HUNG = 30, 300
@@ -51,12 +52,14 @@ def check(rows: Sequence[Row], committed: Mapping[tuple[Case, str], Row]) -> Non
 
 
 def in_turn(name: str, converters: Sequence[str]) -> dict[Case, list[str]]:
-    """Each converter with one of the cases of a model, and each case with one of the converters."""
+    """Half of the converters with a case of a model, and each case with one of the converters."""
     cases = choices(name)
-    first = turns.number(name)
-    cells: dict[Case, list[str]] = {case: list(converters) if turns.ALL else [] for case in cases}
-    for i in range(0 if turns.ALL else max(len(cases), len(converters))):
-        cells[cases[(first + i) % len(cases)]].append(converters[i % len(converters)])
+    if turns.ALL:
+        return {case: list(converters) for case in cases}
+    first, other = turns.number(name), turns.number(name, "converter")
+    cells: dict[Case, list[str]] = {case: [] for case in cases}
+    for i in range(max(len(cases), -(-len(converters) // 2))):
+        cells[cases[(first + i) % len(cases)]].append(converters[(other + i) % len(converters)])
     return cells
 
 

@@ -32,12 +32,12 @@ from tools.ci.selecting import Selected
 SWEEP = "tests/harnesses/test_primitives.py::test_all_cells_are_as_expected"
 # How long the cells of a primitive take in a sweep: where a change can reach all of them, and where
 # it reaches none. With a newer JAX nearly all programs become the same graphs.
-_REACHED, _NEWER, _OTHERS = 2.0, 1.0, 1.0
+_REACHED, _NEWER, _OTHERS = 1.5, 0.8, 0.8
 # If a change reaches more primitives than these, it is not all cells of each of them that are run.
 _MOST_WHOLE = 12
 # Minutes after which both sweeps are to have ended, and how many they take on two cores.
 # Where tests take long, the sweeps are smaller samples.
-_SWEEPS_UNTIL, _BOTH_SWEEPS = 75, 20
+_SWEEPS_UNTIL, _BOTH_SWEEPS = 60, 15
 # The harnesses for absl's runner are so many shards, of which one is run.
 _SHARDS = 300
 # What has been computed on this machine: results of graphs that have been run (see
@@ -130,8 +130,8 @@ class Plan:
     def selected(self) -> Selected:
         """The tests to run.
 
-        If the change reaches most of them, only some of the cases of a test are run, unless the
-        test itself has changed.
+        If the change reaches most of them, only some of those that are many or take long are run,
+        unless the test itself has changed.
         """
         reached = self.known.tests_of(self.changed)
         reaches_most = len(reached) > len(self.known.tests) / 2

@@ -18,9 +18,11 @@ import pytest
 SELECTED = "LOWERING_SELECTED"
 # One of so many tests that no change reaches is run.
 ONE_IN = 5
-# One of so many cases is run of a test function with many, where a change reaches most tests.
+# One of so many cases is run, where a change reaches most tests: of a function that has more than
+# `_MANY_CASES`, and of one that takes far longer than `_BRIEF` seconds.
 ONE_CASE_IN = 3
 _MANY_CASES = 6
+_BRIEF = 8.0
 # Seconds that a test may take of which nothing is known.
 _UNKNOWN = 10.0
 
@@ -35,7 +37,7 @@ class Selected:
       reached: those of them that a change reaches.
       seconds: how long tests take, as far as that is much.
       left_out: the names of those that something else runs.
-      sampled: the names of those of whose cases a part is run, if they have many.
+      sampled: the names of those of whose cases a part is run, if they are many or take long.
     """
 
     seed: str
@@ -74,9 +76,18 @@ class Selected:
             return ()
         if name in self.known and name not in self.reached:
             return [case for case in cases if self._draw(case) % ONE_IN == 0]
-        if name in self.sampled and len(cases) > _MANY_CASES:
-            return sorted(cases, key=self._draw)[: -(-len(cases) // ONE_CASE_IN)]
+        if name in self.sampled:
+            # What is left of a case is the chance of one case more.
+            chance = self._draw(name) % 1000 / 1000
+            run = int(len(cases) * self._share(name, len(cases)) + chance)
+            return sorted(cases, key=self._draw)[:run]
         return cases
+
+    def _share(self, name: str, cases: int) -> float:
+        """The share of the cases that is run where a change reaches most tests."""
+        if cases > _MANY_CASES:
+            return 1 / ONE_CASE_IN
+        return min(1.0, max(1 / ONE_CASE_IN, _BRIEF / self.seconds.get(name, _BRIEF)))
 
     def first(self, test: str) -> float:
         """A key that sorts tests: those that may take long come first."""
