@@ -19,8 +19,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import convert
-from lowering.ops.bounded import Bounded
-from lowering.passes.remembering import PerJaxpr
+from lowering.caches import Bounded, PerJaxpr
 from tests.helpers import MODES, ROOT, in_mode
 from tests.lives import COUNTED
 
@@ -134,7 +133,7 @@ def test_bounded():
     assert made == ["a", "b", "c", "b"]
 
 
-def test_what_is_remembered_of_a_jaxpr_is_freed_with_it():
+def test_results_of_a_jaxpr_are_freed_with_it():
     double = PerJaxpr(lambda jaxpr, n: [n] * 2)
     same = PerJaxpr(lambda jaxpr: jaxpr)
     jaxpr = jax.make_jaxpr(lambda x: x + 1)(1.0)

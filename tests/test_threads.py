@@ -13,7 +13,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import convert
-from lowering.ops.bounded import Bounded
+from lowering.caches import Bounded
 from tests.helpers import MODES, in_mode
 
 THREADS = 8

@@ -1,6 +1,6 @@
 """Ctrl-C, which may reach Python in a library that ignores exceptions or raises others instead.
 
-So an interrupt is remembered, and raised once more where a command can end. Native modules may even
+So an interrupt is deferred, and raised once more where a command can end. Native modules may even
 abort the process if they are interrupted while they are imported, so there nothing is raised.
 """
 
@@ -32,7 +32,7 @@ def end() -> NoReturn:
 
 
 @contextlib.contextmanager
-def remembered() -> Iterator[Callable[[], None]]:
+def deferred() -> Iterator[Callable[[], None]]:
     """A context whose function raises KeyboardInterrupt, if there was an interrupt in it.
 
     Any exception that follows an interrupt becomes KeyboardInterrupt, too. While modules are

@@ -42,7 +42,7 @@ def run(description: str, argv: Sequence[str] | None = None) -> int:
     with contextlib.nullcontext() if args.traceback else output.without_logs():
         try:
             versions.check_installed()
-            with interrupts.remembered() as check, output.progress(args.quiet, check):
+            with interrupts.deferred() as check, output.progress(args.quiet, check):
                 code = args.run(args)
                 check()
                 return code

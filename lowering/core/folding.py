@@ -34,7 +34,7 @@ def is_foldable(eqn: jex_core.JaxprEqn) -> bool:
 
 
 class Folder:
-    """Evaluates equations whose operands are known, remembering the results.
+    """Evaluates equations whose operands are known, each once.
 
     Equations, literals and operands are told apart by identity and kept, so that it stays theirs.
     """

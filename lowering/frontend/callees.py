@@ -16,9 +16,9 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat, targets
+from lowering.caches import Bounded
 from lowering.frontend import containers
 from lowering.ops import dtypes
-from lowering.ops.bounded import Bounded
 
 # How many graphs are kept of a function. They are freed with it.
 _GRAPHS = 256

@@ -46,10 +46,10 @@ def _has_broadcasts(source: tf.Operation | None) -> bool:
     """Whether there is a broadcast in the graph of an op; of its ops, only new ones are asked."""
     if source is None:
         return False
-    memory, ops = memo.of(source.graph), source.graph.get_operations()
-    known, found = memory.get(_BROADCASTS, (0, False))
+    kept, ops = memo.of(source.graph), source.graph.get_operations()
+    known, found = kept.get(_BROADCASTS, (0, False))
     found = found or any(op.type == "BroadcastTo" for op in ops[known:])
-    memory[_BROADCASTS] = len(ops), found
+    kept[_BROADCASTS] = len(ops), found
     return found
 
 

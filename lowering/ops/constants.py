@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import targets
+from lowering.caches import Bounded
 from lowering.errors import UnsupportedError
 from lowering.ops import memo, modes
-from lowering.ops.bounded import Bounded
 
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
@@ -34,7 +34,7 @@ _PARTS = frozenset({"Slice", "StridedSlice", "Unpack"})
 # Ops whose result is a constant once variables are frozen.
 _WEIGHTS = frozenset({"Const", "ReadVariableOp"})
 
-# The keys of what is remembered of a graph: the scope that constants are made in, and the names of
+# The keys of what is kept with a graph: the scope that constants are made in, and the names of
 # arguments that are weights in all calls of a function.
 _SCOPE = "scope of constants"
 _ARGUMENTS = "arguments that are weights"
@@ -75,13 +75,13 @@ def within_scope() -> Iterator[None]:
     if modes.is_eager():
         yield
         return
-    memory = memo.of_graph()
-    before = memory.get(_SCOPE, "")
-    memory[_SCOPE] = tf.compat.v1.get_default_graph().get_name_scope()
+    kept = memo.of_graph()
+    before = kept.get(_SCOPE, "")
+    kept[_SCOPE] = tf.compat.v1.get_default_graph().get_name_scope()
     try:
         yield
     finally:
-        memory[_SCOPE] = before
+        kept[_SCOPE] = before
 
 
 def _outside(array: np.ndarray, scope: str) -> tf.Tensor:

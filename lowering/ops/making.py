@@ -1,7 +1,7 @@
 """Makes ops of a graph quickly, from the definition of an earlier op of the same kind.
 
 `tf.raw_ops` finds out the attributes of each op from its operands, which takes three times as long
-as making the op does. A program has many ops, but of few kinds, so what was found is remembered.
+as making the op does. A program has many ops, but of few kinds, so what was found is cached.
 """
 
 import operator
@@ -10,10 +10,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from lowering.caches import Bounded
 from lowering.ops import kernels
-from lowering.ops.bounded import Bounded
 
-# How many kinds of ops are remembered.
+# How many kinds of ops are in the cache.
 _KINDS = 4096
 
 # The types of attributes that are told apart by their values.

@@ -5,19 +5,19 @@ from typing import Any
 
 import tensorflow as tf
 
-# The attribute of a graph that holds what is remembered of it, so that both are freed together.
+# The attribute of a graph that holds its memo, so that both are freed together.
 _ATTRIBUTE = "_lowering_memo"
 
 
 def of(graph: tf.Graph) -> dict[Any, Any]:
-    """What is remembered of a graph."""
+    """The memo of a graph."""
     if not hasattr(graph, _ATTRIBUTE):
         setattr(graph, _ATTRIBUTE, {})
     return getattr(graph, _ATTRIBUTE)
 
 
 def of_graph() -> dict[Any, Any]:
-    """What is remembered of the graph that ops are added to now."""
+    """The memo of the graph that ops are added to now."""
     return of(tf.compat.v1.get_default_graph())
 
 

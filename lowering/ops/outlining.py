@@ -11,8 +11,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from lowering import avals
+from lowering.caches import Bounded
 from lowering.ops import constants, dtypes, optimizer, values
-from lowering.ops.bounded import Bounded
 from lowering.ops.values import Value
 
 # How many functions are kept for a graph, or for a program that is executed eagerly.

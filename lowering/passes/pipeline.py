@@ -9,6 +9,7 @@ from typing import Any
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
+from lowering.caches import PerJaxpr
 from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
@@ -33,7 +34,6 @@ from lowering.passes.legalize.words import avals_of_halves, split_words
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.simplify.keepdims import keep_axes
 from lowering.passes.simplify.redundant import tidy
 from lowering.passes.simplify.transposes import lift_transposes
@@ -219,7 +219,7 @@ PASSES = (
 def without(*names: str) -> Iterator[None]:
     """A context in which the passes of some names are skipped.
 
-    What is lowered in it and outside of it is remembered apart.
+    What is lowered in it and outside of it is cached apart.
 
     Raises:
       ValueError: for a name that no pass has, and for a pass that programs need.
@@ -284,7 +284,7 @@ def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJax
 def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:
     """What is done to each jaxpr before its equations are lowered: a program, a body, a branch.
 
-    It is done once, and remembered for as long as the jaxpr lives.
+    It is done once, and kept for as long as the jaxpr lives.
 
     Args:
       jaxpr: a jaxpr. Those among the parameters of its equations stay as they are; they are

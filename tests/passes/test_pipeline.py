@@ -99,7 +99,7 @@ def test_results_are_the_same_without_a_pass(name, target):
         np.testing.assert_allclose(x, y, rtol=0.01, atol=0.01)
 
 
-def test_what_is_skipped_is_remembered_apart():
+def test_what_is_skipped_is_cached_apart():
     jaxpr, functions = pipeline.whole_program(traced(jax.nn.softmax, X))
     fused = pipeline.optimized(jaxpr, Mode.GRAPH, functions)
     with pipeline.without("fuse ops"):

@@ -18,10 +18,10 @@ from lowering import registry
 from lowering.arrays import computations
 from lowering.arrays.words import BITS, WORD, bits_of, of_bits
 from lowering.avals import with_dtypes
+from lowering.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
 from lowering.passes.legalize.splitting import Splitting, Walk, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours
 from lowering.targets import Target
 

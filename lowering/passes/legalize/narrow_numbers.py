@@ -17,12 +17,12 @@ from jax import lax
 
 from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
+from lowering.caches import PerJaxpr
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT, SIGNED
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.floats import promote_floats
 from lowering.passes.legalize.promotion import Promotion
 from lowering.passes.legalize.splitting import Splitting, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target

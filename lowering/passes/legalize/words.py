@@ -19,6 +19,7 @@ from lowering.arrays import halves
 from lowering.arrays.halves import HALF, SIZE
 from lowering.arrays.words import WORD
 from lowering.avals import with_dtypes
+from lowering.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.bitcasts import (
     OnBits,
@@ -27,7 +28,6 @@ from lowering.passes.legalize.bitcasts import (
     is_word,
 )
 from lowering.passes.legalize.splitting import Splitting, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.targets import Target
 
 

@@ -1,13 +1,13 @@
-"""What is remembered of a traced program, so that no part of it is made twice.
+"""The caches of a traced program, so that no part of it is made twice.
 
-It is owned by what `convert` keeps for the program, and freed with it: equations have the user's
-constants in them.
+`convert` keeps them with the trace, and frees both together: equations have the user's constants
+in them.
 """
 
 import dataclasses
 
+from lowering.caches import Bounded
 from lowering.core.folding import Folder
-from lowering.ops.bounded import Bounded
 from lowering.ops.outlining import Functions
 
 # How many decompositions of the user's own computations are kept for a program.
@@ -15,8 +15,8 @@ _DECOMPOSITIONS = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
-    """What is remembered of a program. Several threads may lower it at once.
+class ProgramCaches:
+    """The caches of a program. Several threads may lower it at once.
 
     Attributes:
       folder: what has been folded in it.
