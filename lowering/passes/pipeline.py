@@ -16,7 +16,7 @@ from lowering.passes.fusion.functions import fuse_functions
 from lowering.passes.fusion.halves import fuse_halves
 from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.fusion.means import LATE_SEARCHES, NATURAL_SEARCHES
-from lowering.passes.fusion.moves import MOVE_SEARCHES, with_mirror_pads
+from lowering.passes.fusion.moves import fuse_moves, with_mirror_pads
 from lowering.passes.fusion.natural import LATE_PATTERNS, NATURAL_PATTERNS
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
@@ -208,8 +208,8 @@ PASSES = (
     Pass("fold norms", fold_norms, when=_folds_norms),
     Pass("keep reduced axes", keep_axes, when=_is_natural),
     Pass("fuse index ops", with_index_ops, when=_is_natural),
-    Pass("fuse mirror pads", with_mirror_pads, when=_is_natural),
-    Pass("fuse moves", _fuse((), MOVE_SEARCHES), when=_is_natural),
+    Pass("fuse mirror pads", with_mirror_pads, given=("target",), when=_is_natural),
+    Pass("fuse moves", fuse_moves, given=("target",), when=_is_natural),
     Pass("fuse late ops", _fuse(LATE_PATTERNS, LATE_SEARCHES), when=_is_natural),
     Pass("mark operands", mark_operands),
 )

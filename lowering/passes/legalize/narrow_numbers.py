@@ -120,7 +120,7 @@ class Narrow(Promotion):
         for var, new in zip(eqn.outvars, outvars, strict=True):
             if new in unfit:
                 params = {"dtype": var.aval.dtype, "storage": new.aval.dtype}
-                self._add(eqn, narrow_numbers.FIT, params, unfit[new], new)
+                self.emit(eqn, narrow_numbers.FIT, [unfit[new]], [new], **params)
 
     def _convert(self, eqn: jex_core.JaxprEqn, fits: bool = False) -> None:
         """A conversion to a narrow dtype makes numbers fit, unless all of them do."""
@@ -129,24 +129,12 @@ class Narrow(Promotion):
         dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
         if not fits and not _has_all_of(dtype, source.aval.dtype):
             params = {"dtype": dtype, "storage": storage}
-            self._add(eqn, narrow_numbers.FIT, params, operand, result)
+            self.emit(eqn, narrow_numbers.FIT, [operand], [result], **params)
         elif operand.aval.dtype == storage:
             self.replace(eqn, [operand])
         else:
             params = {"new_dtype": storage, "weak_type": False, "sharding": None}
-            self._add(eqn, lax.convert_element_type_p, params, operand, result)
-
-    def _add(
-        self,
-        scope: jex_core.JaxprEqn,
-        primitive: jex_core.Primitive,
-        params: dict[str, Any],
-        operand: Any,
-        result: jex_core.Var,
-    ) -> None:
-        """Adds an equation that has the line and the name scope of another."""
-        new = {"primitive": primitive, "params": params, "effects": set()}
-        self.new.add(scope.replace(invars=[operand], outvars=[result], **new))
+            self.emit(eqn, lax.convert_element_type_p, [operand], [result], **params)
 
     def _param(self, value: Any) -> Any:
         if isinstance(value, jex_core.ClosedJaxpr):
