@@ -9,8 +9,8 @@ import jax
 import tensorflow as tf
 
 from lowering import boundary, callables, jax_compat, plugins, rules  # noqa: F401  Registers the rules.
+from lowering.core.caches import Caches
 from lowering.core.interpreter import Interpreter
-from lowering.core.memory import Memory
 from lowering.errors import TransformationError
 from lowering.frontend import (
     arguments,
@@ -184,12 +184,12 @@ class _Trace:
     Attributes:
       program: the traced function.
       vjp: its gradient.
-      memory: what lowering the program has to remember.
+      caches: what lowering the program makes once.
     """
 
     program: Program
     vjp: gradient.Vjp
-    memory: Memory
+    caches: Caches
 
     @classmethod
     def of(
@@ -211,7 +211,7 @@ class _Trace:
             convert_vjp,
             jax_compat.settings(),
         )
-        return cls(program, vjp, Memory())
+        return cls(program, vjp, Caches())
 
 
 def _lower(
@@ -235,7 +235,7 @@ def _lower(
       without_gradient: the name of the function, if an attempt to differentiate is an error.
     """
     jaxpr = traced.program.jaxpr
-    interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.memory)
+    interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.caches)
     with jax_compat.our_settings(), lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
         operands = boundary.split(operands, given.avals)

@@ -20,7 +20,7 @@ from jax import lax
 
 from lowering import convert
 from lowering.ops.bounded import Bounded
-from lowering.passes.remembering import PerJaxpr
+from lowering.passes.caches import PerJaxpr
 from tests.helpers import MODES, ROOT, in_mode
 from tests.lives import COUNTED
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from lowering import avals, jax_compat, registry, targets
 from lowering.context import EQUATION, Context, describe
-from lowering.core.memory import Memory
+from lowering.core.caches import Caches
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.ops import constant, dtypes, integers, modes, names, values
@@ -40,7 +40,7 @@ class Interpreter:
         target: Target,
         dimensions: Dimensions,
         program: Program,
-        memory: Memory,
+        caches: Caches,
         functions: Functions | None = None,
     ):
         """
@@ -48,18 +48,18 @@ class Interpreter:
           target: who runs the ops.
           dimensions: the values of dimension variables.
           program: the program, or that of which a part is lowered.
-          memory: what is remembered of the program.
+          caches: what is made once for the program.
           functions: the functions of the graph; by default those of eager execution, or of a new
             graph.
         """
         self.target = target
         self.dimensions = dimensions
-        self.folder = memory.folder
+        self.folder = caches.folder
         self._program = program
-        self._memory = memory
+        self._caches = caches
         if functions is None:
             is_eager = modes.is_eager()
-            functions = memory.functions if is_eager else Functions()
+            functions = caches.functions if is_eager else Functions()
         self._functions = functions
 
     @property
@@ -105,7 +105,7 @@ class Interpreter:
         a consumer TensorFlow runs it, on the dtypes of the program.
         """
         target = PORTABLE if self.target.is_consumer else self.target
-        outside = Interpreter(target, Dimensions({}), self._program, self._memory)
+        outside = Interpreter(target, Dimensions({}), self._program, self._caches)
         with targets.lowering_for(target):
             return outside.equation(eqn, operands)
 
@@ -239,7 +239,7 @@ class Interpreter:
         if not any(True for _ in jaxprs_among(value for _, value in params)):
             jaxpr, is_single = trace_ours_once(*decomposition)
         else:
-            jaxpr, is_single = self._memory.decompositions.get(
+            jaxpr, is_single = self._caches.decompositions.get(
                 decomposition, lambda: trace_ours(*decomposition)
             )
         return pipeline.legalized(jaxpr, self.target), is_single
@@ -284,7 +284,7 @@ class Interpreter:
     def _with_dimensions(self, variables: Mapping[str, tf.Tensor]) -> "Interpreter":
         """Lowers the same program, where the dimension variables are other tensors."""
         return Interpreter(
-            self.target, Dimensions(variables), self._program, self._memory, self._functions
+            self.target, Dimensions(variables), self._program, self._caches, self._functions
         )
 
     def _nothing(self, aval: Any) -> Value:

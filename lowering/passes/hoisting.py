@@ -15,8 +15,8 @@ import jax
 import jax.extend.core as jex_core
 
 from lowering import avals, jax_compat
+from lowering.passes.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed, used
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.rewriting import Rewriter, replace_equations
 from lowering.passes.trace import trace_ours
 from lowering.registry import Trait, has_trait

@@ -9,11 +9,12 @@ from typing import Any
 import jax.extend.core as jex_core
 
 from lowering import jax_compat
+from lowering.passes.caches import PerJaxpr
 from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
 from lowering.passes.fusion.functions import fuse_functions
-from lowering.passes.fusion.halves import fuse_halves
+from lowering.passes.fusion.half_floats import fuse_half_floats
 from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.fusion.means import LATE_SEARCHES, NATURAL_SEARCHES
 from lowering.passes.fusion.moves import fuse_moves, with_mirror_pads
@@ -33,7 +34,6 @@ from lowering.passes.legalize.words import avals_of_halves, split_words
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.simplify.keepdims import keep_axes
 from lowering.passes.simplify.redundant import tidy
 from lowering.passes.simplify.transposes import lift_transposes
@@ -110,7 +110,7 @@ def _folds_norms(mode: Mode, target: Target) -> bool:
     return target.is_natural and mode is not Mode.EAGER
 
 
-def _promotes_halves(mode: Mode, target: Target) -> bool:
+def _promotes_half_floats(mode: Mode, target: Target) -> bool:
     return target.emulates("bfloat16")
 
 
@@ -146,12 +146,12 @@ WHOLE_PROGRAM = (
         legal_avals=avals_of_words,
     ),
     # Functions with constants are found in the dtype to which these are rounded.
-    Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
+    Pass("fuse in 16 bits", fuse_half_floats, when=_promotes_half_floats),
     Pass(
         "promote 16-bit floats",
         promote_floats,
         given=("target",),
-        when=_promotes_halves,
+        when=_promotes_half_floats,
         is_required=True,
         legal_avals=Floats.legal_avals,
     ),
@@ -219,7 +219,7 @@ PASSES = (
 def without(*names: str) -> Iterator[None]:
     """A context in which the passes of some names are skipped.
 
-    What is lowered in it and outside of it is remembered apart.
+    What is lowered in it and outside of it has caches of its own.
 
     Raises:
       ValueError: for a name that no pass has, and for a pass that programs need.
@@ -284,7 +284,7 @@ def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJax
 def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:
     """What is done to each jaxpr before its equations are lowered: a program, a body, a branch.
 
-    It is done once, and remembered for as long as the jaxpr lives.
+    It is done once, and kept for as long as the jaxpr lives.
 
     Args:
       jaxpr: a jaxpr. Those among the parameters of its equations stay as they are; they are

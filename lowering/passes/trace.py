@@ -34,5 +34,5 @@ def trace_ours(
 
 
 # For functions that are the same objects at each call, and arguments that are hashable. What is
-# traced here has no constants of the user; with those, `Memory.decompositions` keeps it.
+# traced here has no constants of the user; with those, `Caches.decompositions` keeps it.
 trace_ours_once = functools.lru_cache(maxsize=1024)(trace_ours)

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from lowering import convert, jax_compat, registry
+from lowering.core.caches import Caches
 from lowering.core.interpreter import Interpreter
-from lowering.core.memory import Memory
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.ops.dims import Dimensions
 from lowering.passes.program import Program
@@ -123,7 +123,7 @@ def test_an_equation_without_a_line_has_that_of_the_function():
     (eqn,) = traced.eqns
     empty = eqn.source_info.replace(traceback=jax_compat._NO_SOURCE)
     program = Program(traced, None, frozenset(), traced, source="model.py:3 (model)")
-    interpreter = Interpreter(TF, Dimensions({}), program, Memory())
+    interpreter = Interpreter(TF, Dimensions({}), program, Caches())
     with pytest.raises(
         UnsupportedError, match=r"is_in_no_line\(f32\[\]\) at model\.py:3 \(model\)"
     ):

@@ -15,9 +15,9 @@ from jax import lax
 
 from lowering import registry
 from lowering.avals import is_complex, real_dtype, with_dtypes
+from lowering.passes.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.splitting import Splitting, Walk
-from lowering.passes.remembering import PerJaxpr
 from lowering.registry import Trait
 from lowering.targets import Target
 

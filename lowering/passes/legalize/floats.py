@@ -14,11 +14,11 @@ from jax import lax
 
 from lowering import avals, registry
 from lowering.arrays import narrow_numbers
+from lowering.passes.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 from lowering.passes.legalize.keys import RANDOM, split_keys
 from lowering.passes.legalize.promotion import Promotion
 from lowering.passes.legalize.splitting import Splitting, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target

@@ -17,9 +17,9 @@ import numpy as np
 from jax import lax
 
 from lowering import avals, jax_compat, registry
+from lowering.passes.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.splitting import Splitting, Walk, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target

@@ -18,11 +18,11 @@ from jax import lax
 from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT, SIGNED
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.caches import PerJaxpr
+from lowering.passes.jaxprs import Jaxpr, with_computations
 from lowering.passes.legalize.floats import promote_floats
 from lowering.passes.legalize.promotion import Promotion
 from lowering.passes.legalize.splitting import Splitting, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
@@ -108,7 +108,7 @@ class Narrow(Promotion):
             self._convert(eqn)
             return
         invars, outvars = self.read(eqn.invars), self.define(eqn.outvars)
-        params = {name: self._param(x) for name, x in eqn.params.items()}
+        params = with_computations(eqn.params, self._computation)
         params = avals.with_dtypes(params, self.legal_dtype)
         unfit = {
             new: jex_core.Var(new.aval)
@@ -135,13 +135,6 @@ class Narrow(Promotion):
         else:
             params = {"new_dtype": storage, "weak_type": False, "sharding": None}
             self.emit(eqn, lax.convert_element_type_p, [operand], [result], **params)
-
-    def _param(self, value: Any) -> Any:
-        if isinstance(value, jex_core.ClosedJaxpr):
-            return self._computation(value)
-        if isinstance(value, jex_core.Jaxpr):
-            return self._computation(jex_core.ClosedJaxpr(value, ())).jaxpr
-        return value
 
     def _computation(self, computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
         """A computation on scalars, for scalars in storage dtypes.

@@ -45,7 +45,7 @@ class Splitting(Everywhere):
           walk: legalizes one jaxpr.
           target: the target.
         """
-        super().__init__(lambda eqn: eqn)
+        super().__init__()
         self.target = target
         self._walk = walk
 

@@ -3,8 +3,8 @@
 It is for targets whose integers are exact to fewer bits (`tfjs.quirks.integers_of_24_bits`). A
 primitive that moves elements is applied to the upper halves and to the lower ones. Others have
 decompositions in JAX, which are split in turn, down to the arithmetic of halves (`arrays.halves`).
-What has none is applied to the int32 with the same bits, which are exact as far as the integers
-are.
+What has none is applied to the int32 with the same bits, which is exact for integers of up to 24
+bits.
 
 Random bits stay one equation, as they do in `legalize.keys`.
 """
@@ -19,6 +19,7 @@ from lowering.arrays import halves
 from lowering.arrays.halves import HALF, SIZE
 from lowering.arrays.words import WORD
 from lowering.avals import with_dtypes
+from lowering.passes.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.bitcasts import (
     OnBits,
@@ -27,7 +28,6 @@ from lowering.passes.legalize.bitcasts import (
     is_word,
 )
 from lowering.passes.legalize.splitting import Splitting, selects
-from lowering.passes.remembering import PerJaxpr
 from lowering.targets import Target
 
 

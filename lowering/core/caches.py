@@ -1,6 +1,6 @@
-"""What is remembered of a traced program, so that no part of it is made twice.
+"""The caches of a traced program, so that no part of it is made twice.
 
-It is owned by what `convert` keeps for the program, and freed with it: equations have the user's
+They are owned by what `convert` keeps for the program, and freed with it: equations have the user's
 constants in them.
 """
 
@@ -15,8 +15,8 @@ _DECOMPOSITIONS = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
-    """What is remembered of a program. Several threads may lower it at once.
+class Caches:
+    """The caches of a program. Several threads may lower it at once.
 
     Attributes:
       folder: what has been folded in it.

@@ -1,4 +1,4 @@
-"""What is computed from a jaxpr, remembered for as long as the jaxpr lives.
+"""Caches of what is computed from a jaxpr, for as long as the jaxpr lives.
 
 A jaxpr holds the constants of the user, which may be large. So a cache must not keep it alive.
 """
