@@ -30,7 +30,7 @@ from harnesses.variants import (
 from limitations import Limitation, Looser, limitations_of
 from lowering import jax_compat
 from lowering.boundary import models
-from lowering.boundary.models import restored
+from lowering.boundary.models import as_logical
 from lowering.export import runtimes
 from lowering.export.flat import flat_entry
 from lowering.narrow_formats import NARROW
@@ -374,7 +374,7 @@ def _run_runtime(
         e.dtype if e.dtype in NARROW else entry.dtypes[name]
         for e, name in zip(expected, entry.outputs, strict=True)
     ]
-    return [[_restored(x, dtype) for x, dtype in zip(y, dtypes, strict=True)] for y in found]
+    return [[_as_logical(x, dtype) for x, dtype in zip(y, dtypes, strict=True)] for y in found]
 
 
 def _exported(
@@ -387,7 +387,7 @@ def _exported(
     return converted, [x.astype(models.of_argument(x.dtype, target)) for x in arrays]
 
 
-def _restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _as_logical(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """An array of a dtype from what a consumer has in its place.
 
     Floats of 16 bits are rounded, as consumers keep the precision of float32.
@@ -395,7 +395,7 @@ def _restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     Raises:
       ValueError: for a number that another dtype does not have.
     """
-    result = restored(x, dtype)
+    result = as_logical(x, dtype)
     if dtype.kind != "c" and dtype not in LOW_PRECISION:
         is_other = (result.astype(x.dtype) != x) & (x == x)
         if np.any(is_other):

@@ -75,7 +75,7 @@ _RUNS = {
     "runtime": """\
     entry = flat_entry(converted, args, for_consumer=True)
     return [
-        [restored(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
+        [as_logical(x, entry.dtypes[name]) for name, x in zip(entry.outputs, results, strict=True)]
         for results in runtimes.run(TARGET, entry).values()
     ]
 """,
@@ -83,7 +83,7 @@ _RUNS = {
 _OF_RUNTIMES = (
     "from lowering.export import runtimes",
     "from lowering.export.flat import flat_entry",
-    "from lowering.boundary.models import restored",
+    "from lowering.boundary.models import as_logical",
 )
 
 # The names that a script has already, besides those of Python.

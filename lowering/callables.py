@@ -44,6 +44,14 @@ def signature(fun: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
+def positional(fun: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that may be given by their positions; none if it is not known."""
+    own = signature(fun)
+    found = () if own is None else own.parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in found if parameter.kind in kinds]
+
+
 def standing_for(
     wrapper: Callable[..., Any], fun: Callable[..., Any], takes_its_arguments: bool = True
 ) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 import contextvars
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax.extend.core as jex_core
 import tensorflow as tf
@@ -15,47 +15,14 @@ from lowering.ops import modes, values
 from lowering.ops.values import Value
 from lowering.targets import Mode, Target
 
+if TYPE_CHECKING:
+    from lowering.core.interpreter import Interpreter
+
 # The equation of the user's program that ops are made for now, and none of those that a
 # decomposition is made of; None outside of all.
 EQUATION: contextvars.ContextVar[jex_core.JaxprEqn | None] = contextvars.ContextVar(
     "equation", default=None
 )
-
-
-class Lowering(Protocol):
-    """What a context asks of the interpreter."""
-
-    target: Target
-    dimensions: dims_.Dimensions
-    folder: Any
-
-    @property
-    def highest_rank(self) -> int: ...
-
-    def run(self, jaxpr: Any, *operands: Value) -> list[Value]: ...
-
-    def run_to_tensors(self, jaxpr: Any, *operands: Value) -> list[tf.Tensor]: ...
-
-    def call(self, jaxpr: Any, *operands: Value) -> list[Value]: ...
-
-    def call_flat(self, flattened: Any, operands: Sequence[Value]) -> list[tf.Tensor]: ...
-
-    def equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]: ...
-
-    def known_equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]: ...
-
-    def lower(
-        self,
-        fun: Callable[..., Any],
-        operands: Sequence[Value],
-        operand_avals: Sequence[Any] | None,
-        params: Mapping[str, Any],
-        as_function: bool = False,
-    ) -> Any: ...
-
-    def as_function(
-        self, eqn: jex_core.JaxprEqn, lower: Callable[..., Any], operands: Sequence[Value]
-    ) -> list[tf.Tensor]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +35,7 @@ class Context:
     """
 
     eqn: jex_core.JaxprEqn
-    lowering: Lowering
+    lowering: "Interpreter"
 
     @property
     def target(self) -> Target:
@@ -159,7 +126,7 @@ class Context:
         if self.mode is not Mode.EAGER:
             return lower(self, *operands)
 
-        def lower_in(lowering: Lowering, *operands: Value) -> Any:
+        def lower_in(lowering: "Interpreter", *operands: Value) -> Any:
             return lower(Context(self.eqn, lowering), *operands)
 
         return self.lowering.as_function(self.eqn, lower_in, operands)

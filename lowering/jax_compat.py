@@ -581,26 +581,6 @@ def key_shape(dtype: Any) -> tuple[int, ...]:
     return dtype._impl.key_shape
 
 
-def replace_dtypes(eqn: jex_core.JaxprEqn, replace: Callable[[Any], Any]) -> jex_core.JaxprEqn:
-    """An equation like `eqn` on other dtypes.
-
-    Args:
-      eqn: an equation.
-      replace: the dtype to take in place of a dtype, which may be the same.
-    """
-
-    def replaced(atom):
-        aval = atom.aval
-        if not hasattr(aval, "dtype") or replace(aval.dtype) == aval.dtype:
-            return atom
-        return jex_core.Var(core.ShapedArray(aval.shape, replace(aval.dtype)))
-
-    return eqn.replace(
-        invars=[replaced(atom) for atom in eqn.invars],
-        outvars=[replaced(var) for var in eqn.outvars],
-    )
-
-
 def key_impl(dtype: Any) -> Any:
     """The implementation of PRNG keys of a dtype: hashable, with the functions that it is."""
     return dtype._impl

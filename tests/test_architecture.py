@@ -16,7 +16,7 @@ from lowering.passes.fusion import exact
 from lowering.passes.fusion.patterns import fuse
 from lowering.targets import Mode
 from tests.helpers import MODES, ROOT, code_blocks, graph_of, in_mode, op_counts
-from tests.passes import test_fusion, test_patterns
+from tests.passes import test_bitcasts, test_fusion, test_patterns
 
 
 @pytest.fixture
@@ -26,13 +26,19 @@ def blocks() -> list[str]:
 
 
 @pytest.fixture
-def pattern_of_the_page(blocks, monkeypatch):
-    """Registers the pattern and the rule of the page."""
-    program, pattern, rule, *_ = blocks
-    monkeypatch.setattr(registry, "_RULES", collections.defaultdict(list, registry._RULES))
+def own_registry(monkeypatch):
+    """What a test registers is forgotten after it."""
+    rules = {key: list(value) for key, value in registry._RULES.items()}
+    monkeypatch.setattr(registry, "_RULES", collections.defaultdict(list, rules))
     monkeypatch.setattr(
         registry, "_FACTS", collections.defaultdict(registry.Facts, registry._FACTS)
     )
+
+
+@pytest.fixture
+def pattern_of_the_page(blocks, own_registry, monkeypatch):
+    """Registers the pattern and the rule of the page."""
+    program, pattern, rule, *_ = blocks
     monkeypatch.setattr(registry, "_OURS", dict(registry._OURS))
     exec(rule, {})
     scope = dict(vars(exact))
@@ -58,6 +64,18 @@ def test_the_case_of_the_pattern(blocks, pattern_of_the_page, mode):
     np.testing.assert_allclose(actual, jax.jit(fun)(*args), rtol=1e-6)
     graph = graph_of(fun, *args)
     assert {op: op_counts(graph)[op] for op in counts} == counts
+
+
+def test_the_legalization(blocks, own_registry):
+    """The test of the page fails without the legalization of the page."""
+    legalization, test = blocks[5:7]
+    scope = dict(vars(test_bitcasts))
+    exec(test, scope)
+    registry._RULES["clamp", "consumer"].clear()
+    with pytest.raises(AssertionError):
+        scope["test_clamp_is_in_the_order_of_words"]()
+    exec(legalization, {})
+    scope["test_clamp_is_in_the_order_of_words"]()
 
 
 def _kind(each):

@@ -26,9 +26,11 @@ import json
 import logging
 import multiprocessing
 import os
+import pathlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -43,7 +45,7 @@ from lowering.export import runtimes
 from lowering.export.entry import Entry
 from lowering.export.flat import flat_entry
 from lowering.export.tfjs import node
-from lowering.targets import TARGETS, folders
+from lowering.targets import TARGETS, Target
 from tools import onnx_kernels, rank_examples
 from tools.op_examples import Example, examples, of_64_bits
 
@@ -65,6 +67,36 @@ _FEW_AXES = 3
 WRONG = "wrong"
 # Functions of numbers of such sizes have nearly all digits.
 _MODERATE = (1e-3, 1e3)
+
+
+def own_ranks(target: Target) -> Mapping[str, int]:
+    """The highest ranks of a target itself, without what its parents take."""
+    return json.loads((target.folder / "ops.json").read_text())["ranks"]
+
+
+def write_ops(
+    target: Target,
+    versions: Mapping[str, str],
+    ops: Mapping[str, Sequence[str]],
+    refused: Mapping[str, Sequence[str]],
+    ranks: Mapping[str, int],
+) -> None:
+    """Writes which ops a target runs; `versions` are those of its converter and runtime."""
+    data = {
+        "versions": versions,
+        "ops": _sorted(ops),
+        "refused": _sorted(refused),
+        "ranks": dict(sorted(ranks.items())),
+    }
+    _write(target.folder / "ops.json", data)
+
+
+def _write(path: pathlib.Path, data: Any) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _sorted(ops: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {op: sorted(ops[op]) for op in sorted(ops)}
 
 
 def is_any_accepted(consumer: str, tried: Sequence[Example]) -> bool | None:
@@ -297,7 +329,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         of_examples = {(group[0].name, group[0].dtype) for group in chosen}
         of_ranks = [op for op in sorted(rank_examples.OPS) if matches(op, args.op or ["*"])]
         ranks = probe_ranks(consumer, of_ranks, args.workers)
-        known_ranks = folders.own_ranks(target)
+        known_ranks = own_ranks(target)
         ranks |= {op: n for op, n in known_ranks.items() if op not in of_ranks}
         for new, old in ((found, target.ops), (refused, target.refused)):
             for op, dtypes in old.items():
@@ -306,9 +338,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     if args.ranks or is_left or not is_chosen(op, dtype):
                         new.setdefault(op, []).append(dtype)
         if not args.check:
-            folders.write_ops(target, versions(consumer), found, refused, ranks)
+            write_ops(target, versions(consumer), found, refused, ranks)
             if consumer == "tfjs" and not args.ranks:
-                folders.write_known(target, known_by_tfjs())
+                _write(target.folder / "known.json", sorted(set(known_by_tfjs())))
             continue
         before = {(op, d) for op, dtypes in target.ops.items() for d in dtypes}
         now = {(op, d) for op, dtypes in found.items() for d in dtypes}

@@ -36,7 +36,7 @@ def of_float32(x: Any) -> Halves:
 
 
 def of_int32(x: Any) -> Halves:
-    """The halves of the bits of int32, which are exact as far as the integers are."""
+    """The halves of the bits of int32, which are exact for integers of up to 24 bits."""
     low = remainder(x, SIZE)
     # WebAssembly divides in float32, which is exact for multiples of 2^16.
     return remainder(quotient(minus(x, low), SIZE), SIZE), low

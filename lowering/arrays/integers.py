@@ -62,30 +62,17 @@ def _divided_by_floats(x, y):
 
 
 def upper_half(x: jax.Array, y: jax.Array) -> jax.Array:
-    """The upper half of the product, which has twice the width."""
+    """The upper half of the product, without integers of more bits than these or 32.
+
+    H. S. Warren, Hacker's Delight, 2nd edition, section 8-2.
+    """
     bits = np.iinfo(x.dtype).bits
-    signed = jnp.issubdtype(x.dtype, jnp.signedinteger)
-    if bits < 64:
-        wide = jnp.int64 if signed else jnp.uint64
-        product = x.astype(wide) * y.astype(wide)
-        return (product >> bits).astype(x.dtype)
-    mask, half = np.array(0xFFFFFFFF, x.dtype), np.array(32, x.dtype)
+    if bits < 32:
+        return (x.astype(np.int32) * y.astype(np.int32) >> bits).astype(x.dtype)
+    half, mask = (x.dtype.type(number) for number in (bits // 2, (1 << bits // 2) - 1))
     x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
     low = lax.shift_right_logical(x_low * y_low, jnp.full(x.shape, half))
     middle = x_high * y_low + low
-    upper = x_low * y_high + (middle & mask)
-    return x_high * y_high + (middle >> half) + (upper >> half)
-
-
-def upper_half_of_words(x: jax.Array, y: jax.Array) -> jax.Array:
-    """As `upper_half`, without integers of more bits than these."""
-    if x.dtype.itemsize == 8:
-        return upper_half(x, y)
-    if x.dtype != np.uint32:
-        return (x.astype(np.int32) * y.astype(np.int32) >> np.iinfo(x.dtype).bits).astype(x.dtype)
-    half, mask = np.uint32(16), np.uint32(0xFFFF)
-    x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
-    middle = x_high * y_low + ((x_low * y_low) >> half)
     upper = x_low * y_high + (middle & mask)
     return x_high * y_high + (middle >> half) + (upper >> half)
 

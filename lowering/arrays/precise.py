@@ -69,7 +69,7 @@ def log(x: jax.Array) -> jax.Array:
     k = lax.convert_element_type(steps, jnp.float64)
     s = f / (2 + f)
     square = s * s
-    series = square * _polynomial(_LOG, square)
+    series = square * polynomial(_LOG, square)
     half_square = 0.5 * f * f
     low = half_square - (s * (half_square + series) + k * _LOG_2[1])
     value = k * _LOG_2[0] - (low - f)
@@ -88,7 +88,7 @@ def digamma(x: jax.Array) -> jax.Array:
     y = jnp.where(is_positive & (x >= 1), x, 1 + size)
     inverse = 1 / y
     z = inverse * inverse
-    ratio = _polynomial(_DIGAMMA_NUMERATOR, z) / _polynomial(_DIGAMMA_DENOMINATOR, z)
+    ratio = polynomial(_DIGAMMA_NUMERATOR, z) / polynomial(_DIGAMMA_DENOMINATOR, z)
     value = lax.log(y) - (0.5 * inverse + z * ratio)
     # The tangent of pi times the distance to the nearest pole, which has the sign of x beside it.
     distance = x - lax.floor(x)
@@ -186,7 +186,8 @@ def _narrow(loop: jex_core.JaxprEqn) -> Callable[..., Sequence[jax.Array]]:
     return run
 
 
-def _polynomial(coefficients: tuple[float, ...], x: jax.Array) -> jax.Array:
+def polynomial(coefficients: Sequence[float], x: jax.Array) -> jax.Array:
+    """The value of a polynomial at `x`, by the coefficients of its powers, the highest first."""
     value = jnp.full_like(x, coefficients[0])
     for c in coefficients[1:]:
         value = value * x + c

@@ -40,7 +40,7 @@ def apart(x: tf.Tensor) -> Sequence[tf.Tensor]:
 
 
 def halves_of(x: tf.Tensor) -> Sequence[tf.Tensor]:
-    """The halves of the bits of int32, which are exact as far as the integers are."""
+    """The halves of the bits of int32, which are exact for integers of up to 24 bits."""
     size = constant(SIZE, np.int32)
     return emit("FloorMod", emit("FloorDiv", x, size), size), emit("FloorMod", x, size)
 

@@ -135,8 +135,8 @@ def to_runtime(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(x, tf.float32) if before is None else before
 
 
-def restored(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """An array of a dtype from what a runtime has in its place; see `Entry.dtypes`."""
+def as_logical(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """An array of a logical dtype from what a runtime has in its place; see `Entry.dtypes`."""
     if dtype.kind == "c":
         return np.ascontiguousarray(x, real_dtype(dtype)).view(dtype)[..., 0]
     return x.astype(dtype)

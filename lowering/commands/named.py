@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import importlib.util
-import inspect
 import os
 import pathlib
 import re
@@ -219,22 +218,12 @@ def _specified(
     of_each = {}
     for name, fun in found.items():
         chosen = [x for x in specified if x.function in (None, name)]
-        of_each[name] = _in_order(chosen, name, _parameters(fun, has_params), has_params)
+        of_each[name] = _in_order(chosen, name, callables.positional(fun)[has_params:], has_params)
         try:
             calls.check(fun, [None] * has_params + [x.value for x in of_each[name]], has_params)
         except TypeError as error:
             raise CommandError(str(error)) from error
     return of_each
-
-
-def _parameters(fun: Any, has_params: bool) -> list[str]:
-    """The names of the parameters that --arg gives, in their order; none if they are not known."""
-    signature = callables.signature(fun)
-    if signature is None:
-        return []
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    found = signature.parameters.values()
-    return [x.name for x in found if x.kind in kinds][has_params:]
 
 
 def _in_order(

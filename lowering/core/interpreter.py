@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat, registry, targets
-from lowering.context import EQUATION, Context, Lowering, describe
+from lowering.context import EQUATION, Context, describe
 from lowering.core.caches import ProgramCaches
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
@@ -32,7 +32,7 @@ from lowering.tensors import movement
 _MAY_BE_PARTIAL = Trait.ELEMENTWISE | Trait.BROADCASTS
 
 
-class Interpreter(Lowering):
+class Interpreter:
     """Lowers the equations of one program for one target."""
 
     def __init__(

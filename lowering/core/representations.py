@@ -44,7 +44,7 @@ class Known(Representation):
 
 
 class Decomposed(Representation):
-    """Values of any kind, of which the rule is written in JAX."""
+    """Values of any kind, where the rule is written in JAX."""
 
     def applies(self, ctx, rule, operands):
         return rule.is_decomposition

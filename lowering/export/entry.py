@@ -116,7 +116,7 @@ def of_flat(
     def arguments(given: Sequence[np.ndarray]) -> tuple[Any, ...]:
         return reference.arguments(
             [
-                models.restored(x, np.dtype(dtype.as_numpy_dtype))
+                models.as_logical(x, np.dtype(dtype.as_numpy_dtype))
                 for x, dtype in zip(given, of_function, strict=True)
             ]
         )

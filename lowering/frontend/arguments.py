@@ -17,8 +17,6 @@ from lowering.ops import dtypes
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
 # The keys from the root of a pytree to a leaf.
 Path = Sequence[Any]
 
@@ -208,11 +206,10 @@ def _static_shape(leaf: Any) -> polymorphic.StaticShape:
 def _parameter(fun: Callable[..., Any], path: Path) -> str:
     """The parameter of a function that a leaf is given for; "" if that is not known."""
     group, first, *_ = path
-    found = callables.signature(fun)
-    if group.idx == 1 or found is None:
+    taken = callables.positional(fun)
+    if group.idx == 1 or first.idx >= len(taken):
         return ""
-    taken = [p for p in found.parameters.values() if p.kind in _POSITIONAL]
-    return f"{taken[first.idx].name} of {callables.name(fun)}" if first.idx < len(taken) else ""
+    return f"{taken[first.idx]} of {callables.name(fun)}"
 
 
 def _name(path: Path) -> str:

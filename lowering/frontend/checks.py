@@ -6,9 +6,7 @@ each time. A size that is known when ops are made is checked at once, others by 
 """
 
 import contextlib
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
@@ -18,7 +16,7 @@ from lowering.frontend import solving
 from lowering.frontend.plans import Argument, Dim, Plan
 from lowering.frontend.statements import COMPARISONS, Check, sentence
 from lowering.ops import constant, integers, names
-from lowering.ops.dims import Size
+from lowering.ops.dims import OPERATIONS, Size
 
 
 class Sizes:
@@ -98,10 +96,10 @@ class Sizes:
         if isinstance(divisor, int) and divisor == 1:
             value = total
         else:
-            remainder = _OPERATIONS["mod"](total, divisor)
+            remainder = OPERATIONS["mod"](total, divisor)
             no_integer = f"which no integer {step.name} gives; divided by {step.divisor} it leaves"
             self._check(remainder, "==", 0, (*has, no_integer, remainder), argument)
-            value = _OPERATIONS["floordiv"](total, divisor)
+            value = OPERATIONS["floordiv"](total, divisor)
         self._found[step.name] = value
         # JAX takes for granted that no variable is zero, and so does the trace.
         pieces = *has, f"so that {step.name} is", value, ", not at least 1"
@@ -127,8 +125,8 @@ class Sizes:
         try:
             if not jax_compat.dim_variables(dim) <= variables.keys():
                 for name, alias in self._plan.aliases.items():
-                    variables[name] = jax_compat.evaluate_dim(alias, self._found, _OPERATIONS)
-            return jax_compat.evaluate_dim(dim, variables, _OPERATIONS)
+                    variables[name] = jax_compat.evaluate_dim(alias, self._found, OPERATIONS)
+            return jax_compat.evaluate_dim(dim, variables, OPERATIONS)
         except ZeroDivisionError:
             pieces = f"a divisor in {dim} is zero", *self._context(None)
             raise ShapeError.because(sentence(pieces)) from None
@@ -232,23 +230,3 @@ def _axis_size(shape: tf.Tensor, axis: int) -> tf.Tensor:
         strides=integers([1]),
         shrink_axis_mask=1,
     )
-
-
-def _either(known: Callable[..., Any], tensors: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation on sizes: `known` on ints, else `tensors`."""
-
-    def apply(x: Size, y: Size) -> Any:
-        are_known = isinstance(x, int) and isinstance(y, int)
-        return known(x, y) if are_known else tensors(x, y)
-
-    return apply
-
-
-_OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "mul": operator.mul,
-    "floordiv": _either(operator.floordiv, tf.math.floordiv),
-    "mod": _either(operator.mod, tf.math.floormod),
-    "max": _either(max, tf.maximum),
-    "min": _either(min, tf.minimum),
-}

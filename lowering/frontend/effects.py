@@ -12,8 +12,6 @@ _READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "V
 _WRITING = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStrided")
 # Those of which `tf.vectorized_map` makes one for all elements that does what they do in turn.
 _AT_ONCE = ("Assert", "Random", "TruncatedNormal", "ParameterizedTruncatedNormal", "Multinomial")
-
-
 # The ops whose results have as many elements as their operands say.
 _OF_ANY_SIZE = frozenset(
     ("DenseToDenseSetOperation", "DynamicPartition", "ListDiff", "Unique", "UniqueV2", "Where")

@@ -23,6 +23,7 @@ from tensorflow.python.saved_model import save_context
 
 from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
+from lowering.frontend import polymorphic
 from lowering.ops import names
 from lowering.ops.registration import attach
 
@@ -108,7 +109,7 @@ class Vjp:
         shapes = [avals.physical_shape(aval) for aval in (*self.avals, *out_avals)]
         if not self.has_specifications:
             return self.convert(vjp, None, shapes=shapes)
-        specs = list(map(_spec, shapes))
+        specs = list(map(polymorphic.specification, shapes))
         count = len(self.avals)
         return self.convert(vjp, (specs[:count], specs[count:]), shapes=shapes)
 
@@ -250,7 +251,3 @@ def _as_given(operand: jax.Array, aval: Any) -> jax.Array:
 
 def _conjugate(x: tf.Tensor) -> tf.Tensor:
     return tf.math.conj(x) if x.dtype.is_complex else x
-
-
-def _spec(shape: Sequence[Any]) -> str:
-    return f"({', '.join(map(str, shape))})"

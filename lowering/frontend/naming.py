@@ -4,7 +4,6 @@ An argument `params["dense"]["kernel"]` is the result of an op `params/dense/ker
 that the function returns as `{"loss": ...}` that of an op `result/loss`.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import jax
 import tensorflow as tf
 
+from lowering import callables
 from lowering.ops import names
 
 # The keys from the root of a pytree to a leaf.
@@ -25,7 +25,7 @@ def of_arguments(fun: Callable[..., Any], paths: Sequence[Path]) -> list[str]:
       fun: the function whose parameters the arguments are for.
       paths: the paths of the leaves.
     """
-    parameters = _positional_parameters(fun)
+    parameters = callables.positional(fun)
     result = []
     for (group, *path), *keys in ((path[:2], *path[2:]) for path in paths):
         first = _text(path[0])
@@ -78,15 +78,6 @@ def _has_name(tensor: tf.Tensor, name: str) -> bool:
     scope = graph.get_name_scope()
     found = tensor.op.name.removeprefix(f"{scope}/" if scope else "")
     return re.fullmatch(rf"{re.escape(name)}(_\d+)?", found) is not None
-
-
-def _positional_parameters(fun: Callable[..., Any]) -> list[str]:
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):  # Some builtins have no signature.
-        return []
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name for parameter in parameters if parameter.kind in kinds]
 
 
 def _joined(first: str, keys: Path) -> str:

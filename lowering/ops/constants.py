@@ -92,7 +92,7 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
             "to the function as an argument, or to an exporter in params"
         )
     with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
-        # Consumers leave the signs of zeros open, and have no bitcast.
+        # Other runtimes need no signs of zeros, and have no bitcast.
         if not (targets.current().has_tensorflow_kernels and _loses_signs(array)):
             return tf.constant(array)
         return tf.bitcast(tf.constant(array.view(f"int{8 * array.itemsize}")), array.dtype)

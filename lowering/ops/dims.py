@@ -18,21 +18,27 @@ from lowering.ops.emission import emit
 
 Size: TypeAlias = int | tf.Tensor
 
-_OPERATIONS = {
-    "add": lambda x, y: x + y,
-    "mul": lambda x, y: x * y,
-    "floordiv": lambda x, y: _emit_or_compute("FloorDiv", operator.floordiv, x, y),
-    "mod": lambda x, y: _emit_or_compute("FloorMod", operator.mod, x, y),
-    "max": lambda x, y: tf.maximum(x, y),
-    "min": lambda x, y: tf.minimum(x, y),
+
+def _operation(op: str, compute: Callable[[int, int], int]) -> Callable[[Size, Size], Size]:
+    """An operation on sizes: of ints an int, else an op, which a runtime may lack."""
+
+    def apply(x: Size, y: Size) -> Size:
+        if isinstance(x, int) and isinstance(y, int):
+            return compute(x, y)
+        return emit(op, *(z if isinstance(z, tf.Tensor) else constant(z, tf.int32) for z in (x, y)))
+
+    return apply
+
+
+# What expressions over dimension variables are made of.
+OPERATIONS: Mapping[str, Callable[[Size, Size], Size]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "floordiv": _operation("FloorDiv", operator.floordiv),
+    "mod": _operation("FloorMod", operator.mod),
+    "max": _operation("Maximum", max),
+    "min": _operation("Minimum", min),
 }
-
-
-def _emit_or_compute(op: str, compute: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """An op on integers of which one is a tensor; a runtime may have none for negative ones."""
-    if not isinstance(x, tf.Tensor) and not isinstance(y, tf.Tensor):
-        return compute(x, y)
-    return emit(op, *(z if isinstance(z, tf.Tensor) else constant(z, tf.int32) for z in (x, y)))
 
 
 class Dimensions:
@@ -59,4 +65,4 @@ class Dimensions:
         return tf.stack([constant(s, tf.int32) if isinstance(s, int) else s for s in sizes])
 
     def _evaluate(self, dim: Any) -> tf.Tensor:
-        return jax_compat.evaluate_dim(dim, self.variables, _OPERATIONS)
+        return jax_compat.evaluate_dim(dim, self.variables, OPERATIONS)

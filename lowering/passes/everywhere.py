@@ -1,27 +1,39 @@
 """Changes equations wherever they are: in a jaxpr, and in all jaxprs that its equations hold."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import jax.extend.core as jex_core
 
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
 
+T = TypeVar("T")
+
+
+def _same(x: T) -> T:
+    return x
+
 
 class Everywhere:
-    """Applies a function to equations, those of inner jaxprs first.
+    """Applies functions to equations and jaxprs, inner jaxprs first.
 
     What does not change stays the same object, and what several equations share stays shared: a
     jaxpr that is called often has to be one jaxpr, to become one function of the graph.
     """
 
-    def __init__(self, change: Callable[[jex_core.JaxprEqn], jex_core.JaxprEqn]):
+    def __init__(
+        self,
+        change: Callable[[jex_core.JaxprEqn], jex_core.JaxprEqn] = _same,
+        finish: Callable[[Any], Any] = _same,
+    ):
         """
         Args:
           change: returns what takes the place of an equation: one with the same operands and
             results, or the equation itself.
+          finish: returns what takes the place of a jaxpr whose equations have been changed.
         """
         self._change = change
+        self._finish = finish
         # By identity, with the jaxpr itself, so that the identity stays its own.
         self._jaxprs: dict[int, tuple[Jaxpr, Jaxpr]] = {}
 
@@ -36,7 +48,7 @@ class Everywhere:
                 continue
             last = pending.pop()
             if id(last) not in self._jaxprs:
-                self._jaxprs[id(last)] = last, self._changed(last)
+                self._jaxprs[id(last)] = last, self._finish(self._changed(last))
         return self._jaxprs[id(jaxpr)][1]
 
     def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:

@@ -1,7 +1,7 @@
 """Questions about jaxprs that several passes ask."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax.extend.core as jex_core
@@ -39,6 +39,20 @@ def _collect(values, found):
             found.append(value)
 
 
+def with_computations(
+    params: Mapping[str, Any], change: Callable[[jex_core.ClosedJaxpr], jex_core.ClosedJaxpr]
+) -> dict[str, Any]:
+    """The parameters of an equation, with other computations on scalars."""
+
+    def changed(value):
+        if isinstance(value, jex_core.ClosedJaxpr):
+            return change(value)
+        is_open = isinstance(value, jex_core.Jaxpr)
+        return change(jex_core.ClosedJaxpr(value, ())).jaxpr if is_open else value
+
+    return {name: changed(value) for name, value in params.items()}
+
+
 def count_calls(jaxpr: Jaxpr) -> dict[int, tuple[Jaxpr, int]]:
     """Each jaxpr that is called in a jaxpr, and how often (once, or more), by identity."""
     counts: collections.Counter[int] = collections.Counter()
@@ -62,7 +76,7 @@ def is_long(
 ) -> bool:
     """Whether a jaxpr and all that it calls have at least `limit` equations.
 
-    `count` says for how many an equation counts.
+    `count` says as how many equations one counts.
     """
 
     def rest(caller, left):

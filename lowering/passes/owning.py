@@ -20,21 +20,20 @@ def with_own_constants(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
 
 class _Owning(Everywhere):
     def __init__(self):
-        super().__init__(self._with_own_literals)
+        super().__init__(self._with_own_literals, self._with_own_constants)
         # By identity, with the arrays themselves: what is shared stays shared.
         self._copies: dict[int, tuple[Any, Any]] = {}
 
-    def _changed(self, jaxpr: Any) -> Any:
-        changed = super()._changed(jaxpr)
-        consts = getattr(changed, "consts", ())
+    def _with_own_constants(self, jaxpr: Any) -> Any:
+        consts = getattr(jaxpr, "consts", ())
         own = list(map(self._own, consts))
         if not are_same(own, consts):
-            changed = changed.replace(consts=own)
-        if isinstance(changed, jex_core.Jaxpr):
-            outvars = list(map(self._atom, changed.outvars))
-            if not are_same(outvars, changed.outvars):
-                changed = changed.replace(outvars=outvars)
-        return changed
+            jaxpr = jaxpr.replace(consts=own)
+        if isinstance(jaxpr, jex_core.Jaxpr):
+            outvars = list(map(self._atom, jaxpr.outvars))
+            if not are_same(outvars, jaxpr.outvars):
+                jaxpr = jaxpr.replace(outvars=outvars)
+        return jaxpr
 
     def _with_own_literals(self, eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
         invars = list(map(self._atom, eqn.invars))

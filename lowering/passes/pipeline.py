@@ -14,10 +14,10 @@ from lowering.passes.expansion import expand
 from lowering.passes.flattening import flatten_calls
 from lowering.passes.fusion.exact import PATTERNS, SEARCHES, mark_operands
 from lowering.passes.fusion.functions import fuse_functions
-from lowering.passes.fusion.halves import fuse_halves
+from lowering.passes.fusion.half_floats import fuse_half_floats
 from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.fusion.means import LATE_SEARCHES, NATURAL_SEARCHES
-from lowering.passes.fusion.moves import MOVE_SEARCHES, with_mirror_pads
+from lowering.passes.fusion.moves import fuse_moves, with_mirror_pads
 from lowering.passes.fusion.natural import LATE_PATTERNS, NATURAL_PATTERNS
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
@@ -110,7 +110,7 @@ def _folds_norms(mode: Mode, target: Target) -> bool:
     return target.is_natural and mode is not Mode.EAGER
 
 
-def _promotes_halves(mode: Mode, target: Target) -> bool:
+def _promotes_half_floats(mode: Mode, target: Target) -> bool:
     return target.emulates("bfloat16")
 
 
@@ -146,12 +146,12 @@ WHOLE_PROGRAM = (
         legal_avals=avals_of_words,
     ),
     # Functions with constants are found in the dtype to which these are rounded.
-    Pass("fuse in 16 bits", fuse_halves, when=_promotes_halves),
+    Pass("fuse in 16 bits", fuse_half_floats, when=_promotes_half_floats),
     Pass(
         "promote 16-bit floats",
         promote_floats,
         given=("target",),
-        when=_promotes_halves,
+        when=_promotes_half_floats,
         is_required=True,
         legal_avals=Floats.legal_avals,
     ),
@@ -208,8 +208,8 @@ PASSES = (
     Pass("fold norms", fold_norms, when=_folds_norms),
     Pass("keep reduced axes", keep_axes, when=_is_natural),
     Pass("fuse index ops", with_index_ops, when=_is_natural),
-    Pass("fuse mirror pads", with_mirror_pads, when=_is_natural),
-    Pass("fuse moves", _fuse((), MOVE_SEARCHES), when=_is_natural),
+    Pass("fuse mirror pads", with_mirror_pads, given=("target",), when=_is_natural),
+    Pass("fuse moves", fuse_moves, given=("target",), when=_is_natural),
     Pass("fuse late ops", _fuse(LATE_PATTERNS, LATE_SEARCHES), when=_is_natural),
     Pass("mark operands", mark_operands),
 )

@@ -21,15 +21,13 @@ def plain(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
 
     That holds for all jaxprs in it as well. A jaxpr that is plain is the same object as before.
     """
-    return _Plain(_with_plain_parameters).jaxpr(jaxpr)
+    return Everywhere(_with_plain_parameters, _with_plain_constants).jaxpr(jaxpr)
 
 
-class _Plain(Everywhere):
-    def _changed(self, jaxpr):
-        changed = super()._changed(jaxpr)
-        consts = getattr(changed, "consts", ())
-        arrays = list(map(_array, consts))
-        return changed if are_same(arrays, consts) else jex_core.ClosedJaxpr(changed.jaxpr, arrays)
+def _with_plain_constants(jaxpr: Any) -> Any:
+    consts = getattr(jaxpr, "consts", ())
+    arrays = list(map(_array, consts))
+    return jaxpr if are_same(arrays, consts) else jex_core.ClosedJaxpr(jaxpr.jaxpr, arrays)
 
 
 def _array(const: Any) -> Any:

@@ -17,13 +17,10 @@ def without_references(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
 
     What it does with references that it is given from outside stays.
     """
-    return _Discharged(lambda eqn: eqn).jaxpr(jaxpr)
+    return Everywhere(finish=_discharged).jaxpr(jaxpr)
 
 
-class _Discharged(Everywhere):
-    def _changed(self, jaxpr: Any) -> Any:
-        changed = super()._changed(jaxpr)
-        is_closed = isinstance(changed, jex_core.ClosedJaxpr)
-        if is_closed and jax_compat.makes_references(changed):
-            return jax_compat.without_references(changed)
-        return changed
+def _discharged(jaxpr: Any) -> Any:
+    is_closed = isinstance(jaxpr, jex_core.ClosedJaxpr)
+    makes_references = is_closed and jax_compat.makes_references(jaxpr)
+    return jax_compat.without_references(jaxpr) if makes_references else jaxpr

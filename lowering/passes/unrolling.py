@@ -20,7 +20,7 @@ _UNROLLED_EQUATIONS = 64
 _STEP_EQUATIONS = 48
 _STEP_ELEMENTS = 8
 
-# What consumers have for an equation that becomes many ops counts for so many.
+# As how many equations one counts that becomes many ops of a runtime.
 _LONG = 32
 
 
@@ -54,7 +54,7 @@ def widen_steps(jaxpr: Jaxpr, mode: Mode, target: Target) -> Jaxpr:
 
 
 def _counts(target: Target) -> Callable[[jex_core.JaxprEqn], int]:
-    """For how many an equation counts."""
+    """The function that says as how many equations one counts."""
     if target.has_tensorflow_kernels:
         return lambda eqn: 1
     return lambda eqn: _LONG if has_trait(eqn.primitive.name, Trait.LONG) else 1

@@ -62,7 +62,7 @@ def gelu(ctx, x):
 
 @rule("gelu", target=CONSUMER)
 def gelu_consumer(ctx, x):
-    """In the form that runtimes and converters know."""
+    """0.5 x (1 + erf(x / sqrt(2))), by which converters and runtimes recognize a GELU."""
     erf = emit("Erf", emit("Mul", x, constant(np.sqrt(0.5), x.dtype)))
     total = emit("AddV2", constant(1, x.dtype), erf)
     return emit("Mul", emit("Mul", constant(0.5, x.dtype), x), total)

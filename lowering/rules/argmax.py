@@ -52,25 +52,18 @@ for _find in (lax.argmax, lax.argmin):
         return find(x, axes[0], found).astype(index_dtype)
 
 
-@decomposition("argmax", target=TFJS, dtypes=dtypes.WORDS)
-def argmax_halves(x, *, axes, index_dtype):
-    return _first(lax.argmax, lax.reduce_max, x, axes, index_dtype)
+for _find, _reduce in ((lax.argmax, lax.reduce_max), (lax.argmin, lax.reduce_min)):
 
-
-@decomposition("argmin", target=TFJS, dtypes=dtypes.WORDS)
-def argmin_halves(x, *, axes, index_dtype):
-    return _first(lax.argmin, lax.reduce_min, x, axes, index_dtype)
-
-
-def _first(find, reduce, x, axes, index_dtype):
-    """The first position of the extremum; the operand or the index is a word."""
-    (axis,) = axes
-    if x.dtype != dtypes.WORD:
-        return find(x, axis, np.int32).astype(index_dtype)
-    best = lax.expand_dims(reduce(x, (axis,)), (axis,))
-    positions = lax.broadcasted_iota(np.int32, x.shape, axis)
-    last = np.int32(np.iinfo(np.int32).max)
-    return lax.reduce_min(jnp.where(x == best, positions, last), (axis,)).astype(index_dtype)
+    @decomposition(_find.__name__, target=TFJS, dtypes=dtypes.WORDS)
+    def argmax_halves(x, *, axes, index_dtype, find=_find, reduce=_reduce):
+        """The first position of the extremum; the operand or the index is a word."""
+        (axis,) = axes
+        if x.dtype != dtypes.WORD:
+            return find(x, axis, np.int32).astype(index_dtype)
+        best = lax.expand_dims(reduce(x, (axis,)), (axis,))
+        positions = lax.broadcasted_iota(np.int32, x.shape, axis)
+        last = np.int32(np.iinfo(np.int32).max)
+        return lax.reduce_min(jnp.where(x == best, positions, last), (axis,)).astype(index_dtype)
 
 
 def _first_extremum(ctx, x, *, axes, index_dtype, **_):

@@ -332,6 +332,5 @@ def integer_pow_tflite(x, *, y):
 
 
 decomposition("mulhi")(integers.upper_half)
-decomposition("mulhi", target=CONSUMER)(integers.upper_half_of_words)
 decomposition("mulhi", target=CONSUMER, dtypes=(np.int32,))(integers.upper_half_of_int32)
 on_promoted("mulhi", dtypes=NARROW)(integers.upper_half_of_narrow)

@@ -104,7 +104,9 @@ def to_integers(ctx, x, *, dtype):
 
 
 def saturate(x, dtype, limits=None):
-    """Floats as integers, where TensorFlow's cast leaves open what NaN and large numbers give.
+    """Floats as integers: NaN gives 0, and a number out of range gives the nearest integer.
+
+    TensorFlow's cast does not specify what these give.
 
     `limits` are those of the integers, if they are narrower than `dtype`.
     """

@@ -1,4 +1,4 @@
-"""Arrays made from nothing."""
+"""Arrays that are made of their shapes alone: positions, and zeros."""
 
 import math
 

@@ -40,26 +40,33 @@ def qr_consumer(x, *, pivoting, full_matrices, **_):
     """By Householder reflections."""
     if pivoting:
         return _pivoted_qr(x, full_matrices=full_matrices)
-    *batch, m, n = x.shape
-    k = m if full_matrices else jax_compat.min_dim(m, n)
-    if m == 0 or n == 0:
-        q = jnp.broadcast_to(jnp.eye(m, k, dtype=x.dtype), (*batch, m, k))
-        return q, jnp.zeros((*batch, k, n), x.dtype)
+    if 0 in x.shape[-2:]:
+        return _empty_qr(x, full_matrices)
     factor, x = _moderate(x)
     a, taus = _geqrf(x)
-    padding = [(0, 0)] * (len(batch) + 1) + [(0, jax_compat.max_dim(k - n, 0))]
-    q = _product(jnp.pad(a, padding)[..., :k], taus)
-    return q, jnp.triu(a)[..., :k, :] * factor[..., None, None].astype(x.dtype)
+    q, r = _q_and_r(a, taus, full_matrices)
+    return q, r * factor[..., None, None].astype(x.dtype)
 
 
 def _pivoted_qr(x, *, full_matrices):
+    jpvt = jnp.zeros((*x.shape[:-2], x.shape[-1]), np.int32)
+    if 0 in x.shape[-2:]:
+        return *_empty_qr(x, full_matrices), jpvt
+    a, jpvt, taus = _geqp3(x, jpvt)
+    return *_q_and_r(a, taus, full_matrices), jpvt - 1
+
+
+def _q_and_r(a, taus, full_matrices):
+    """Q and R, of which LAPACK returns one array: reflectors below the diagonal of R."""
+    *batch, m, n = a.shape
+    k = m if full_matrices else jax_compat.min_dim(m, n)
+    padding = [(0, 0)] * (len(batch) + 1) + [(0, jax_compat.max_dim(k - n, 0))]
+    return _product(jnp.pad(a, padding)[..., :k], taus), jnp.triu(a)[..., :k, :]
+
+
+def _empty_qr(x, full_matrices):
+    """Q and R of matrices without elements."""
     *batch, m, n = x.shape
     k = m if full_matrices else jax_compat.min_dim(m, n)
-    jpvt = jnp.zeros((*batch, n), np.int32)
-    if m == 0 or n == 0:
-        q = jnp.broadcast_to(jnp.eye(m, k, dtype=x.dtype), (*batch, m, k))
-        return q, jnp.zeros((*batch, k, n), x.dtype), jpvt
-    a, jpvt, taus = _geqp3(x, jpvt)
-    padding = [(0, 0)] * (len(batch) + 1) + [(0, jax_compat.max_dim(k - n, 0))]
-    q = _product(jnp.pad(a, padding)[..., :k], taus)
-    return q, jnp.triu(a)[..., :k, :], jpvt - 1
+    q = jnp.broadcast_to(jnp.eye(m, k, dtype=x.dtype), (*batch, m, k))
+    return q, jnp.zeros((*batch, k, n), x.dtype)

@@ -41,7 +41,7 @@ def reduce_precision(x, *, exponent_bits, mantissa_bits):
 
 
 @legalization("reduce_precision", dtypes=dtypes.LOW_PRECISION)
-def reduce_precision_of_halves(x, **params):
+def reduce_precision_of_half_floats(x, **params):
     """What is computed in float32 is rounded to the dtype first, as its bits are."""
     result = reduce_precision(x, **params)
     if result is not x:

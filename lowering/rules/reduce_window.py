@@ -109,7 +109,7 @@ def reduce_window_max_natural(ctx, x, *, of_rectifier=False, **window):
 
 
 def _by_shifts(combine, init):
-    """A decomposition into elementwise ops, for runtimes whose pooling ops take floats only."""
+    """A decomposition into elementwise ops, for dtypes that no pooling op takes."""
 
     def decompose(x, *, of_rectifier=False, **window):
         inits = [jnp.full((), init(x.dtype), x.dtype)]
@@ -223,18 +223,10 @@ def _nan_payloads(dtype):
     return (1 << ml_dtypes.finfo(dtype.as_numpy_dtype).nmant) - 1
 
 
-def _complex_extremum(combine, init):
-    """A decomposition of the maximum or minimum of complex numbers, which no pooling op takes."""
-
-    def decompose(x, **window):
-        inits = [jnp.full((), init, x.dtype)]
-        return fold([x], inits, lambda old, new: [combine(*old, *new)], windows(**window))[0]
-
-    return decompose
-
-
-decomposition("reduce_window_max", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.max, -np.inf))
-decomposition("reduce_window_min", dtypes=dtypes.COMPLEX)(_complex_extremum(lax.min, np.inf))
+decomposition("reduce_window_max", dtypes=dtypes.COMPLEX)(
+    _by_shifts(lax.max, lambda dtype: -np.inf)
+)
+decomposition("reduce_window_min", dtypes=dtypes.COMPLEX)(_by_shifts(lax.min, lambda dtype: np.inf))
 
 
 @rule("reduce_window_sum", traits=Trait.LINEAR)

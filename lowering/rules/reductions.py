@@ -100,16 +100,12 @@ def reduce_sum_by_product(x, *, axes, **_):
     return lax.squeeze(lax.dot_general(x, ones, (contracted, ((), ()))), [x.ndim - len(axes)])
 
 
-@decomposition("reduce_max", target=ONNX, dtypes=(np.uint64,))
-@legalization("reduce_max", dtypes=dtypes.WORDS)
-def reduce_max_unsigned(x, *, axes, **_):
-    return order.on_signed_order(lax.reduce_max, x, axes=axes)
+for _reduce in (lax.reduce_max, lax.reduce_min):
 
-
-@decomposition("reduce_min", target=ONNX, dtypes=(np.uint64,))
-@legalization("reduce_min", dtypes=dtypes.WORDS)
-def reduce_min_unsigned(x, *, axes, **_):
-    return order.on_signed_order(lax.reduce_min, x, axes=axes)
+    @decomposition(_reduce.__name__, target=ONNX, dtypes=(np.uint64,))
+    @legalization(_reduce.__name__, dtypes=dtypes.WORDS)
+    def reduce_max_unsigned(x, *, axes, reduce=_reduce, **_):
+        return order.on_signed_order(reduce, x, axes=axes)
 
 
 @rule("reduce_mean", target=PORTABLE)

@@ -18,10 +18,14 @@ from lowering.targets import CONSUMER, TFJS, TFLITE
 @rule("rng_bit_generator", traits=Trait.PER_DEVICE | Trait.LONG)
 def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
     """The bits that XLA makes on the CPU, where Philox is the default."""
+    is_threefry = algorithm == lax.RandomAlgorithm.RNG_THREE_FRY
+    if is_threefry and (avals.is_static(shape) or np.dtype(dtype).itemsize == 8):
+        params = {"shape": tuple(shape), "dtype": np.dtype(dtype), "algorithm": algorithm}
+        return ctx.lower(rng_bit_generator_words, key, avals=ctx.in_avals, **params)
     state = key if key.dtype == tf.uint64 else tf.bitcast(tf.reshape(key, [2, 2]), tf.uint64)
     wide = np.dtype(np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32)
-    if algorithm == lax.RandomAlgorithm.RNG_THREE_FRY:
-        bits, used = ctx.lower(_threefry_bits, state, shape=tuple(shape), dtype=wide)
+    if is_threefry:
+        bits, used = ctx.lower(_symbolic_threefry_bits, state, shape=tuple(shape))
     else:
         bits, used = _philox_bits(ctx, state, shape, wide)
     state = state + tf.stack([tf.zeros_like(used), used])
@@ -103,20 +107,6 @@ def _philox_bits(ctx, state, shape, dtype):
     return bits, constant(used, np.uint64) if isinstance(used, int) else cast(used, tf.uint64)
 
 
-def _threefry_bits(state, *, shape, dtype):
-    """Random bits, and by how much the counter advances."""
-    if dtype != np.uint64 and not avals.is_static(shape):
-        return _symbolic_threefry_bits(state, shape)
-    key_low, key_high = _halves(state[0])
-    if dtype == np.uint64:
-        low, high = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], shape)))
-        joined = low.astype(np.uint64) | lax.shift_left(high.astype(np.uint64), np.uint64(32))
-        return joined, jnp.full((), math.prod(shape), np.uint64)
-    padded, halved, axis = _halved(shape)
-    pair = threefry2x32_p.bind(key_low, key_high, *_halves(_counters(state[1], halved)))
-    return _joined(pair, shape, padded, axis), jnp.full((), math.prod(halved), np.uint64)
-
-
 def _halved(shape):
     """The first even dimension, or else the largest, is split into pairs; each counter makes one.
 
@@ -134,7 +124,7 @@ def _joined(pair, shape, padded, axis):
     return bits[tuple(slice(d) for d in shape)] if shape else bits[0]
 
 
-def _symbolic_threefry_bits(state, shape):
+def _symbolic_threefry_bits(state, *, shape):
     """32 random bits for each element, each half of what its counter makes.
 
     Which dimension is split is known only when the program runs.

@@ -158,10 +158,4 @@ def _selected(operand, select, axes):
 
 def _positions(shape):
     """The position of each element of an array in row-major order."""
-    if avals.is_static(shape):
-        return lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
-    positions = jnp.zeros(shape, np.int32)
-    for axis, dim in enumerate(shape):
-        positions *= jnp.asarray(dim, np.int32)
-        positions += lax.broadcasted_iota(np.int32, shape, axis)
-    return positions
+    return lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)

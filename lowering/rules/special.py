@@ -155,21 +155,18 @@ def erf_inv(x):
     root = lax.sqrt(w)
     if x.dtype == jnp.float32:
         centre, middle = _rows(_ERF_INV_32)
-        factor = jnp.where(w < 5, _horner(centre, w - 2.5), _horner(middle, root - 3))
+        factor = jnp.where(
+            w < 5, precise.polynomial(centre, w - 2.5), precise.polynomial(middle, root - 3)
+        )
     else:
         centre, middle, tail = _rows(_ERF_INV_64)
-        outer = jnp.where(w < 16, _horner(middle, root - 3.25), _horner(tail, root - 5))
-        factor = jnp.where(w < 6.25, _horner(centre, w - 3.125), outer)
+        outer = jnp.where(
+            w < 16, precise.polynomial(middle, root - 3.25), precise.polynomial(tail, root - 5)
+        )
+        factor = jnp.where(w < 6.25, precise.polynomial(centre, w - 3.125), outer)
     return x * jnp.where(lax.abs(x) == 1, jnp.asarray(jnp.inf, x.dtype), factor)
 
 
 def _rows(text):
     """The numbers of each paragraph of a text."""
     return [list(map(float, row.split())) for row in text.split("\n\n")]
-
-
-def _horner(coefficients, x):
-    value = jnp.asarray(coefficients[0], x.dtype)
-    for c in coefficients[1:]:
-        value = value * x + jnp.asarray(c, x.dtype)
-    return value

@@ -1,9 +1,6 @@
 """The folders of targets, and the targets in them."""
 
-import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from lowering.targets import target as target_
 from lowering.targets.target import Target
@@ -61,38 +58,3 @@ def resolve(enable_xla: bool, target: str | Target | None) -> Target:
     if TARGETS[name].has_xla_ops and not enable_xla:
         raise ValueError(f"target={name!r} needs enable_xla=True")
     return target if isinstance(target, Target) else TARGETS[name]
-
-
-def own_ranks(target: Target) -> Mapping[str, int]:
-    """The highest ranks of a target itself, without what its parents take."""
-    return json.loads((target.folder / "ops.json").read_text())["ranks"]
-
-
-def write_ops(
-    target: Target,
-    versions: Mapping[str, str],
-    ops: Mapping[str, Sequence[str]],
-    refused: Mapping[str, Sequence[str]],
-    ranks: Mapping[str, int],
-) -> None:
-    """Writes which ops a target runs; `versions` are those of its converter and runtime."""
-    data = {
-        "versions": versions,
-        "ops": _sorted(ops),
-        "refused": _sorted(refused),
-        "ranks": dict(sorted(ranks.items())),
-    }
-    _write(target.folder / "ops.json", data)
-
-
-def write_known(target: Target, ops: Iterable[str]) -> None:
-    """Writes the names of all ops that a target has."""
-    _write(target.folder / "known.json", sorted(set(ops)))
-
-
-def _write(path: pathlib.Path, data: Any) -> None:
-    path.write_text(json.dumps(data, indent=1) + "\n")
-
-
-def _sorted(ops: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    return {op: sorted(ops[op]) for op in sorted(ops)}

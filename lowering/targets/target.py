@@ -49,6 +49,7 @@ class Target:
       broadcast_groups: how many groups of neighbouring axes ops broadcast.
       has_grouped_convolutions: whether convolutions have groups of several features.
       has_dilated_strides: whether convolutions have both strides and dilations.
+      repeats_padded_ends: whether padding by mirror images may repeat the elements at the ends.
       block_writes: the dtypes for which it has an op that writes a block into an array.
       scatters_blocks: whether it writes a block fastest by the indices of its rows.
       shortest_transform: from which length on, a power of two, an op for Fourier transforms is
@@ -75,6 +76,7 @@ class Target:
     broadcast_groups: int = 5
     has_grouped_convolutions: bool = True
     has_dilated_strides: bool = True
+    repeats_padded_ends: bool = True
     block_writes: Sequence[str] = ()
     scatters_blocks: bool = False
     shortest_transform: float = math.inf

@@ -189,7 +189,7 @@ def _arranged(ctx, x, order, new_axis):
     return move("ExpandDims", x, integers(new_axis)) if len(order) == 3 else x
 
 
-def _restored(ctx, x, order, new_axis):
+def _arranged_back(ctx, x, order, new_axis):
     """The inverse of `_arranged`."""
     x = move("Squeeze", x, axis=[new_axis]) if len(order) == 3 else x
     return movement.transpose(ctx, x, np.argsort(order).tolist())
@@ -258,7 +258,7 @@ def conv2d_backprop_input(
     )
     outer = [(w.low - i.low, w.high - i.high) for w, i in zip(axes, inner, strict=True)]
     y = movement.pad(ctx, y, shape, constant(0, y.dtype), [(0, 0), *outer, (0, 0)], out_shape)
-    return _restored(ctx, y, features_last(out_spec), 1)
+    return _arranged_back(ctx, y, features_last(out_spec), 1)
 
 
 def _turned(ctx, weights, order):
@@ -320,4 +320,4 @@ def conv2d_backprop_filter(
         out_backprop=gradient,
         **_attributes(ctx, _forward(axes, shape[:-2]), inputs),
     )
-    return _restored(ctx, y, order, 0)
+    return _arranged_back(ctx, y, order, 0)

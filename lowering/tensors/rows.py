@@ -103,7 +103,7 @@ def _behind_if_outside(ctx, rows, limits):
 replace = functools.partial(_by_kernel, "TensorScatterUpdate")
 add = functools.partial(_by_kernel, "TensorScatterAdd")
 subtract = functools.partial(_by_kernel, "TensorScatterSub")
-# As `minimum` and `maximum`, where NaN and the signs of zeros are left open.
+# As `minimum` and `maximum`, but NaN and the signs of zeros are those of the runtime.
 natural_minimum = functools.partial(_by_kernel, "TensorScatterMin")
 natural_maximum = functools.partial(_by_kernel, "TensorScatterMax")
 
@@ -162,7 +162,7 @@ multiply = functools.partial(_by_segments, "UnsortedSegmentProd")
 
 
 def _extremum_of_segments(op: str, ctx: Context, rows: Rows, combine: Update) -> tf.Tensor:
-    """The extremum of each row and its updates, where NaN and the signs of zeros are left open.
+    """The extremum of each row and its updates; NaN and the signs of zeros are the runtime's.
 
     UnsortedSegmentMax starts from the least finite number, so it never returns -inf. A second one
     finds the segments that hold nothing else. Minima are the same with the other sign.

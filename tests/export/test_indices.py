@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from lowering.boundary.models import restored
+from lowering.boundary.models import as_logical
 from lowering.export import runtimes
 from lowering.export.entries import entry
 from lowering.targets import CONSUMERS, TARGETS
@@ -45,7 +45,7 @@ def test_indices(dtype, consumer):
     made = entry(fun, (x, index), TARGETS[consumer])
     for found in runtimes.run(consumer, made).values():
         for output, e, a in zip(made.outputs, expected, found, strict=True):
-            np.testing.assert_array_equal(restored(a, made.dtypes[output]), e, err_msg=output)
+            np.testing.assert_array_equal(as_logical(a, made.dtypes[output]), e, err_msg=output)
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)

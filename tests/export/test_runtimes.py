@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from lowering.boundary.models import restored
+from lowering.boundary.models import as_logical
 from lowering.export import runtimes
 from lowering.export.entries import entry
 from lowering.targets import CONSUMERS, TARGETS
@@ -235,7 +235,7 @@ def check(fun, x, consumer, **options):
     assert len(found) == (2 if consumer == "tfjs" else 1)
     for results in found.values():
         for output, e, a in zip(made.outputs, expected, results, strict=True):
-            a = restored(a, made.dtypes[output])
+            a = as_logical(a, made.dtypes[output])
             if jnp.issubdtype(e.dtype, jnp.inexact):
                 # What NaN becomes is the consumer's.
                 a = np.where(np.isnan(e), e, a)

@@ -17,6 +17,7 @@ from lowering.passes.jaxprs import called_jaxprs
 from lowering.passes.legalize.bitcasts import bitcast_words
 from lowering.passes.legalize.splitting import UNSPLIT
 from lowering.targets import ONNX, PORTABLE, TFLITE
+from tests.passes import meanings
 from tests.passes.programs import primitives, traced
 from tests.passes.test_words import dtypes_of
 
@@ -115,6 +116,13 @@ def test_results_have_the_bits_of_words(fun, x):
         expected = np.asarray(expected)
         bits = expected.view(np.int32) if expected.dtype == WORD else expected
         np.testing.assert_array_equal(bits, actual)
+
+
+def test_clamp_is_in_the_order_of_words():
+    """The example of g3doc/architecture.md."""
+    after = bitcast(lambda x: lax.clamp(np.uint32(5), x, np.uint32(2**31 + 5)), X)
+    (bits,) = meanings.run(after, X.view(np.int32))
+    np.testing.assert_array_equal(np.asarray(bits).view(np.uint32), X.clip(5, 2**31 + 5))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from lowering.passes import pipeline
-from lowering.passes.fusion.halves import fuse_halves
+from lowering.passes.fusion.half_floats import fuse_half_floats
 from lowering.passes.jaxprs import called_jaxprs
 from lowering.passes.legalize.floats import promote_floats
 from lowering.passes.legalize.keys import split_keys
@@ -152,7 +152,7 @@ def test_functions_are_found_in_what_is_called(dtype):
 
         return lax.scan(step, x, None, 3)[0]
 
-    fused = fuse_halves(traced(fun, jnp.ones((2, 3), dtype)))
+    fused = fuse_half_floats(traced(fun, jnp.ones((2, 3), dtype)))
     assert "gelu" in str(fused)
 
 
@@ -170,8 +170,8 @@ def test_random_numbers_are_drawn_in_their_dtype(dtype):
 def test_other_programs_stay_the_same():
     jaxpr = traced(lambda x: jnp.sin(x) + 1, np.float32([1, 2]))
     assert promote_floats(jaxpr, ONNX) is jaxpr
-    assert fuse_halves(jaxpr) is jaxpr
+    assert fuse_half_floats(jaxpr) is jaxpr
     halves = traced(lambda x: jnp.sin(x) + 1, jnp.ones(2, jnp.bfloat16))
-    assert fuse_halves(halves) is halves
+    assert fuse_half_floats(halves) is halves
     for target in (TF, PORTABLE):
         assert promote_floats(halves, target) is halves

@@ -1,59 +1,32 @@
-"""Substitutes of elementwise functions of floating-point numbers."""
+"""Substitutes of elementwise functions of numbers by one or two other ops."""
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
+import tensorflow as tf
 
 from lowering.ops.constants import constant
 from lowering.ops.emission import cast, emit, substitute
 
-
-@substitute("ClipByValue")
-def _clip_by_value(x, low, high):
-    return emit("Minimum", emit("Maximum", x, low), high)
-
-
-@substitute("Rint")
-def _rint(x):
-    return emit("Round", x)
-
-
-@substitute("IsInf")
-def _is_inf(x):
-    return emit("Equal", emit("Abs", x), constant(np.inf, x.dtype))
-
-
-@substitute("IsNan")
-def _is_nan(x):
-    return emit("NotEqual", x, x)
-
-
-@substitute("IsFinite")
-def _is_finite(x):
-    return emit("Less", emit("Abs", x), constant(np.inf, x.dtype))
-
-
-@substitute("Square")
-def _square(x):
-    return emit("Mul", x, x)
-
-
-@substitute("Relu")
-def _relu(x):
-    return emit("Maximum", x, constant(0, x.dtype))
-
-
-@substitute("Rsqrt")
-def _rsqrt(x):
-    return emit("RealDiv", constant(1, x.dtype), emit("Sqrt", x))
+_SUBSTITUTES: Mapping[str, Callable[..., tf.Tensor]] = {
+    "Abs": lambda x: emit("Maximum", x, emit("Neg", x)),
+    "ClipByValue": lambda x, low, high: emit("Minimum", emit("Maximum", x, low), high),
+    "Greater": lambda x, y: emit("Less", y, x),
+    "Invert": lambda x: emit("Sub", constant(-1, x.dtype), x),
+    "IsFinite": lambda x: emit("Less", emit("Abs", x), constant(np.inf, x.dtype)),
+    "IsInf": lambda x: emit("Equal", emit("Abs", x), constant(np.inf, x.dtype)),
+    "IsNan": lambda x: emit("NotEqual", x, x),
+    "Relu": lambda x: emit("Maximum", x, constant(0, x.dtype)),
+    "Rint": lambda x: emit("Round", x),
+    "Rsqrt": lambda x: emit("RealDiv", constant(1, x.dtype), emit("Sqrt", x)),
+    "Square": lambda x: emit("Mul", x, x),
+}
+for _op, _function in _SUBSTITUTES.items():
+    substitute(_op)(_function)
 
 
 @substitute("Sign")
 def _sign(x):
     zero = constant(0, x.dtype)
-    return emit(
-        "Sub", cast(emit("Greater", x, zero), x.dtype), cast(emit("Less", x, zero), x.dtype)
-    )
-
-
-@substitute("Greater")
-def _greater(x, y):
-    return emit("Less", y, x)
+    above, below = emit("Greater", x, zero), emit("Less", x, zero)
+    return emit("Sub", cast(above, x.dtype), cast(below, x.dtype))

@@ -208,13 +208,3 @@ def _sum_of_products(x, y, transpose_x, transpose_y):
 def _transposed(x, is_transposed):
     *batch, rows, columns = range(x.shape.rank)
     return emit("Transpose", x, integers([*batch, columns, rows])) if is_transposed else x
-
-
-@substitute("Invert")
-def _invert(x):
-    return emit("Sub", constant(-1, x.dtype), x)
-
-
-@substitute("Abs")
-def _abs(x):
-    return emit("Maximum", x, emit("Neg", x))

@@ -14,7 +14,7 @@ from lowering.targets.tfjs import quirks
 
 @substitute("SelectV2")
 def _select(condition, x, y):
-    """Of booleans."""
+    """A choice between booleans, for runtimes that choose between numbers alone."""
     chosen = emit("LogicalAnd", condition, x)
     return emit("LogicalOr", chosen, emit("LogicalAnd", emit("LogicalNot", condition), y))
 

@@ -154,14 +154,14 @@ def mark_operands(jaxpr: Jaxpr) -> Jaxpr:
     uses = Uses(jaxpr)
 
     def mark_norm(_, norm):
-        maker = uses.maker(norm.invars[0])
-        if maker is None or maker.primitive.name != "conv_general_dilated":
+        maker = uses.maker(norm.invars[0], "conv_general_dilated")
+        if maker is None:
             return None
         return norm.replace(params={**norm.params, "convolution": maker})
 
     def mark_pool(_, pool):
-        maker = uses.maker(pool.invars[0])
-        if maker is None or maker.primitive.name != "max" or not any(map(_is_zero, maker.invars)):
+        maker = uses.maker(pool.invars[0], "max")
+        if maker is None or not any(map(_is_zero, maker.invars)):
             return None
         return pool.replace(params={**pool.params, "of_rectifier": True})
 

@@ -66,7 +66,7 @@ class _Indices:
         """A gather of rows along one axis; they are where the indices were."""
         x, vectors = gather.invars
         numbers = gather.params["dimension_numbers"]
-        expand = self._maker(vectors, "broadcast_in_dim")
+        expand = self._uses.maker(vectors, "broadcast_in_dim")
         if len(numbers.start_index_map) != 1 or expand is None:
             return None
         (axis,), (index, *_) = numbers.start_index_map, expand.invars
@@ -89,7 +89,7 @@ class _Indices:
 
     def take_one(self, squeeze: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
         """A slice that is a row, moved until it fits, without its axis."""
-        dynamic = self._maker(squeeze.invars[0], "dynamic_slice")
+        dynamic = self._uses.maker(squeeze.invars[0], "dynamic_slice")
         if dynamic is None or len(squeeze.params["dimensions"]) != 1:
             return None
         (axis,) = squeeze.params["dimensions"]
@@ -138,11 +138,11 @@ class _Indices:
 
     def _unwrapped(self, index: Any, size: int) -> Any:
         """Indices before those that are negative were counted from the end of an axis."""
-        select = self._maker(index, "select_n")
+        select = self._uses.maker(index, "select_n")
         if select is None or len(select.invars) != 3:
             return None
         which, plain, wrapped = select.invars
-        less, add = self._maker(which, "lt"), self._maker(wrapped, "add")
+        less, add = self._uses.maker(which, "lt"), self._uses.maker(wrapped, "add")
         if less is None or add is None or less.invars[0] is not plain:
             return None
         if add.invars[0] is not plain or not _is_number(less.invars[1], 0):
@@ -151,13 +151,13 @@ class _Indices:
 
     def one_hot(self, convert: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
         """Where indices equal the positions along the last axis, as numbers."""
-        equal = self._maker(convert.invars[0], "eq")
+        equal = self._uses.maker(convert.invars[0], "eq")
         (result,) = convert.outvars
         shape = result.aval.shape
         if equal is None or result.aval.dtype not in _NUMBERS or not shape:
             return None
         for x, y in (equal.invars, equal.invars[::-1]):
-            expand, iota = self._maker(x, "broadcast_in_dim"), self._positions(y)
+            expand, iota = self._uses.maker(x, "broadcast_in_dim"), self._positions(y)
             if expand is None or iota is None or not isinstance(shape[-1], int):
                 continue
             (index, *_), last = expand.invars, len(shape) - 1
@@ -197,12 +197,12 @@ class _Indices:
 
     def _vectors(self, atom: Any) -> jex_core.JaxprEqn | None:
         """What makes one-hot vectors, which may be converted and reshaped, but for their axis."""
-        reshape = self._maker(atom, "reshape")
+        reshape = self._uses.maker(atom, "reshape")
         if reshape is not None and reshape.params["dimensions"] is None:
             before = reshape.invars[0].aval.shape
             is_last_kept = before[-1:] == atom.aval.shape[-1:] != ()
             return self._vectors(reshape.invars[0]) if is_last_kept else None
-        convert = self._maker(atom, "convert_element_type")
+        convert = self._uses.maker(atom, "convert_element_type")
         if convert is None:
             return None
         if convert.invars[0].aval.dtype == np.bool_:
@@ -211,17 +211,13 @@ class _Indices:
 
     def _positions(self, atom: Any) -> jex_core.JaxprEqn | None:
         """The `iota` that an atom is, or is a broadcast of along leading axes."""
-        expand = self._maker(atom, "broadcast_in_dim")
+        expand = self._uses.maker(atom, "broadcast_in_dim")
         if expand is None:
-            return self._maker(atom, "iota")
+            return self._uses.maker(atom, "iota")
         dims, rank = expand.params["broadcast_dimensions"], len(expand.outvars[0].aval.shape)
         if dims != tuple(range(rank - len(dims), rank)):
             return None
-        return self._maker(expand.invars[0], "iota")
-
-    def _maker(self, atom: Any, primitive: str) -> jex_core.JaxprEqn | None:
-        eqn = self._uses.maker(atom)
-        return eqn if eqn is not None and eqn.primitive.name == primitive else None
+        return self._uses.maker(expand.invars[0], "iota")
 
 
 def _counts_last(iota: jex_core.JaxprEqn, shape: tuple[Any, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Sums that are divided by the number of their terms are means; reductions of nothing are known."""
+"""Finds means, which JAX writes as quotients of sums, and reductions of no elements."""
 
 import math
 from collections.abc import Sequence

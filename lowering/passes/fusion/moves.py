@@ -10,10 +10,11 @@ import jax
 import jax.extend.core as jex_core
 
 from lowering import registry
-from lowering.passes.fusion.patterns import Group, Search, Uses
+from lowering.passes.fusion.patterns import Group, Uses, fuse
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.rewriting import replace_equations
 from lowering.passes.simplify.redundant import without_unused
+from lowering.targets import Target
 
 _MIRROR_PAD = registry.new_primitive("mirror_pad")
 _DEPTH_TO_SPACE = registry.new_primitive("depth_to_space")
@@ -21,6 +22,10 @@ _SPACE_TO_DEPTH = registry.new_primitive("space_to_depth")
 SLICE_AND_SQUEEZE = registry.new_primitive("slice_and_squeeze")
 
 _Paddings = tuple[tuple[int, int], ...]
+
+# TensorFlow's kernel of MirrorPad takes no more axes, and runtimes no more than these.
+_MOST_AXES = 5
+_MOST_AXES_OF_RUNTIMES = 4
 
 
 @_MIRROR_PAD.def_abstract_eval
@@ -50,7 +55,15 @@ def _sliced(x, *, start_indices, limit_indices, dimensions):
     return jax.core.ShapedArray(shape, x.dtype)
 
 
-def with_mirror_pads(jaxpr: Jaxpr) -> Jaxpr:
+def _has_op(target: Target, op: str, x: Any) -> bool:
+    """Whether a target has an op for an array; a runtime has those in its table."""
+    rank = len(x.aval.shape)
+    if not target.is_consumer:
+        return rank <= _MOST_AXES
+    return rank <= _MOST_AXES_OF_RUNTIMES and x.aval.dtype.name in target.ops.get(op, ())
+
+
+def with_mirror_pads(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Replaces concatenations of an array with the mirror images of its ends."""
     uses = Uses(jaxpr)
     # Of each padded array what is padded, how much, and whether the ends are repeated.
@@ -61,6 +74,9 @@ def with_mirror_pads(jaxpr: Jaxpr) -> Jaxpr:
         if found is None:
             return None
         x, paddings, repeats_ends = found
+        can_repeat = target.repeats_padded_ends or not repeats_ends
+        if not can_repeat or not _has_op(target, "MirrorPad", x):
+            return None
         if x in padded:
             inner, before, did_repeat = padded[x]
             both = tuple((a + c, b + d) for (a, b), (c, d) in zip(before, paddings, strict=True))
@@ -93,14 +109,13 @@ def _mirrored(concatenate, uses):
     if len(concatenate.invars) != 2:
         return None
     for is_before, (x, image) in ((False, concatenate.invars), (True, concatenate.invars[::-1])):
-        reverse = uses.maker(image)
-        if reverse is None or reverse.primitive.name != "rev":
+        reverse = uses.maker(image, "rev")
+        if reverse is None:
             continue
-        cut = uses.maker(reverse.invars[0])
+        cut = uses.maker(reverse.invars[0], "slice")
         if (
             reverse.params["dimensions"] != (axis,)
             or cut is None
-            or cut.primitive.name != "slice"
             or cut.invars[0] is not x
             or not _is_plain(cut.params["strides"])
         ):
@@ -138,7 +153,9 @@ def _is_plain(strides):
 _PERMUTATION = (0, 1, 3, 2, 4, 5)
 
 
-def _moved_pixels(last: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
+def _moved_pixels(
+    last: jex_core.JaxprEqn, group: Group, target: Target
+) -> list[jex_core.JaxprEqn] | None:
     """A transpose between reshapes that moves blocks of pixels to channels, or back."""
     transpose = group.maker(last.invars[0], "transpose")
     if transpose is None or transpose.params["permutation"] != _PERMUTATION:
@@ -153,8 +170,11 @@ def _moved_pixels(last: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprE
     batch, rows, columns, depth = x.aval.shape
     if not all(isinstance(dim, int) for dim in (rows, columns, depth)):
         return None
-    for primitive, block in ((_DEPTH_TO_SPACE, split[3]), (_SPACE_TO_DEPTH, split[2])):
-        if not isinstance(block, int) or block < 2:
+    for primitive, op, block in (
+        (_DEPTH_TO_SPACE, "DepthToSpace", split[3]),
+        (_SPACE_TO_DEPTH, "SpaceToDepth", split[2]),
+    ):
+        if not isinstance(block, int) or block < 2 or not _has_op(target, op, x):
             continue
         if primitive is _DEPTH_TO_SPACE:
             expected = batch, rows, columns, block, block, depth // block**2
@@ -212,8 +232,10 @@ def _long_axes(shape: Any) -> list[int]:
     return [axis for axis, dim in enumerate(shape) if dim != 1]
 
 
-def _reshaped(reshape: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
-    return _repeated(reshape, group) or _moved_pixels(reshape, group)
+def fuse_moves(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Replaces groups of equations that move pixels to channels, repeat elements, or take one."""
 
+    def reshaped(reshape: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
+        return _repeated(reshape, group) or _moved_pixels(reshape, group, target)
 
-MOVE_SEARCHES: dict[str, Search] = {"reshape": _reshaped, "squeeze": _squeezed_slice}
+    return fuse(jaxpr, (), {"reshape": reshaped, "squeeze": _squeezed_slice})

@@ -151,9 +151,10 @@ class Uses:
                 if isinstance(atom, jex_core.Var):
                     self.used_by[atom].append(eqn)
 
-    def maker(self, atom: Any) -> jex_core.JaxprEqn | None:
-        """The equation that makes an atom; None if none does."""
-        return None if isinstance(atom, jex_core.Literal) else self._made_by.get(atom)
+    def maker(self, atom: Any, primitive: str | None = None) -> jex_core.JaxprEqn | None:
+        """The equation that makes an atom, if it is one of a primitive; None if none does."""
+        eqn = None if isinstance(atom, jex_core.Literal) else self._made_by.get(atom)
+        return eqn if eqn is None or primitive in (None, eqn.primitive.name) else None
 
 
 class _Matcher:
@@ -228,8 +229,8 @@ class Group:
 
         None if another primitive makes it, or if it is used more than once.
         """
-        eqn = self._uses.maker(atom)
-        if eqn is None or eqn.primitive.name != primitive or len(self._uses.used_by[atom]) != 1:
+        eqn = self._uses.maker(atom, primitive)
+        if eqn is None or len(self._uses.used_by[atom]) != 1:
             return None
         self.parts.append(eqn)
         return eqn

@@ -24,25 +24,22 @@ def fuse_words(jaxpr: jex_core.ClosedJaxpr) -> Any:
 
     Without quotients of words it is the same object as before.
     """
-    return _Words(lambda eqn: eqn).jaxpr(jaxpr)
+    return Everywhere(finish=_fused).jaxpr(jaxpr)
 
 
-class _Words(Everywhere):
+def _fused(jaxpr: Jaxpr) -> Any:
     """Calls that divide words by a literal are inlined, as JAX writes out remainders in calls."""
-
-    def _changed(self, jaxpr: Jaxpr) -> Any:
-        changed = super()._changed(jaxpr)
-        if not isinstance(changed, jex_core.ClosedJaxpr):
-            return changed
-        dividing = {id(called) for eqn in changed.eqns for called in _divisions_called(eqn)}
-        if not dividing and not any(map(_divides_words, changed.eqns)):
-            return changed
-        calls = count_calls(changed)
-        inside = {x for key in dividing & calls.keys() for x in count_calls(calls[key][0])}
-        kept = frozenset(calls) - dividing - inside
-        inlined = convert_literals(inline_calls(changed, kept))
-        fused = fuse(inlined, OF_UNSIGNED, {})
-        return changed if fused is inlined else fused
+    if not isinstance(jaxpr, jex_core.ClosedJaxpr):
+        return jaxpr
+    dividing = {id(called) for eqn in jaxpr.eqns for called in _divisions_called(eqn)}
+    if not dividing and not any(map(_divides_words, jaxpr.eqns)):
+        return jaxpr
+    calls = count_calls(jaxpr)
+    inside = {x for key in dividing & calls.keys() for x in count_calls(calls[key][0])}
+    kept = frozenset(calls) - dividing - inside
+    inlined = convert_literals(inline_calls(jaxpr, kept))
+    fused = fuse(inlined, OF_UNSIGNED, {})
+    return jaxpr if fused is inlined else fused
 
 
 def _divisions_called(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:

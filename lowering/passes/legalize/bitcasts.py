@@ -19,7 +19,7 @@ from lowering.arrays import computations
 from lowering.arrays.words import BITS, WORD, bits_of, of_bits
 from lowering.avals import with_dtypes
 from lowering.caches import PerJaxpr
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, with_computations
 from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
 from lowering.passes.legalize.splitting import Splitting, Walk, selects
 from lowering.passes.trace import trace_ours
@@ -143,20 +143,14 @@ def _bits_of(x: jax.Array) -> jax.Array:
 
 
 def _on_bits(params: dict[str, Any]) -> dict[str, Any]:
-    return with_dtypes({name: _param(x) for name, x in params.items()}, dtype_of_bits)
-
-
-def _param(value: Any) -> Any:
-    """A parameter; a computation on scalars is one on their bits."""
-    if isinstance(value, jex_core.ClosedJaxpr):
-        return _computation(value)
-    if isinstance(value, jex_core.Jaxpr):
-        return _computation(jex_core.ClosedJaxpr(value, ())).jaxpr
-    return value
+    return with_dtypes(with_computations(params, _computation), dtype_of_bits)
 
 
 def _computation(computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
-    """A single monoid is the same for bits, and has to be one, for reductions to recognize."""
+    """A computation on the bits of scalars.
+
+    A single monoid is the same for bits, and has to be one, for reductions to recognize.
+    """
     avals = [x.aval for x in computation.jaxpr.invars]
 
     def on_bits(*operands: jax.Array) -> Any:

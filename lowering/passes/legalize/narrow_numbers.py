@@ -19,7 +19,7 @@ from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
 from lowering.caches import PerJaxpr
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT, SIGNED
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, with_computations
 from lowering.passes.legalize.floats import promote_floats
 from lowering.passes.legalize.promotion import Promotion
 from lowering.passes.legalize.splitting import Splitting, selects
@@ -108,7 +108,7 @@ class Narrow(Promotion):
             self._convert(eqn)
             return
         invars, outvars = self.read(eqn.invars), self.define(eqn.outvars)
-        params = {name: self._param(x) for name, x in eqn.params.items()}
+        params = with_computations(eqn.params, self._computation)
         params = avals.with_dtypes(params, self.legal_dtype)
         unfit = {
             new: jex_core.Var(new.aval)
@@ -120,7 +120,7 @@ class Narrow(Promotion):
         for var, new in zip(eqn.outvars, outvars, strict=True):
             if new in unfit:
                 params = {"dtype": var.aval.dtype, "storage": new.aval.dtype}
-                self._add(eqn, narrow_numbers.FIT, params, unfit[new], new)
+                self.emit(eqn, narrow_numbers.FIT, [unfit[new]], [new], **params)
 
     def _convert(self, eqn: jex_core.JaxprEqn, fits: bool = False) -> None:
         """A conversion to a narrow dtype makes numbers fit, unless all of them do."""
@@ -129,31 +129,12 @@ class Narrow(Promotion):
         dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
         if not fits and not _has_all_of(dtype, source.aval.dtype):
             params = {"dtype": dtype, "storage": storage}
-            self._add(eqn, narrow_numbers.FIT, params, operand, result)
+            self.emit(eqn, narrow_numbers.FIT, [operand], [result], **params)
         elif operand.aval.dtype == storage:
             self.replace(eqn, [operand])
         else:
             params = {"new_dtype": storage, "weak_type": False, "sharding": None}
-            self._add(eqn, lax.convert_element_type_p, params, operand, result)
-
-    def _add(
-        self,
-        scope: jex_core.JaxprEqn,
-        primitive: jex_core.Primitive,
-        params: dict[str, Any],
-        operand: Any,
-        result: jex_core.Var,
-    ) -> None:
-        """Adds an equation that has the line and the name scope of another."""
-        new = {"primitive": primitive, "params": params, "effects": set()}
-        self.new.add(scope.replace(invars=[operand], outvars=[result], **new))
-
-    def _param(self, value: Any) -> Any:
-        if isinstance(value, jex_core.ClosedJaxpr):
-            return self._computation(value)
-        if isinstance(value, jex_core.Jaxpr):
-            return self._computation(jex_core.ClosedJaxpr(value, ())).jaxpr
-        return value
+            self.emit(eqn, lax.convert_element_type_p, [operand], [result], **params)
 
     def _computation(self, computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
         """A computation on scalars, for scalars in storage dtypes.

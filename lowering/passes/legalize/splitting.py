@@ -45,7 +45,7 @@ class Splitting(Everywhere):
           walk: legalizes one jaxpr.
           target: the target.
         """
-        super().__init__(lambda eqn: eqn)
+        super().__init__()
         self.target = target
         self._walk = walk
 
@@ -118,9 +118,9 @@ class Walk:
         inputs = jax_compat.open_jaxpr(constvars, self.define(jaxpr.invars), [], [])
         self.new = Rewriter(jex_core.ClosedJaxpr(inputs, consts))
         for var, narrow in kept.items():
-            params = {"storage": self.legal_avals(var.aval, self.target)[0].dtype}
-            new = {"primitive": narrow_numbers.WIDEN, "params": params, "effects": set()}
-            self.new.add(jaxpr.eqns[0].replace(invars=[narrow], outvars=self.define([var]), **new))
+            widened = self.define([var])
+            storage = widened[0].aval.dtype
+            self.emit(jaxpr.eqns[0], narrow_numbers.WIDEN, [narrow], widened, storage=storage)
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
@@ -203,6 +203,18 @@ class Walk:
         """Adds an equation on what stands for its operands and results."""
         self.new.add(eqn.replace(invars=self.read(eqn.invars), outvars=self.define(eqn.outvars)))
 
+    def emit(
+        self,
+        scope: jex_core.JaxprEqn,
+        primitive: jex_core.Primitive,
+        invars: Sequence[Any],
+        outvars: Sequence[jex_core.Var],
+        **params: Any,
+    ) -> None:
+        """Adds an equation on legal values that has the line and the name scope of another."""
+        new: dict[str, Any] = {"primitive": primitive, "params": params, "effects": set()}
+        self.new.add(scope.replace(invars=list(invars), outvars=list(outvars), **new))
+
     def add_unsplit(self, eqn: jex_core.JaxprEqn, reason: str = "") -> None:
         """Adds an equation as it is; `reason` is why it cannot be lowered, if that is known."""
         avals = [self.legal_avals(var.aval, self.target) for var in eqn.outvars]
@@ -252,8 +264,7 @@ class Walk:
         result = jex_core.Var(jax.core.ShapedArray(shape, atom.aval.dtype))
         axes = tuple(range(len(shape) - len(atom.aval.shape), len(shape)))
         params = {"shape": shape, "broadcast_dimensions": axes, "sharding": None}
-        broadcast = {"primitive": jax.lax.broadcast_in_dim_p, "params": params}
-        self.new.add(eqn.replace(invars=[atom], outvars=[result], **broadcast))
+        self.emit(eqn, jax.lax.broadcast_in_dim_p, [atom], [result], **params)
         return result
 
     def _with_counts(self, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:

@@ -3,8 +3,8 @@
 It is for targets whose integers are exact to fewer bits (`tfjs.quirks.integers_of_24_bits`). A
 primitive that moves elements is applied to the upper halves and to the lower ones. Others have
 decompositions in JAX, which are split in turn, down to the arithmetic of halves (`arrays.halves`).
-What has none is applied to the int32 with the same bits, which are exact as far as the integers
-are.
+What has none is applied to the int32 with the same bits, which is exact for integers of up to 24
+bits.
 
 Random bits stay one equation, as they do in `legalize.keys`.
 """
@@ -82,7 +82,7 @@ class _Split(WordWalk):
         parts = self.read([operand])
         if operand.aval.dtype == WORD and result.aval.dtype == HALF:
             self._made_of[result] = parts
-            self._add(eqn, halves.BITS, parts, [result])
+            self.emit(eqn, halves.BITS, parts, [result])
         elif operand.aval.dtype == HALF:
             self.values[result] = self._halves_of_bits(parts[0], eqn)
         else:
@@ -95,17 +95,6 @@ class _Split(WordWalk):
             return self.values_of(jex_core.Literal(np.asarray(bits.val).astype(WORD), aval))
         if bits not in self._made_of:
             parts = list(map(jex_core.Var, [bits.aval.update(dtype=HALF, weak_type=False)] * 2))
-            self._add(eqn, halves.OF_BITS, [bits], parts)
+            self.emit(eqn, halves.OF_BITS, [bits], parts)
             self._made_of[bits] = parts
         return self._made_of[bits]
-
-    def _add(
-        self,
-        scope: jex_core.JaxprEqn,
-        primitive: jex_core.Primitive,
-        invars: Sequence[Any],
-        outvars: Sequence[jex_core.Var],
-    ) -> None:
-        """Adds an equation that has the line and the name scope of another."""
-        new: dict[str, Any] = {"primitive": primitive, "params": {}, "effects": set()}
-        self.new.add(scope.replace(invars=list(invars), outvars=list(outvars), **new))

@@ -1,4 +1,4 @@
-"""Between which numbers the elements of each variable are, as far as the equations tell."""
+"""The least and the greatest number that the elements of each variable may be."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""Functions that are known by constants, in floats of 16 bits, before these are promoted.
+"""Finds functions of 16-bit floats that have constants in them, before the floats are promoted.
 
-There the constants are rounded, and converters know the functions by constants that are not. So
-the functions are found in 16 bits, and computed in float32.
+A program in 16 bits has its constants rounded to 16 bits, so that no pattern would match them in
+float32. So GELU is found in 16 bits, and computed in float32.
 """
 
 from collections.abc import Callable
@@ -36,27 +36,23 @@ _PATTERNS = tuple(
 )
 
 
-def fuse_halves(jaxpr: jex_core.ClosedJaxpr) -> Any:
+def fuse_half_floats(jaxpr: jex_core.ClosedJaxpr) -> Any:
     """The closed jaxpr in which functions of 16-bit floats compute in float32, wherever they are.
 
     Without such functions it is the same object as before.
     """
-    return _Halves(lambda eqn: eqn).jaxpr(jaxpr)
+    return Everywhere(finish=_fused).jaxpr(jaxpr)
 
 
-class _Halves(Everywhere):
-    """Fuses in each jaxpr, those that it calls first."""
-
-    def _changed(self, jaxpr: Jaxpr) -> Any:
-        changed = super()._changed(jaxpr)
-        is_open = not isinstance(changed, jex_core.ClosedJaxpr)
-        if (is_open and changed.constvars) or not any(map(_is_half, changed.eqns)):
-            return changed
-        converted = convert_literals(changed)
-        fused: Any = fuse(converted, _PATTERNS, {})
-        if fused is converted:
-            return changed
-        return fused.jaxpr if is_open else fused
+def _fused(jaxpr: Jaxpr) -> Any:
+    is_open = not isinstance(jaxpr, jex_core.ClosedJaxpr)
+    if (is_open and jaxpr.constvars) or not any(map(_is_half, jaxpr.eqns)):
+        return jaxpr
+    converted = convert_literals(jaxpr)
+    fused: Any = fuse(converted, _PATTERNS, {})
+    if fused is converted:
+        return jaxpr
+    return fused.jaxpr if is_open else fused
 
 
 def _is_half(eqn: jex_core.JaxprEqn) -> bool:
