@@ -77,6 +77,19 @@ def model_program(name: str, batch: int) -> Program:
     return Program(f"{name}, batch {batch}", model.apply, (model.init(0), inputs))
 
 
+def gradient_program(name: str, batch: int) -> Program:
+    """Returns the gradient by all parameters, if the first result of each example is to be large.
+
+    It is that of a loss where the model called `name` returns log-probabilities.
+    """
+    program = model_program(name, batch)
+
+    def loss(params: Any, inputs: Any) -> Any:
+        return -program.fun(params, inputs)[:, 0].mean()
+
+    return Program(f"{name}_gradient, batch {batch}", jax.grad(loss), program.args)
+
+
 def random_normal(keys: Sequence[jax.Array]) -> list[jax.Array]:
     """Draws normal numbers of shape [256, 256] once for each of the keys, uint32 [2]."""
     keys = [jax.random.wrap_key_data(key, impl="threefry2x32") for key in keys]

@@ -17,17 +17,20 @@ import tensorflow as tf
 
 import lowering
 from results.figures import Measured
-from tools import bench, in_keras, performance
+from tools import bench, bench_onnx, in_keras, performance
+from tools.bench_onnx import Case
 from tools.terminal import run
 
 _TARGETS = ("portable", "tf")
+# The gradient of a loss of the small convolutional network, by all parameters.
+_GRADIENT = "cnn_gradient"
+MODELS = (*in_keras.GRAPHS, _GRADIENT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    models = tuple(in_keras.GRAPHS)
-    parser.add_argument("--model", nargs="+", choices=models, default=models)
+    parser.add_argument("--model", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--repeats", type=int, default=20, help="turns of each model")
     parser.add_argument(
         "--clock",
@@ -42,21 +45,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         with performance.recording(args.database, command) as record:
             program = f"{name}, graphs"
             for figure, value in report(name, args.repeats, bench.CLOCKS[args.clock]):
-                print(f"{program:24}{figure:34}{value}", flush=True)
+                print(f"{program:28}{figure:34}{value}", flush=True)
                 record(program, figure, value)
     return 0
 
 
 def report(name: str, repeats: int, clock: Callable[[], float]) -> Iterator[tuple[str, Measured]]:
     """Measures a model; yields figures and their values."""
-    model = in_keras.GRAPHS[name]()
-    fun, params, inputs = _program(name, model)
-    x = tf.constant(inputs)
-    runs = {"Keras": _runner(functools.partial(model, training=False), x)}
-    variables = jax.tree.map(tf.Variable, params)
+    model = in_keras.GRAPHS["cnn" if name == _GRADIENT else name]()
+    ours = case(name)
+    _check_sizes(name, model, ours)
+    args = jax.tree.map(tf.constant, ours.args)
+    keras_fun = functools.partial(_keras_gradient if name == _GRADIENT else _keras_results, model)
+    runs = {"Keras": _runner(keras_fun, args)}
+    variables = jax.tree.map(tf.Variable, ours.params)
     for target in _TARGETS:
-        converted = functools.partial(lowering.convert(fun, target=target), variables)
-        runs[target] = _runner(converted, x)
+        converted = functools.partial(lowering.convert(ours.fun, target=target), variables)
+        runs[target] = _runner(converted, args)
     times = bench.time_in_turns(list(runs.values()), repeats, clock)
     of = dict(zip(runs, times.T, strict=True))
     yield "Keras", performance.measured(1e3 * of["Keras"], "ms")
@@ -64,19 +69,44 @@ def report(name: str, repeats: int, clock: Callable[[], float]) -> Iterator[tupl
         yield f"graph, {target} / Keras", performance.measured(of[target] / of["Keras"])
 
 
-def _program(name: str, model: Any) -> tuple[Callable[..., Any], Any, Any]:
-    """A JAX function of parameters and inputs, and these, of the sizes of a Keras model."""
-    program = bench.models.load(name)
-    sizes = {"batch": 1} if "batch" in program.dimensions else {}
-    inputs = program.make_inputs(1, **sizes)
-    if tuple(inputs.shape[1:]) != tuple(model.inputs[0].shape[1:]):
+def case(name: str) -> Case:
+    """A JAX function, its parameters and its inputs: one example, where any number may be."""
+    if name in ("gpt_step", "graph_network"):
+        return bench_onnx.case(name)
+    is_gradient = name == _GRADIENT
+    program = bench.gradient_program("cnn", 1) if is_gradient else bench.model_program(name, 1)
+    return Case(program.fun, program.args[0], program.args[1:])
+
+
+def _check_sizes(name: str, model: Any, ours: Case) -> None:
+    """Raises an error unless images or tokens are of the size that a Keras model is built for."""
+    inputs = ours.args[0]["images"] if name == "vae" else ours.args[0]
+    if model.built and tuple(inputs.shape[1:]) != tuple(model.inputs[0].shape[1:]):
         raise ValueError(f"{name} has inputs of {inputs.shape}, but {model.inputs[0].shape}")
-    return program.apply, program.init(0), inputs
 
 
-def _runner(fun: Callable[..., Any], x: Any) -> Callable[[], Any]:
-    concrete = tf.function(fun, autograph=False).get_concrete_function(x)
-    return functools.partial(bench.run_and_read, concrete, x)
+def _keras_gradient(model: Any, images: tf.Tensor) -> Any:
+    with tf.GradientTape() as tape:
+        loss = -tf.reduce_mean(model(images, training=False)[:, 0])
+    return tape.gradient(loss, model.trainable_variables)
+
+
+def _keras_results(model: Any, *args: Any) -> Any:
+    # The key of random numbers is for JAX alone.
+    if isinstance(args[0], dict) and "key" in args[0]:
+        args = (args[0]["images"],)
+    return model(*args, training=False)
+
+
+def _runner(fun: Callable[..., Any], args: Sequence[Any]) -> Callable[[], Any]:
+    """Calls the graph of a function and waits for its results, which a CPU does not copy."""
+    concrete = tf.function(fun, autograph=False).get_concrete_function(*args)
+
+    def call() -> None:
+        for tensor in tf.nest.flatten(concrete(*args)):
+            tensor.numpy()
+
+    return call
 
 
 if __name__ == "__main__":

@@ -101,6 +101,11 @@ def lstm() -> Any:
     return keras.Model(sequences, [states, layers.Dense(10)(states[:, -1])])
 
 
+def _mlp(x: Any, hidden: int) -> Any:
+    y = keras.activations.gelu(layers.Dense(hidden)(x), approximate=True)
+    return layers.Dense(x.shape[-1])(y)
+
+
 def transformer() -> Any:
     """The transformer encoder on padded sentences."""
     tokens = keras.Input((64,), dtype="int32", name="tokens")
@@ -112,9 +117,134 @@ def transformer() -> Any:
         y = layers.LayerNormalization(epsilon=1e-6)(x)
         x = x + layers.MultiHeadAttention(8, 32)(y, y, attention_mask=mask)
         y = layers.LayerNormalization(epsilon=1e-6)(x)
-        y = keras.activations.gelu(layers.Dense(1024)(y), approximate=True)
-        x = x + layers.Dense(256)(y)
+        x = x + _mlp(y, 1024)
     return keras.Model(tokens, layers.LayerNormalization(epsilon=1e-6)(x))
+
+
+def vision_transformer() -> Any:
+    """The vision transformer, whose class token and positions are weights of layers."""
+    images = _images(224)
+    x = layers.Reshape((196, 192))(layers.Conv2D(192, 16, 16)(images))
+    first, places = layers.Embedding(1, 192), layers.Embedding(197, 192)
+    token = first(keras.ops.zeros((1, 1), "int32"))
+    x = keras.ops.concatenate([token, x], 1) + places(keras.ops.arange(197)[None])
+    for _ in range(12):
+        y = layers.LayerNormalization(epsilon=1e-6)(x)
+        x = x + layers.MultiHeadAttention(3, 64)(y, y)
+        x = x + _mlp(layers.LayerNormalization(epsilon=1e-6)(x), 768)
+    x = layers.LayerNormalization(epsilon=1e-6)(x[:, 0])
+    return keras.Model(images, layers.Dense(1000)(x))
+
+
+def vae() -> Any:
+    """The variational autoencoder, with random numbers of Keras."""
+    images = keras.Input((784,), name="images")
+    x = layers.Dense(256, activation="relu")(images)
+    mean, log_variance = layers.Dense(20)(x), layers.Dense(20)(x)
+    z = Sampled()(mean, log_variance)
+    z = layers.Dense(256, activation="relu")(z)
+    return keras.Model(images, [layers.Dense(784)(z), mean, log_variance])
+
+
+class Sampled(layers.Layer):
+    """A normal sample of each mean and variance."""
+
+    def __init__(self):
+        super().__init__()
+        self._seeds = keras.random.SeedGenerator(0)
+
+    def call(self, mean: Any, log_variance: Any) -> Any:
+        noise = keras.random.normal(keras.ops.shape(mean), seed=self._seeds)
+        return mean + keras.ops.exp(0.5 * log_variance) * noise
+
+
+class CachedAttention(layers.Layer):
+    """Attention of new tokens to those in a cache, which they are written to."""
+
+    def __init__(self, heads: int, features: int):
+        super().__init__()
+        self._heads, self._features = heads, features
+        self._inward, self._outward = layers.Dense(3 * features), layers.Dense(features)
+
+    def call(self, x: Any, keys: Any, values: Any, position: Any) -> Any:
+        ops = keras.ops
+        batch, length, features = x.shape
+        parts = ops.reshape(self._inward(x), (batch, length, 3, self._heads, -1))
+        query, key, value = ops.unstack(parts, axis=2)
+        keys = ops.slice_update(keys, [0, position, 0, 0], key)
+        values = ops.slice_update(values, [0, position, 0, 0], value)
+        scores = ops.einsum("bqhd,bkhd->bhqk", query, keys) / (features // self._heads) ** 0.5
+        seen = ops.arange(keys.shape[1]) <= position + ops.arange(length)[:, None]
+        weights = ops.softmax(ops.where(seen, scores, -float("inf")))
+        attended = ops.einsum("bhqk,bkhd->bqhd", weights, values)
+        return self._outward(ops.reshape(attended, x.shape)), keys, values
+
+
+class GPTStep(keras.Model):
+    """A step of the GPT; its head is the table of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self._tokens, self._places = layers.Embedding(1024, 384), layers.Embedding(256, 384)
+        self._norms = [layers.LayerNormalization(epsilon=1e-6) for _ in range(13)]
+        self._attentions = [CachedAttention(6, 384) for _ in range(6)]
+        self._hidden = [layers.Dense(1536) for _ in range(6)]
+        self._back = [layers.Dense(384) for _ in range(6)]
+
+    def call(self, tokens: Any, caches: Any, position: Any) -> Any:
+        ops = keras.ops
+        x = self._tokens(tokens) + self._places(position + ops.arange(tokens.shape[1]))
+        norms, updated = iter(self._norms), []
+        for i, cache in enumerate(caches):
+            y, *cache = self._attentions[i](next(norms)(x), *cache, position)
+            x = x + y
+            y = keras.activations.gelu(self._hidden[i](next(norms)(x)), approximate=True)
+            x = x + self._back[i](y)
+            updated.append(cache)
+        table = ops.transpose(self._tokens.embeddings)
+        return ops.matmul(next(norms)(x), table), updated
+
+
+class Update(layers.Layer):
+    """Updates edges, nodes or globals from what is collected for them."""
+
+    def __init__(self):
+        super().__init__()
+        self._dense = layers.Dense(64, activation="relu")
+        self._norm = layers.LayerNormalization(epsilon=1e-6)
+
+    def call(self, *collected: Any) -> Any:
+        return self._norm(self._dense(keras.ops.concatenate(collected, -1)))
+
+
+class GraphNetwork(keras.Model):
+    """The graph network, three rounds of messages with attention to edges."""
+
+    def __init__(self):
+        super().__init__()
+        self._rounds = [(*(Update() for _ in range(3)), layers.Dense(1)) for _ in range(3)]
+
+    def call(self, graph: Any) -> Any:
+        ops = keras.ops
+        nodes, edges, globals_ = graph["nodes"], graph["edges"], graph["globals"]
+        senders, receivers = graph["senders"], graph["receivers"]
+        graphs = ops.arange(globals_.shape[0])
+        of_nodes, of_edges = (ops.repeat(graphs, graph[f"n_{kind}"]) for kind in ("node", "edge"))
+        for update_edges, update_nodes, update_globals, score in self._rounds:
+            sent, received = ops.take(nodes, senders, 0), ops.take(nodes, receivers, 0)
+            edges = update_edges(edges, sent, received, ops.take(globals_, of_edges, 0))
+            logits, count = score(edges), nodes.shape[0]
+            highest = ops.take(ops.segment_max(logits, receivers, count), receivers, 0)
+            weights = ops.exp(logits - highest)
+            edges *= weights / ops.take(ops.segment_sum(weights, receivers, count), receivers, 0)
+            sent, received = (ops.segment_sum(edges, to, count) for to in (senders, receivers))
+            nodes = update_nodes(nodes, sent, received, ops.take(globals_, of_nodes, 0))
+            of_graphs = (
+                ops.segment_sum(x, to, globals_.shape[0])
+                for x, to in ((nodes, of_nodes), (edges, of_edges))
+            )
+            globals_ = update_globals(*of_graphs, globals_)
+        return {"nodes": nodes, "edges": edges, "globals": globals_}
 
 
 # Those that exports are compared with.
@@ -125,4 +255,8 @@ GRAPHS: dict[str, Callable[[], Any]] = {
     "cnn": cnn,
     "lstm": lstm,
     "transformer": transformer,
+    "vision_transformer": vision_transformer,
+    "vae": vae,
+    "gpt_step": GPTStep,
+    "graph_network": GraphNetwork,
 }

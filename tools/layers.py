@@ -5,7 +5,7 @@
     python -m tools.layers --update                         # records the numbers
 
 Layers are those of `harnesses.layers`. The exit code is 1 if one has more nodes than recorded, or
-if a recorded one has no more than by hand; see `harnesses.layers.reasons`.
+if a recorded one has no more than by hand; see `harnesses.layers.more_nodes`.
 """
 
 import argparse
@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from harnesses.layers import all_layers, counting, reasons
+from harnesses.layers.reason import TARGETS
 from tools.terminal import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--target", nargs="+", choices=reasons.TARGETS, default=reasons.TARGETS)
+    parser.add_argument("--target", nargs="+", choices=TARGETS, default=TARGETS)
     parser.add_argument("--layer", default="*", metavar="PATTERN", help="names of layers")
     parser.add_argument("--all", action="store_true", help="print layers without more nodes, too")
     parser.add_argument("--update", action="store_true", help="record the numbers of nodes")

@@ -24,12 +24,17 @@ from tools import bench
 from tools.terminal import run
 
 _MOST_PRINTED = 6
+# Programs beside the models.
+_OTHERS: Mapping[str, Callable[[], bench.Program]] = {
+    "random_normal": bench.random_program,
+    "cnn_gradient": functools.partial(bench.gradient_program, "cnn", 1),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = (*models.NAMES, "random_normal")
+    names = (*models.NAMES, *_OTHERS)
     parser.add_argument("--model", nargs="+", choices=names, default=["random_normal", "lstm"])
     parser.add_argument("--target", nargs="+", default=["portable"])
     parser.add_argument("--runs", type=int, default=20)
@@ -41,8 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(name: str, target: str, runs: int) -> None:
-    is_random = name == "random_normal"
-    program = bench.random_program() if is_random else bench.model_program(name, 1)
+    program = _OTHERS[name]() if name in _OTHERS else bench.model_program(name, 1)
     frozen = convert_variables_to_constants_v2(bench.concrete(program, target))
     arrays = map(np.asarray, jax.tree.leaves(program.args))
     feeds = {x.name: array for x, array in zip(frozen.inputs, arrays, strict=True)}

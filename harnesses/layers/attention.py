@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from flax import nnx
 
-from harnesses.layers.layer import Layer, applied, normal
+from harnesses.layers.layer import Layer, applied, nnx_applied, normal
 
 _Q, _K, _V = (normal(2, 5, 4, 8, seed=seed) for seed in range(3))
 _CAUSAL = np.tri(5, dtype=bool)
@@ -46,6 +47,43 @@ def _multi_head(params, mask=None):
     return by_hand
 
 
+def _decoding() -> Layer:
+    """One token of `nnx.MultiHeadAttention`, which is written to the caches of keys and values."""
+    module = nnx.MultiHeadAttention(4, 16, decode=True, rngs=nnx.Rngs(0))
+    module.init_cache((2, 6, 16))
+    graph, params, cache, rest = nnx.split(module, nnx.Param, nnx.Cache, ...)
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(lambda x: rng.uniform(0.1, 0.6, x.shape).astype(x.dtype), params)
+    weights = nnx.to_pure_dict(params)
+
+    def fun(x, keys, values, index):
+        # The module adds to the index in place, which NumPy would do to the argument.
+        given = {"cache_index": jnp.asarray(index), "cached_key": keys, "cached_value": values}
+        nnx.replace_by_pure_dict(cache, given)
+        merged = nnx.merge(graph, params, cache, rest)
+        y = merged(x)
+        kept = nnx.to_pure_dict(nnx.state(merged, nnx.Cache))
+        return y, kept["cached_key"], kept["cached_value"], kept["cache_index"]
+
+    def projected(x, of):
+        kernel = of["kernel"].reshape(16, 16)
+        return tf.reshape(tf.matmul(x, kernel) + of["bias"].reshape(16), (2, 1, 4, 4))
+
+    def by_hand(x, keys, values, index):
+        x = tf.reshape(x, (2, 16))
+        q, k, v = (projected(x, weights[name]) for name in ("query", "key", "value"))
+        places = np.arange(6, dtype=np.int32)
+        is_new = tf.equal(places[:, None, None], index)
+        keys, values = tf.where(is_new, k, keys), tf.where(is_new, v, values)
+        y = tf.reshape(_attend(q, keys, values, places <= index), (2, 16))
+        y = tf.matmul(y, weights["out"]["kernel"].reshape(16, 16)) + weights["out"]["bias"]
+        return tf.reshape(y, (2, 1, 16)), keys, values, index + 1
+
+    caches = [normal(2, 6, 4, 4, seed=seed) for seed in range(2)]
+    args = (normal(2, 1, 16), *caches, np.array(3, np.int32))
+    return Layer("decoding with nnx.MultiHeadAttention", fun, by_hand, args)
+
+
 def layers() -> Iterator[Layer]:
     """Attention of `jax.nn` and of Flax."""
     yield Layer("attention", jax.nn.dot_product_attention, _attend, (_Q, _K, _V))
@@ -62,6 +100,17 @@ def layers() -> Iterator[Layer]:
         lambda q, k, v, mask: nn.dot_product_attention(q, k, v, mask=mask),
         _attend,
         (_Q, _K, _V, mask),
+    )
+    fun, variables = applied(nn.SelfAttention(4), _SEQUENCES)
+    yield Layer("nn.SelfAttention", fun, _multi_head(variables["params"]), (_SEQUENCES,))
+    fun, params = nnx_applied(lambda rngs: nnx.MultiHeadAttention(4, 16, decode=False, rngs=rngs))
+    yield Layer("nnx.MultiHeadAttention", fun, _multi_head(params), (_SEQUENCES,))
+    yield _decoding()
+    yield Layer(
+        "mask of padding",
+        lambda present: nn.make_attention_mask(present, present, dtype=bool),
+        lambda present: tf.logical_and(present[:, None, :, None], present[:, None, None, :]),
+        (np.array([[True] * 3 + [False] * 2, [True] * 5]),),
     )
     fun, variables = applied(nn.MultiHeadDotProductAttention(4), _SEQUENCES)
     yield Layer("multi-head attention", fun, _multi_head(variables["params"]), (_SEQUENCES,))

@@ -16,6 +16,7 @@ _MODULES = (
     "blocks",
     "convolutions",
     "dense",
+    "elementwise",
     "indexing",
     "modules",
     "normalization",

@@ -57,3 +57,35 @@ def layers() -> Iterator[Layer]:
         ),
         (_H, _X),
     )
+    minimal, variables = applied(nn.MGUCell(6), _H, _X)
+    mgu = variables["params"]
+
+    def minimal_by_hand(h, x):
+        f = tf.sigmoid(_dense(x, mgu["if"]) + tf.matmul(h, mgu["hf"]["kernel"]))
+        n = tf.tanh(_dense(x, mgu["in"]) + f * _dense(h, mgu["hn"]))
+        return (1 - f) * n + f * h
+
+    yield Layer("MGU cell", lambda h, x: minimal(h, x)[0], minimal_by_hand, (_H, _X))
+    images, state = normal(2, 6, 6, 3), normal(2, 6, 6, 4)
+    conv_lstm, variables = applied(nn.ConvLSTMCell(4, (3, 3)), (state, state), images)
+    of_images = variables["params"]
+
+    def conv(x, params):
+        return tf.nn.conv2d(x, params["kernel"], 1, "SAME") + params["bias"]
+
+    def conv_lstm_by_hand(c, h, x):
+        gates = conv(x, of_images["ih"]) + conv(h, of_images["hh"])
+        i, g, f, o = tf.split(gates, 4, -1)
+        c = tf.sigmoid(f + 1) * c + tf.sigmoid(i) * tf.tanh(g)
+        return c, tf.sigmoid(o) * tf.tanh(c)
+
+    yield Layer(
+        "convolutional LSTM cell",
+        lambda c, h, x: conv_lstm((c, h), x)[0],
+        conv_lstm_by_hand,
+        (state, normal(2, 6, 6, 4, seed=1), images),
+    )
+
+
+def _dense(x, params):
+    return tf.matmul(x, params["kernel"]) + params["bias"]

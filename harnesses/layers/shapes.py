@@ -11,6 +11,7 @@ from harnesses.layers.layer import Layer, normal
 
 _X = normal(4, 6)
 _IMAGES = normal(2, 4, 4, 8)
+_KERNEL = normal(4, 8, 3)
 
 
 def _to_space(x):
@@ -113,6 +114,12 @@ def layers() -> Iterator[Layer]:
         (_IMAGES,),
     )
     yield Layer(
+        "resize, cubic",
+        lambda x: jax.image.resize(x, (2, 8, 8, 8), "cubic"),
+        lambda x: tf.image.resize(x, (8, 8), "bicubic"),
+        (_IMAGES,),
+    )
+    yield Layer(
         "resize, any batch",
         lambda x: jax.image.resize(x, (x.shape[0], 8, 8, 8), "bilinear"),
         lambda x: tf.image.resize(x, (8, 8), "bilinear"),
@@ -121,6 +128,20 @@ def layers() -> Iterator[Layer]:
     )
     yield Layer(
         "tril", jnp.tril, lambda x: tf.where(np.tri(6, dtype=bool), x, 0.0), (normal(6, 6),)
+    )
+    yield Layer(
+        "triu", jnp.triu, lambda x: tf.where(~np.tri(6, k=-1, dtype=bool), x, 0.0), (normal(6, 6),)
+    )
+    yield Layer("expand_dims", lambda x: x[:, None], lambda x: tf.expand_dims(x, 1), (_X,))
+    yield Layer("ravel", jnp.ravel, lambda x: tf.reshape(x, (24,)), (_X,))
+    yield Layer("hstack", lambda x: jnp.hstack([x, x]), lambda x: tf.concat([x, x], 1), (_X,))
+    yield Layer("dstack", lambda x: jnp.dstack([x, x]), lambda x: tf.stack([x, x], 2), (_X,))
+    yield Layer("unstack", lambda x: jnp.unstack(x), lambda x: tf.unstack(x), (_X,))
+    yield Layer(
+        "tensordot",
+        lambda x: jnp.tensordot(x, _KERNEL, 2),
+        lambda x: tf.matmul(tf.reshape(x, (2, 32)), _KERNEL.reshape(32, 3)),
+        (normal(2, 4, 8),),
     )
     yield Layer("diag", jnp.diag, tf.linalg.diag_part, (normal(6, 6),))
     yield Layer(

@@ -21,6 +21,7 @@ from lowering.passes.fusion.moves import fuse_moves, with_mirror_pads
 from lowering.passes.fusion.natural import LATE_PATTERNS, NATURAL_PATTERNS
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
+from lowering.passes.fusion.spreading import SPREADING_SEARCHES
 from lowering.passes.fusion.words import fuse_words
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import FUNCTION_EQUATIONS, inline_calls, outlined
@@ -202,7 +203,11 @@ PASSES = (
     Pass("drop unit axes", drop_unit_axes),
     Pass("lift transposes", lift_transposes),
     Pass("flush literals", flush_literals, when=_is_natural),
-    Pass("fuse natural ops", _fuse(NATURAL_PATTERNS, NATURAL_SEARCHES), when=_is_natural),
+    Pass(
+        "fuse natural ops",
+        _fuse(NATURAL_PATTERNS, {**NATURAL_SEARCHES, **SPREADING_SEARCHES}),
+        when=_is_natural,
+    ),
     Pass("fuse ops", _fuse(PATTERNS, SEARCHES)),
     Pass("tidy", tidy, when=_is_natural),
     Pass("fold norms", fold_norms, when=_folds_norms),

@@ -20,7 +20,7 @@ from lowering.ops import bitcast, cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
 from lowering.targets import CONSUMER, ONNX, PORTABLE, Mode
 from lowering.tensors import movement, ordering
-from lowering.tensors.pooling import pool
+from lowering.tensors.pooling import padding_of_images, pool
 
 
 def _symbolic(combine, init, reduce_all):
@@ -154,7 +154,7 @@ def _natural(ctx, op, x, fill, otherwise, window):
     if _is_symbolic(window) or 0 in ctx.out_aval.shape:
         return otherwise(ctx, x, **window)
     shape, axes = ctx.in_avals[0].shape, windows(**window)
-    padding = _padding_of_images(shape, axes)
+    padding = padding_of_images(shape, axes)
     if padding == "VALID" or (padding == "SAME" and op == "MaxPool"):
         rows, columns = axes[1:3]
         sizes, strides = (1, rows.size, columns.size, 1), (1, rows.stride, columns.stride, 1)
@@ -178,21 +178,6 @@ def _filled(ctx, pooled, shape, axes, fill):
         max_pool = functools.partial(_pool, "MaxPool")
         mask = emit("Greater", pool(ctx, ones, sizes, axes, zero, max_pool), zero)
     return emit("SelectV2", mask, pooled, constant(fill, pooled.dtype))
-
-
-def _padding_of_images(shape, axes):
-    """The padding of a pooling op that slides over rows and columns; None if there is none."""
-    if len(axes) != 4 or axes[0] != Window(1) or axes[3] != Window(1):
-        return None
-    pairs = [(w.low, w.high) for w in axes[1:3]]
-    if any((w.base_dilation, w.dilation) != (1, 1) for w in axes[1:3]):
-        return None
-    if pairs == [(0, 0)] * 2:
-        return "VALID"
-    sizes, strides = zip(*((w.size, w.stride) for w in axes[1:3]), strict=True)
-    if not avals.is_static(shape[1:3]):
-        return None
-    return "SAME" if pairs == lax.padtype_to_pads(shape[1:3], sizes, strides, "SAME") else None
 
 
 def _keys(x):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import jax.extend.core as jex_core
 import jax.numpy as jnp
@@ -12,7 +13,10 @@ from lowering import avals
 from lowering.arrays import computations
 from lowering.arrays.limits import highest, lowest
 from lowering.arrays.windows import fold, unravel, windows
-from lowering.registry import decomposition
+from lowering.ops import dtypes, emit
+from lowering.registry import decomposition, rule
+from lowering.targets import PORTABLE, Mode
+from lowering.tensors.pooling import padding_of_images
 
 
 @decomposition("select_and_gather_add")
@@ -42,6 +46,27 @@ def select_and_scatter_add(source, operand, *, select_prim, padding, **window):
     starts = [low for low, _ in padding]
     limits = [low + dim for low, dim in zip(starts, operand.shape, strict=True)]
     return lax.slice(sums, starts, limits)
+
+
+@rule("select_and_scatter_add", target=PORTABLE, dtypes=dtypes.WIDE_FLOAT)
+def select_and_scatter_add_natural(ctx, source, operand, *, select_prim, **window):
+    """The gradient of the maxima of images by one op, which consumers do not have."""
+    axes, shape = windows(**window), ctx.in_avals[1].shape
+    is_known = avals.is_static((*shape, *window["window_dimensions"])) and 0 not in source.shape
+    padding = padding_of_images(shape, axes) if is_known else None
+    # XLA's own has nothing for padding, which JAX chooses in windows of negative infinity.
+    paddings = ("VALID",) if ctx.mode is Mode.COMPILED else ("VALID", "SAME")
+    if select_prim is lax.ge_p and not ctx.target.is_consumer and padding in paddings:
+        rows, columns = axes[1:3]
+        attrs: dict[str, Any] = {
+            "ksize": (1, rows.size, columns.size, 1),
+            "strides": (1, rows.stride, columns.stride, 1),
+            "padding": padding,
+        }
+        # The optimizer makes one op of equal ones.
+        return emit("MaxPoolGrad", operand, emit("MaxPool", operand, **attrs), source, **attrs)
+    options = {"select_prim": select_prim, **window}
+    return ctx.lower(select_and_scatter_add, source, operand, avals=ctx.in_avals, **options)
 
 
 def _add_at(x, positions, values):

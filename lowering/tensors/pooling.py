@@ -11,6 +11,7 @@ import jax
 import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays.windows import Window
 from lowering.context import Context
 from lowering.tensors import movement
@@ -48,6 +49,21 @@ def pool(
             x, shape = _pool_axes(ctx, x, shape, axis, [axes[axis], *pair], kernel)
             axis += 1 + len(pair)
     return x
+
+
+def padding_of_images(shape: movement.Shape, axes: Sequence[Window]) -> str | None:
+    """The padding of a pooling op that slides over rows and columns; None if there is none."""
+    if len(axes) != 4 or axes[0] != Window(1) or axes[3] != Window(1):
+        return None
+    pairs = [(w.low, w.high) for w in axes[1:3]]
+    if any((w.base_dilation, w.dilation) != (1, 1) for w in axes[1:3]):
+        return None
+    if pairs == [(0, 0)] * 2:
+        return "VALID"
+    sizes, strides = zip(*((w.size, w.stride) for w in axes[1:3]), strict=True)
+    if not avals.is_static(shape[1:3]):
+        return None
+    return "SAME" if pairs == lax.padtype_to_pads(shape[1:3], sizes, strides, "SAME") else None
 
 
 def _counts(axes, shape):

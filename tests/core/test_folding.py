@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import tensorflow as tf
 from jax import lax
 
@@ -21,6 +22,40 @@ def test_operations_on_constants_are_folded():
     assert sorted(op_types(graph)) == ["AddV2", "Const"]
     x = np.float32(2)
     np.testing.assert_allclose(convert(fun)(x), fun(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["tf", "portable"])
+@pytest.mark.parametrize("which", [False, True, 0, 2])
+def test_a_known_condition_chooses(which, target):
+    """Nothing is computed for the other cases, also if the condition is found out by folding."""
+    dtype = np.bool_ if isinstance(which, bool) else np.int32
+    cases = lax.neg, lax.abs, lax.floor
+
+    def fun(x):
+        known = jnp.sort(jnp.full((3, 1), which, dtype), 0)
+        shape = jnp.broadcast_shapes(known.shape, x.shape)
+        used = cases[:2] if dtype == np.bool_ else cases
+        return lax.select_n(jnp.broadcast_to(known, shape), *(f(x) for f in used))
+
+    x = np.float32([[1, 2, np.nan], [0, -0.0, np.inf], [3, 4, 5]])
+    chosen = cases[int(which)]
+    np.testing.assert_allclose(convert(fun, target=target)(x), chosen(x), rtol=1e-6)
+    graph = graph_of(fun, x, target=target)
+    needed, waiting = set(), [op for op in graph.get_operations() if op.type == "Identity"][-1:]
+    while waiting:
+        op = waiting.pop()
+        needed.add(op.type)
+        waiting += [y.op for y in op.inputs]
+    assert needed & {"Neg", "Abs", "Floor"} == {chosen.__name__.capitalize()}
+    assert not any(kind.startswith("Select") for kind in needed)
+
+
+def test_a_table_that_is_known_to_rise_is_searched_once():
+    edges = np.linspace(-2, 2, 5).astype(np.float32)
+    x = np.float32([-3, -2, 0.1, 2, np.nan])
+    for table in (edges, edges[::-1].copy()):
+        converted = convert(lambda x, table=table: jnp.digitize(x, table), target="portable")
+        np.testing.assert_array_equal(converted(x), jnp.digitize(x, table))
 
 
 def test_large_results_are_not_folded():

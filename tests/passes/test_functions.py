@@ -36,11 +36,14 @@ RESIZED = {
     "features first": (resize((2, 4, 9, 7), "linear"), IMAGES),
     "a matrix": (resize((7, 9), "linear"), IMAGES[0, ..., 0]),
     "a signal": (resize((2, 4, 6, 12), "nearest"), IMAGES),
+    "cubic": (resize((2, 8, 24, 3), "cubic"), IMAGES),
+    "cubic, rows alone": (resize((2, 16, 6, 3), "bicubic", antialias=False), IMAGES),
     "from one pixel": (resize((2, 3, 6, 3), "linear"), IMAGES[:, :1]),
 }
 OTHERS = {
     "antialiased": (resize((2, 3, 2, 3), "linear"), IMAGES),
-    "cubic": (resize((2, 8, 12, 3), "cubic"), IMAGES),
+    "cubic, other places": (resize((2, 12, 18, 3), "cubic"), IMAGES),
+    "cubic, downsampled": (resize((2, 2, 3, 3), "cubic"), IMAGES),
     "nearest, broken factor": (resize((2, 6, 6, 3), "nearest"), IMAGES),
     "axes apart": (resize((4, 4, 12, 3), "linear"), IMAGES),
     "float16": (resize((2, 8, 12, 3), "linear"), IMAGES.astype(np.float16)),

@@ -69,6 +69,18 @@ CASES = {
         lambda x: jnp.where(lax.iota(np.int32, 12).reshape(3, 4) < 0, x, -x), (X,),
         "neg",
     ),
+    "a mask that was a number": (lambda x: (x > 0).astype(np.float32).astype(bool), (X,), "gt"),
+    "integers that were longer": (
+        lambda x: x.astype(np.int8).astype(np.int32).astype(np.int8), (X,), "convert_element_type"
+    ),
+    "numbers that lost digits": (
+        lambda x: x.astype(np.int32).astype(np.float32), (X,),
+        "convert_element_type convert_element_type",
+    ),
+    "a smaller mask and one that holds": (
+        lambda x: lax.bitwise_and(jnp.ones((3, 4), bool), x[:, :1] > 0), (X,),
+        "slice gt broadcast_in_dim",
+    ),
     "times one": (lambda x: jnp.sin(x) * 1 + 1 * x, (X,), "sin add"),
     "divided by one": (lambda x: jnp.sin(x) / 1.0, (X,), "sin"),
     "the mean of one": (lambda x: jnp.sin(x[:, :1]).mean(1) * 2, (X,), "slice sin reshape mul"),

@@ -40,7 +40,14 @@ def _places(x, y, *, side, dtype):
 
 
 # The ops that resize images.
-RESIZING: Mapping[str, str] = {"nearest": "ResizeNearestNeighbor", "linear": "ResizeBilinear"}
+RESIZING: Mapping[str, str] = {
+    "nearest": "ResizeNearestNeighbor",
+    "linear": "ResizeBilinear",
+    "cubic": "ResizeBicubic",
+}
+
+# The op for cubic resizing takes weights from a table of so many places between two pixels.
+_CUBIC_PLACES = 1024
 
 # In so many sorted numbers a search by comparisons with all of them is no slower than by halves.
 _MOST_COMPARED = 64
@@ -98,7 +105,7 @@ def _resizing(operands: Sequence[Any], result: Any, target: Target) -> Iterator[
 
     Pixels have half-integer centers in JAX and in the ops. What is downsampled has weights of its
     own in JAX, unless it is not antialiased. The nearest pixel is the same for whole factors, where
-    no rounding chooses.
+    no rounding chooses, and cubic weights for powers of two, whose places are in the op's table.
     """
     if len(operands) != 1 or len(operands[0].shape) != len(result.shape):
         return
@@ -112,6 +119,8 @@ def _resizing(operands: Sequence[Any], result: Any, target: Target) -> Iterator[
     is_larger = all(before < after for before, after in sizes)
     if is_larger and all(after % before == 0 for before, after in sizes):
         yield from _resizing_by("nearest", axes, shape, target, [True])
+        if all(_CUBIC_PLACES % (2 * after // before) == 0 for before, after in sizes):
+            yield from _resizing_by("cubic", axes, shape, target, [True, False])
     yield from _resizing_by("linear", axes, shape, target, [True, False] if is_larger else [False])
 
 

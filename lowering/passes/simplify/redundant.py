@@ -32,6 +32,8 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     new, ranges = Rewriter(jaxpr), Ranges()
     computed: dict[Any, jex_core.JaxprEqn] = {}
     reshaped: dict[Any, Any] = {}
+    # What a variable has been converted from to a dtype that holds it exactly.
+    converted: dict[Any, Any] = {}
     is_same = True
     for eqn in jaxpr.eqns:
         operands = new.read(eqn.invars)
@@ -49,11 +51,13 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
             params = {"dtype": eqn.outvars[0].aval.dtype}
             eqn = eqn.replace(primitive=small_integers.TO_INTEGERS, params=params)
             is_same = False
-        result = _result(eqn, operands, ranges)
+        result = _converted_back(eqn, operands, converted) or _result(eqn, operands, ranges)
         if result is not None:
-            new.replace(eqn.outvars, [result])
             is_same = False
-            continue
+            if result.aval.shape == eqn.outvars[0].aval.shape:
+                new.replace(eqn.outvars, [result])
+                continue
+            eqn, operands = _as_broadcast(eqn, result), [result]
         key = _key(eqn, operands)
         if key in computed:
             new.replace(eqn.outvars, computed[key].outvars)
@@ -105,6 +109,29 @@ def _reduces_nothing(eqn: jex_core.JaxprEqn) -> bool:
 def _as_reshape(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
     params = {"new_sizes": eqn.outvars[0].aval.shape, "dimensions": None, "sharding": None}
     return eqn.replace(primitive=lax.reshape_p, params=params)
+
+
+def _as_broadcast(eqn: jex_core.JaxprEqn, operand: Any) -> jex_core.JaxprEqn:
+    """An equation that repeats an operand along its axes of size one."""
+    shape = eqn.outvars[0].aval.shape
+    params = {"shape": shape, "broadcast_dimensions": tuple(range(len(shape))), "sharding": None}
+    return eqn.replace(primitive=lax.broadcast_in_dim_p, invars=[operand], params=params)
+
+
+def _converted_back(
+    eqn: jex_core.JaxprEqn, operands: Sequence[Any], converted: dict[Any, Any]
+) -> Any:
+    """What is converted to its own dtype again; otherwise the conversion is noted."""
+    if eqn.primitive.name != "convert_element_type" or not _is_variable(operands[0]):
+        return None
+    (x,), (outvar,) = operands, eqn.outvars
+    source = converted.get(x)
+    if source is not None and source.aval.dtype == outvar.aval.dtype:
+        return source
+    dtypes = x.aval.dtype, outvar.aval.dtype
+    if all(isinstance(dtype, np.dtype) for dtype in dtypes) and np.can_cast(*dtypes, "safe"):
+        converted[outvar] = x
+    return None
 
 
 def _is_of_floats_in_range(eqn: jex_core.JaxprEqn, operands: Sequence[Any], ranges: Ranges) -> bool:
@@ -160,8 +187,12 @@ def _result(eqn: jex_core.JaxprEqn, operands: list[Any], ranges: Ranges) -> Any:
     if result is None:
         return _folded(eqn, operands)
     (outvar,) = eqn.outvars
-    is_like = result.aval.shape == outvar.aval.shape and result.aval.dtype == outvar.aval.dtype
-    return result if is_like else None
+    shape, wanted = result.aval.shape, outvar.aval.shape
+    fits = len(shape) == len(wanted) and all(
+        have == want or (isinstance(have, int) and have == 1)
+        for have, want in zip(shape, wanted, strict=True)
+    )
+    return result if fits and result.aval.dtype == outvar.aval.dtype else None
 
 
 def _max(eqn, operands, ranges):
