@@ -52,6 +52,7 @@ FORMATS = {
     "tfjs": Format("tfjs"),
     "onnx": Format("onnx"),
     "onnx float16": Format("onnx", {"compute_dtype": "float16"}, jnp.float16),
+    "onnx bfloat16": Format("onnx", {}, jnp.bfloat16),
     "onnx dynamic": Format("onnx", {"quantize": "dynamic"}),
     "onnx int4": Format("onnx", {"quantize": "int4"}),
     "onnx int8": Format("onnx", {"quantize": "int8"}, has_data=True),

@@ -4,14 +4,17 @@ A message of protobuf that holds all of them would be a copy of each, and its by
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 # From this size on a weight is written by itself.
 LARGE_BYTES = 1 << 20
 
-# The numbers of fields of `ModelProto`, `GraphProto` and `TensorProto`.
-_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
+# The numbers of fields of `ModelProto`, `GraphProto`, `TensorProto` and `StringStringEntryProto`.
+_GRAPH, _INITIALIZER, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 7, 5, 9, 13, 14
+_KEY, _VALUE = 1, 2
+# The value of `TensorProto.data_location` for numbers in another file.
+_EXTERNAL = 1
 
 # The kinds of fields in protobuf, and the bytes of those that have a fixed size.
 _VARINT, _BYTES = 0, 2
@@ -55,21 +58,47 @@ def write(model: Any, file: BinaryIO) -> None:
 
 def without_weights(file: BinaryIO) -> bytes:
     """The message in a file, without the numbers of large weights, which are not read."""
+    return _with_weights(file, lambda begin, size: b"")
+
+
+def with_external_weights(file: BinaryIO, name: str) -> bytes:
+    """The message in a file, whose large weights are external data: the numbers in that file.
+
+    Args:
+      file: the file.
+      name: its name, by which a model in the same folder finds it.
+    """
+
+    def external(begin: int, size: int) -> bytes:
+        entries = {"location": name, "offset": str(begin), "length": str(size)}
+        described = b"".join(
+            _field(_EXTERNAL_DATA, _field(_KEY, key.encode()) + _field(_VALUE, value.encode()))
+            for key, value in entries.items()
+        )
+        return described + _varint(_DATA_LOCATION << 3 | _VARINT) + _varint(_EXTERNAL)
+
+    return _with_weights(file, external)
+
+
+def _with_weights(file: BinaryIO, instead: Callable[[int, int], bytes]) -> bytes:
     file.seek(0, os.SEEK_END)
     end = file.tell()
     file.seek(0)
-    return _copied(file, end, (_GRAPH, _INITIALIZER, _RAW_DATA))
+    return _copied(file, end, (_GRAPH, _INITIALIZER, _RAW_DATA), instead)
 
 
-def _copied(file: BinaryIO, end: int, left_out: Sequence[int]) -> bytes:
-    """The bytes of a message up to an end, without large values of a field.
+def _copied(
+    file: BinaryIO, end: int, replaced: Sequence[int], instead: Callable[[int, int], bytes]
+) -> bytes:
+    """The bytes of a message up to an end, with others in place of large values of a field.
 
     Args:
       file: the file, at the begin of the message.
       end: where the message ends.
-      left_out: the number of the field, after those of the messages that it is in.
+      replaced: the number of the field, after those of the messages that it is in.
+      instead: the bytes of the fields in its place, by where its value begins and its size.
     """
-    first, *inner = left_out
+    first, *inner = replaced
     parts = []
     while file.tell() < end:
         tag = _read_varint(file)
@@ -81,11 +110,12 @@ def _copied(file: BinaryIO, end: int, left_out: Sequence[int]) -> bytes:
         elif kind == _BYTES:
             size = _read_varint(file)
             if tag >> 3 != first or size < LARGE_BYTES:
-                parts.append(_begin(tag >> 3, size) + file.read(size))
+                parts.append(_field(tag >> 3, file.read(size)))
             elif inner:
-                part = _copied(file, file.tell() + size, inner)
-                parts.append(_begin(tag >> 3, len(part)) + part)
+                part = _copied(file, file.tell() + size, inner, instead)
+                parts.append(_field(tag >> 3, part))
             else:
+                parts.append(instead(file.tell(), size))
                 file.seek(size, os.SEEK_CUR)
         else:
             raise ValueError(f"a field of protobuf has the kind {kind}")
@@ -100,6 +130,10 @@ def _read_varint(file: BinaryIO) -> int:
             return number
         shift += 7
     raise ValueError("the file ends within a number")
+
+
+def _field(field: int, value: bytes) -> bytes:
+    return _begin(field, len(value)) + value
 
 
 def _begin(field: int, size: int) -> bytes:

@@ -93,7 +93,7 @@ def _simpler_for_consumer(ctx, axes, has_weights):
         return None
     if any(window.base_dilation > 1 for window in axes):
         sizes = [ctx.out_aval.shape[axis] for axis in params["dimension_numbers"].out_spec[2:]]
-        is_known = has_weights and _kernel(ctx, axes) is convolutions.conv2d_backprop_input
+        is_known = has_weights and _kernel(ctx, axes) is convolutions.conv_backprop_input
         fits = is_known and convolutions.is_converted_gradient(ctx, axes, sizes)
         return None if fits else _with_padded_images
     has_both = any(w.dilation > 1 for w in axes) and any(w.stride > 1 for w in axes)
@@ -222,8 +222,10 @@ def _kernel(ctx, axes):
     if any(window.base_dilation > 1 for window in axes):
         lhs_sizes = [lhs.shape[axis] for axis in numbers.lhs_spec[2:]]
         known = avals.is_static((*amounts, *(window.size for window in axes)))
-        fits = not is_grouped and known and convolutions.is_gradient_of_input(axes, lhs_sizes)
-        return convolutions.conv2d_backprop_input if fits else None
+        is_known_op = len(axes) < 3 or "Conv3DBackpropInputV2" in ctx.target.ops_of_volumes
+        fits = not is_grouped and known and is_known_op
+        fits = fits and convolutions.is_gradient_of_input(axes, lhs_sizes)
+        return convolutions.conv_backprop_input if fits else None
     has_gradients = not (is_grouped or ctx.target.is_consumer)
     if has_gradients and convolutions.is_gradient_of_filter(lhs, out, axes, numbers):
         return convolutions.conv2d_backprop_filter

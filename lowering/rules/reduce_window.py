@@ -155,12 +155,14 @@ def _natural(ctx, op, x, fill, otherwise, window):
         return otherwise(ctx, x, **window)
     shape, axes = ctx.in_avals[0].shape, windows(**window)
     padding = padding_of_images(shape, axes)
-    if padding == "VALID" or (padding == "SAME" and op == "MaxPool"):
-        rows, columns = axes[1:3]
-        sizes, strides = (1, rows.size, columns.size, 1), (1, rows.stride, columns.stride, 1)
-        return emit(op, x, ksize=sizes, strides=strides, padding=padding)
+    of_volumes = _of_rank(op, 3) in ctx.target.ops_of_volumes and x.dtype == tf.float32
+    is_one_op = len(axes) == 4 or (len(axes) == 5 and of_volumes)
+    if is_one_op and (padding == "VALID" or (padding == "SAME" and op == "MaxPool")):
+        sizes, strides = zip(*((w.size, w.stride) for w in axes[1:-1]), strict=True)
+        return _pool(op, x, sizes, strides, padding)
     kernel = functools.partial(_pool, op)
-    pooled = pool(ctx, x, shape, axes, constant(fill, x.dtype), kernel)
+    fill_of_padding = constant(fill, x.dtype)
+    pooled = pool(ctx, x, shape, axes, fill_of_padding, kernel, most=3 if of_volumes else 2)
     return _filled(ctx, pooled, shape, axes, fill) if op == "MaxPool" else pooled
 
 
@@ -254,8 +256,14 @@ def _sum(ctx, x, axes):
     return emit("Mul", mean, constant(size, x.dtype)) if size != 1 else mean
 
 
-def _pool(op, x, sizes, strides):
-    return emit(op, x, ksize=[1, *sizes, 1], strides=[1, *strides, 1], padding="VALID")
+def _pool(op, x, sizes, strides, padding="VALID"):
+    attributes = {"ksize": [1, *sizes, 1], "strides": [1, *strides, 1], "padding": padding}
+    return emit(_of_rank(op, len(sizes)), x, **attributes)
+
+
+def _of_rank(op, axes):
+    """The name of a pooling op for a number of spatial axes."""
+    return f"{op}3D" if axes == 3 else op
 
 
 @on_promoted("reduce_window_sum", dtypes=SHORT)

@@ -52,7 +52,8 @@ def select_and_scatter_add(source, operand, *, select_prim, padding, **window):
 def select_and_scatter_add_natural(ctx, source, operand, *, select_prim, **window):
     """The gradient of the maxima of images by one op, which consumers do not have."""
     axes, shape = windows(**window), ctx.in_avals[1].shape
-    is_known = avals.is_static((*shape, *window["window_dimensions"])) and 0 not in source.shape
+    is_image = len(axes) == 4 and 0 not in source.shape
+    is_known = is_image and avals.is_static((*shape, *window["window_dimensions"]))
     padding = padding_of_images(shape, axes) if is_known else None
     # XLA's own has nothing for padding, which JAX chooses in windows of negative infinity.
     paddings = ("VALID",) if ctx.mode is Mode.COMPILED else ("VALID", "SAME")

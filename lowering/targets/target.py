@@ -57,6 +57,8 @@ class Target:
       ops_of_parts: ops of complex numbers that its exporter writes for their parts, though no model
         has complex numbers; no table has these, as inputs and outputs are other numbers.
       normalized_convolutions: the convolutions that it joins with a FusedBatchNorm on them.
+      ops_of_volumes: the ops of three spatial axes that it runs faster than those of two: pooling
+        ops, and transposed convolutions.
       ops_since: ops that came later than others, and with which version of its set of ops.
       version: the version of that set; None is for the newest.
     """
@@ -82,6 +84,7 @@ class Target:
     shortest_transform: float = math.inf
     ops_of_parts: Sequence[str] = ()
     normalized_convolutions: Sequence[str] = ("Conv2D",)
+    ops_of_volumes: Sequence[str] = ()
     ops_since: Mapping[str, int] = dataclasses.field(default_factory=dict)
     version: int | None = None
 

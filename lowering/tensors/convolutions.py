@@ -52,11 +52,11 @@ def _with_features_last(kernel: Callable[..., tf.Tensor]) -> Convolution:
 
 
 def _planar(axes):
-    """Two windows, where a single axis got another before it.
+    """The windows, where a single axis got another before it.
 
     Both have one stride: TensorFlow's depthwise convolutions take no others.
     """
-    return axes if len(axes) == 2 else [Window(1, stride=axes[0].stride), *axes]
+    return [Window(1, stride=axes[0].stride), *axes] if len(axes) == 1 else axes
 
 
 def _planar_op(ctx, op, x, weights, axes, sizes):
@@ -197,7 +197,7 @@ def _arranged_back(ctx, x, order, new_axis):
 
 def is_gradient_of_input(axes: Sequence[Window], sizes: Shape) -> bool:
     """Whether this is a convolution's gradient by its input, with its strides in `lhs_dilation`."""
-    if len(axes) > 2 or any((window.stride, window.dilation) != (1, 1) for window in axes):
+    if any((window.stride, window.dilation) != (1, 1) for window in axes):
         return False
     # Some windows must hold more than padding: TensorFlow's kernel takes no empty result.
     counts = [_without_far_padding(w).count(dim) for w, dim in zip(axes, sizes, strict=True)]
@@ -209,8 +209,7 @@ def is_converted_gradient(ctx: Context, axes: Sequence[Window], sizes: Shape) ->
     if len(axes) == 1:
         axes, sizes = _planar(axes), [1, *sizes]
     return (
-        len(axes) == 2
-        and avals.is_static((*sizes, *(window.size for window in axes)))
+        avals.is_static((*sizes, *(window.size for window in axes)))
         and axes == [_without_far_padding(window) for window in axes]
         and _padding(ctx, _transposed(axes), sizes) != "EXPLICIT"
     )
@@ -227,7 +226,7 @@ def _without_far_padding(window):
     return dataclasses.replace(window, low=min(window.low, most), high=min(window.high, most))
 
 
-def conv2d_backprop_input(
+def conv_backprop_input(
     ctx: Context,
     lhs: tf.Tensor,
     rhs: tf.Tensor,
@@ -236,7 +235,7 @@ def conv2d_backprop_input(
 ) -> tf.Tensor:
     """A convolution with `lhs_dilation`, as the gradient of another by its input.
 
-    It has one or two spatial axes; see `is_gradient_of_input`.
+    It has one to three spatial axes; see `is_gradient_of_input`.
     """
     lhs_spec, rhs_spec, out_spec = numbers
     gradient = _arranged(ctx, lhs, features_last(lhs_spec), 1)
@@ -250,12 +249,14 @@ def conv2d_backprop_input(
     inner = [_without_far_padding(window) for window in axes]
     counts = [window.count(dim) for window, dim in zip(inner, sizes, strict=True)]
     shape = [out_shape[0], *counts, out_shape[-1]]
-    y = tf.raw_ops.Conv2DBackpropInput(
-        input_sizes=ctx.shape(shape),
-        filter=weights,
-        out_backprop=gradient,
-        **_attributes(ctx, _transposed(inner), counts),
-    )
+    attributes = _attributes(ctx, _transposed(inner), counts)
+    op = tf.raw_ops.Conv2DBackpropInput
+    if len(axes) == 3:
+        # It knows no explicit padding; see `is_converted_gradient`.
+        del attributes["explicit_paddings"]
+        op = tf.raw_ops.Conv3DBackpropInputV2
+    sizes_of_images = ctx.shape(shape)
+    y = op(input_sizes=sizes_of_images, filter=weights, out_backprop=gradient, **attributes)
     outer = [(w.low - i.low, w.high - i.high) for w, i in zip(axes, inner, strict=True)]
     y = movement.pad(ctx, y, shape, constant(0, y.dtype), [(0, 0), *outer, (0, 0)], out_shape)
     return _arranged_back(ctx, y, features_last(out_spec), 1)
@@ -263,11 +264,12 @@ def conv2d_backprop_input(
 
 def _turned(ctx, weights, order):
     """Weights with their axes in this order and their windows turned around; once, if known."""
+    spatial = range(max(len(order) - 2, 2))
     known = tf.get_static_value(weights) if ctx.target.is_natural else None
     if known is None:
-        return move("ReverseV2", _arranged(ctx, weights, order, 0), integers([0, 1]))
+        return move("ReverseV2", _arranged(ctx, weights, order, 0), integers(list(spatial)))
     known = np.transpose(known, order)
-    return constant(np.flip(known if len(order) == 4 else known[None], (0, 1)).copy())
+    return constant(np.flip(known[None] if len(order) == 3 else known, tuple(spatial)).copy())
 
 
 def is_gradient_of_filter(

@@ -1,9 +1,11 @@
 """Reductions over windows by pooling ops.
 
-TensorFlow has pooling kernels for the two middle axes of four. A reshape makes any axes the middle
-ones, so reductions of any rank are a few pooling ops: one for each axis, or pair of adjacent axes.
+TensorFlow has pooling kernels for the two middle axes of four, and some for the three of five. A
+reshape makes any axes the middle ones, so reductions of any rank are a few pooling ops: one for
+each axis, or for two or three adjacent axes.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -16,7 +18,7 @@ from lowering.arrays.windows import Window
 from lowering.context import Context
 from lowering.tensors import movement
 
-# Reduces windows of axes 1 and 2 of a tensor of four dimensions, given their sizes and strides.
+# Reduces windows of all axes of a tensor but the first and the last, given their sizes and strides.
 Kernel = Callable[[tf.Tensor, list[int], list[int]], tf.Tensor]
 
 
@@ -27,12 +29,23 @@ def pool(
     axes: Sequence[Window],
     fill: tf.Tensor,
     kernel: Kernel,
+    most: int = 2,
 ) -> tf.Tensor:
-    """Reduces windows that are not empty, one for each axis; `fill` is neutral in the reduction."""
+    """Reduces windows that are not empty, one for each axis.
+
+    Args:
+      ctx: the context of the rule.
+      x: the tensor.
+      shape: its shape.
+      axes: the windows.
+      fill: what is neutral in the reduction.
+      kernel: what reduces windows of adjacent axes.
+      most: how many axes it takes at most; it takes two at least.
+    """
     # An axis of symbolic size may have room for no window, which TensorFlow's ops refuse.
     roomy = [window.with_room(dim) for window, dim in zip(axes, shape, strict=True)]
     if any(new is not old for new, old in zip(roomy, axes, strict=True)):
-        pooled = pool(ctx, x, shape, roomy, fill, kernel)
+        pooled = pool(ctx, x, shape, roomy, fill, kernel, most)
         made, counts = _counts(roomy, shape), _counts(axes, shape)
         return movement.slice_(ctx, pooled, made, [0] * len(counts), counts)
     x, shape = _padded(ctx, x, shape, axes, fill)
@@ -44,26 +57,26 @@ def pool(
             x, shape = _pool_dilated(ctx, x, shape, axis, axes[axis], fill, kernel)
             axis += 1
         else:
-            rest = axes[axis + 1 : axis + 2]
-            pair = [w for w in rest if w.dilation == 1 and not _is_trivial(w)]
-            x, shape = _pool_axes(ctx, x, shape, axis, [axes[axis], *pair], kernel)
-            axis += 1 + len(pair)
+            adjacent = list(itertools.takewhile(_is_undilated, axes[axis : axis + most]))
+            x, shape = _pool_axes(ctx, x, shape, axis, adjacent, kernel)
+            axis += len(adjacent)
     return x
 
 
 def padding_of_images(shape: movement.Shape, axes: Sequence[Window]) -> str | None:
-    """The padding of a pooling op that slides over rows and columns; None if there is none."""
-    if len(axes) != 4 or axes[0] != Window(1) or axes[3] != Window(1):
+    """The padding of a pooling op that slides over all axes but the first and the last, or None."""
+    if len(axes) < 3 or axes[0] != Window(1) or axes[-1] != Window(1):
         return None
-    pairs = [(w.low, w.high) for w in axes[1:3]]
-    if any((w.base_dilation, w.dilation) != (1, 1) for w in axes[1:3]):
+    spatial = axes[1:-1]
+    pairs = [(w.low, w.high) for w in spatial]
+    if any((w.base_dilation, w.dilation) != (1, 1) for w in spatial):
         return None
-    if pairs == [(0, 0)] * 2:
+    if pairs == [(0, 0)] * len(spatial):
         return "VALID"
-    sizes, strides = zip(*((w.size, w.stride) for w in axes[1:3]), strict=True)
-    if not avals.is_static(shape[1:3]):
+    sizes, strides = zip(*((w.size, w.stride) for w in spatial), strict=True)
+    if not avals.is_static(shape[1:-1]):
         return None
-    return "SAME" if pairs == lax.padtype_to_pads(shape[1:3], sizes, strides, "SAME") else None
+    return "SAME" if pairs == lax.padtype_to_pads(shape[1:-1], sizes, strides, "SAME") else None
 
 
 def _counts(axes, shape):
@@ -72,6 +85,10 @@ def _counts(axes, shape):
 
 def _is_trivial(window):
     return isinstance(window.size, int) and (window.size, window.stride) == (1, 1)
+
+
+def _is_undilated(window):
+    return window.dilation == 1 and not _is_trivial(window)
 
 
 def _padded(ctx, x, shape, axes, fill):
@@ -85,14 +102,14 @@ def _padded(ctx, x, shape, axes, fill):
     return movement.pad(ctx, x, shape, fill, paddings, padded), padded
 
 
-def _pool_axes(ctx, x, shape, axis, pair, kernel):
-    """Pools one axis, or two adjacent ones, of an array without padding."""
-    end = axis + len(pair)
-    ones = [1] * (2 - len(pair))
+def _pool_axes(ctx, x, shape, axis, adjacent, kernel):
+    """Pools adjacent axes of an array without padding; a single one gets another behind it."""
+    end = axis + len(adjacent)
+    ones = [1] * (2 - len(adjacent))
     middle = [*shape[axis:end], *ones]
     x = movement.reshape(ctx, x, (math.prod(shape[:axis]), *middle, math.prod(shape[end:])))
-    x = kernel(x, [w.size for w in pair] + ones, [w.stride for w in pair] + ones)
-    inner = (Window(window.size, window.stride) for window in pair)
+    x = kernel(x, [w.size for w in adjacent] + ones, [w.stride for w in adjacent] + ones)
+    inner = (Window(window.size, window.stride) for window in adjacent)
     counts = [w.count(dim) for w, dim in zip(inner, shape[axis:end], strict=True)]
     shape = [*shape[:axis], *counts, *shape[end:]]
     return movement.reshape(ctx, x, shape), shape

@@ -125,6 +125,61 @@ def test_onnx_models_are_one_message(name, tmp_path, monkeypatch):
     assert models[0] == models[1]
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_onnx_weights_are_mapped(name, tmp_path, monkeypatch):
+    """What onnxruntime runs to verify a model has the numbers of its file, and is removed."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnx_ir")
+    from lowering.export import onnx_files as files
+    from lowering.export.onnx import saving
+
+    fun, params, args = CASES[name]
+    monkeypatch.setattr(files, "LARGE_BYTES", 1)
+    path = tmp_path / "model.onnx"
+    export.to_onnx(fun, args, path, params=params)
+    assert list(tmp_path.iterdir()) == [path]
+    with saving.mapped(path) as mapped:
+        assert mapped.parent == path.parent and mapped != path
+        described = onnx.load(mapped, load_external_data=False).graph.initializer
+        is_external = [x.data_location == onnx.TensorProto.EXTERNAL for x in described]
+        assert all(is_external) and is_external
+        found = onnx.load(mapped)
+    assert list(tmp_path.iterdir()) == [path]
+    expected = onnx.load(path)
+    for tensor in found.graph.initializer:
+        tensor.ClearField("data_location")
+    assert found == expected
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_onnx_weights_of_16_bits_are_made_when_they_are_written(dtype, tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnx_ir")
+    from lowering.export.onnx import initializers
+
+    w = normal(64, 48).astype(jnp.dtype(dtype))
+    models = []
+    for size in (1 << 30, 1):
+        monkeypatch.setattr(initializers, "SMALL_BYTES", size)
+        made = export.to_onnx(lambda w, x: jnp.tanh(x @ w), (normal(2, 64),), params=w)
+        models.append(onnx.load_from_string(bytes(made)))
+    assert models[0] == models[1]
+    (stored,) = models[1].graph.initializer
+    assert stored.data_type == getattr(onnx.TensorProto, dtype.upper())
+
+
+def test_memory_of_large_models(monkeypatch):
+    """The thresholds are set for a context, and to what glibc would choose afterwards."""
+    from lowering.export import memory
+
+    given = []
+    monkeypatch.setattr(memory, "_set", lambda parameter, number: given.append((parameter, number)))
+    with pytest.raises(KeyError), memory.returned():
+        assert given == [(memory._MMAP_THRESHOLD, 1 << 20)]
+        raise KeyError
+    assert given[1:] == [(memory._MMAP_THRESHOLD, 1 << 25), (memory._TRIM_THRESHOLD, 1 << 26)]
+
+
 @pytest.mark.parametrize("to", ["onnx", "tfjs"])
 def test_parameters_of_a_memory_map(to, tmp_path, monkeypatch):
     monkeypatch.setattr(frozen, "LARGE_BYTES", 1)

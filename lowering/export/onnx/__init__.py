@@ -198,8 +198,9 @@ def _verify(
     if quantize is not None:  # Other numbers may be beyond what it was quantized for.
         made = dataclasses.replace(made, draw=None)
         made = made if made.is_given or not data else made.with_samples(data[0])
+    is_large = saving.size(model) >= memory.LARGE_BYTES
     for sampled in reach.sampled("the ONNX model", made):
-        with located([made]):
+        with located([made]), memory.returned() if is_large else contextlib.nullcontext():
             results = run(model, sampled)
         spreads = None
         if quantize is not None:
@@ -308,6 +309,13 @@ def _sizes(made: Entry) -> Any:
 
 def run(model: bytes | pathlib.Path, made: Entry) -> dict[str, np.ndarray]:
     """The results of a model, or of the one in a file, in onnxruntime, for an entry's samples."""
+    if not isinstance(model, bytes):
+        with saving.mapped(model) as path:
+            return _run(str(path), made)
+    return _run(model, made)
+
+
+def _run(model: bytes | str, made: Entry) -> dict[str, np.ndarray]:
     onnxruntime = import_package("onnxruntime", "onnx")
     inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
     with refusals("onnxruntime", "run the model"):

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import FOLDED
-from lowering.export.onnx.constants import JOINED
+from lowering.export.onnx.constants import JOINED, SMALL_BYTES
 from lowering.export.onnx.values import dtype_of, is_known
 from lowering.export.weights import in_fewer_bits
 
@@ -28,9 +28,24 @@ def add(main: ir.Graph, of_program: Iterable[np.dtype]) -> None:
     if of_program:
         for x in list(main.initializers.values()):
             assert x.const_value is not None
-            stored = in_fewer_bits(x.const_value.numpy(), of_program, has_bfloat16=True)
+            stored = _in_fewer_bits(x.const_value, of_program)
             if stored is not None:
                 _widen(main, x, stored)
+
+
+def _in_fewer_bits(tensor: Any, of_program: Iterable[np.dtype]) -> Any:
+    """A tensor of fewer bits with the same numbers, or None; a large one is made when it is read.
+
+    Else there would be a copy of each weight until the model is written.
+    """
+
+    def stored() -> np.ndarray | None:
+        return in_fewer_bits(tensor.numpy(), of_program, has_bfloat16=True)
+
+    array = stored()
+    if array is None or tensor.nbytes <= SMALL_BYTES:
+        return None if array is None else ir.Tensor(array)
+    return ir.LazyTensor(lambda: ir.Tensor(stored()), dtypes.of(array.dtype), tensor.shape)
 
 
 def _used(main: ir.Graph) -> list[ir.Value]:
@@ -71,14 +86,14 @@ def _share_joined(main: ir.Graph) -> None:
             _make(main, x, "Concat", *parts, axis=axis)
 
 
-def _widen(main: ir.Graph, x: ir.Value, stored: np.ndarray) -> None:
-    """Puts an array of fewer bits, and the op that widens it, in the place of an initializer."""
+def _widen(main: ir.Graph, x: ir.Value, stored: Any) -> None:
+    """Puts a tensor of fewer bits, and the op that widens it, in the place of an initializer."""
     del main.initializers[str(x.name)]
     narrow = ir.Value(
         name=f"{x.name}__stored",
         shape=x.shape,
-        type=ir.TensorType(dtypes.of(stored.dtype)),
-        const_value=ir.Tensor(stored),
+        type=ir.TensorType(stored.dtype),
+        const_value=stored,
     )
     main.initializers[str(narrow.name)] = narrow
     _make(main, x, "Cast", narrow, to=int(dtype_of(x)))

@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,37 @@ def without_stale_weights(path: str | os.PathLike[str] | None, overwrite: bool) 
     yield
     if model is not None and before is not None and _weights_of(model) is None:
         before.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def mapped(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A context with a model of the same numbers, whose large weights runtimes map into memory.
+
+    Of weights in the message itself, onnxruntime makes two copies before it converts any of them.
+
+    Args:
+      path: the file of a model, in which the weights stay.
+    """
+    if path.stat().st_size < onnx_files.LARGE_BYTES:
+        yield path
+        return
+    with path.open("rb") as file:
+        message = onnx_files.with_external_weights(file, path.name)
+    # External data has to be in the folder of the model.
+    handle, name = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
+    beside = pathlib.Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(message)
+        yield beside
+    finally:
+        beside.unlink()
+
+
+def size(path: pathlib.Path) -> int:
+    """The bytes of a model, with those of the file of its weights."""
+    files = (path, path.with_name(_name_of_weights(path)))
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _weights_of(path: pathlib.Path) -> pathlib.Path | None:
