@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
-from lowering.export.tflite_weights import align, index_of_code
+from lowering.export.tflite_weights import index_of_code
 
 _OPS = schema.BuiltinOperator
 _FLOAT32 = schema.TensorType.FLOAT32
@@ -33,9 +32,8 @@ class Products:
     batched: list[str] = dataclasses.field(default_factory=list)
 
 
-def with_lookups(model: bytes) -> tuple[bytes, Products]:
-    """A model that reads rows of tables by `EMBEDDING_LOOKUP`, and its products."""
-    root = flatbuffer_utils.convert_bytearray_to_object(model)
+def use_lookups(root: Any) -> Products:
+    """Lets a model read rows of tables by `EMBEDDING_LOOKUP`; returns its products."""
     lookup = index_of_code(root, _OPS.EMBEDDING_LOOKUP, 4)
     reshape = index_of_code(root, _OPS.RESHAPE, 1)
     products = Products()
@@ -46,7 +44,7 @@ def with_lookups(model: bytes) -> tuple[bytes, Products]:
         _empty_unused(graph)
         products.last += _last(root, graph)
         _note(root, graph, products)
-    return align(root), products
+    return products
 
 
 def _note(root: Any, graph: Any, products: Products) -> None:

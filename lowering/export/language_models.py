@@ -25,6 +25,9 @@ CACHE = "kv_cache_"
 # What LiteRT-LM adds to the scores of tokens that are not seen, where the mask is of float32.
 UNSEEN = -0.7 * float(np.finfo(np.float32).max)
 
+# The axis of a cache in which LiteRT-LM counts its places, if there is no mask.
+_PLACES = 2
+
 # The dtypes that a mask may have.
 MASK_DTYPES = ("float32", "bool")
 
@@ -253,7 +256,22 @@ def check(made: Mapping[str, Entry], max_tokens: int | None = None) -> int:
         results = made[name].concrete.structured_outputs
         caches[f"the results of {name}"] = _of_cache(results.items())
     _check_alike(caches)
-    return limit if max_tokens is None else max_tokens
+    limit = limit if max_tokens is None else max_tokens
+    if not columns:
+        _check_places(specs[DECODE], limit)
+    return limit
+
+
+def _check_places(decode: Mapping[str, tf.TensorSpec], limit: int) -> None:
+    """Raises a ValueError if LiteRT-LM would take a cache, without a mask, for a smaller one."""
+    name = f"{CACHE}k_0"
+    axes = tuple(decode[name].shape) if name in decode else ()
+    if len(axes) <= _PLACES or axes[_PLACES] < limit:
+        raise ValueError(
+            f"without a mask, LiteRT-LM takes the third axis of {name} for the places of the "
+            f"cache; its shape is {axes}, and max_tokens is {limit}. Swap its axes in the step, "
+            'or let prefill_decode give the step a mask (mask="float32"), which it may ignore'
+        )
 
 
 def _check_alike(caches: Mapping[str, Mapping[str, str]]) -> None:

@@ -115,16 +115,15 @@ def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
     if not metadata:
         return model
     from tensorflow.lite.python import schema_py_generated as schema
-    from tensorflow.lite.tools import flatbuffer_utils
 
     from lowering.export.readers import of_tflite
-    from lowering.export.tflite_weights import align
+    from lowering.export.tflite_objects import packed, unpacked
 
     signatures = list(of_tflite(model).signatures.values())
     outputs = {x.name: x for signature in signatures for x in signature.outputs}
     by_output = labels(metadata, list(outputs.values()))
     files = {name: f"{name}_labels.txt" for name in by_output}
-    root = flatbuffer_utils.convert_bytearray_to_object(model)
+    root = unpacked(model)
     content = schema.BufferT()
     content.data = tflite_metadata.written(metadata, signatures, files)
     entry = schema.MetadataT()
@@ -132,7 +131,7 @@ def in_tflite(metadata: Metadata | None, model: bytes) -> bytes:
     root.buffers.append(content)
     root.metadata = [*(root.metadata or ()), entry]
     root.description = metadata.get("description", "").encode() or root.description
-    archive = io.BytesIO(align(root))
+    archive = io.BytesIO(packed(root))
     if files:
         # Files are stored, not compressed: phones map them to memory.
         with zipfile.ZipFile(archive, "a") as made:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.lite.python import schema_py_generated as schema
 
 from lowering.export import signatures
 from lowering.tensors import loops
@@ -21,20 +20,18 @@ _Shared = list[tuple[list[str], bool]]
 _COPIED = (tf.float32, tf.int32, tf.int64, tf.bool)
 
 
-def shared(model: bytes) -> dict[str, _Shared]:
+def shared(root: Any) -> dict[str, _Shared]:
     """By name of a signature, the outputs that are the tensors of inputs or of each other."""
-    root = schema.Model.GetRootAsModel(model)
     found = {}
-    for signature in map(root.SignatureDefs, range(root.SignatureDefsLength())):
-        graph = root.Subgraphs(signature.SubgraphIndex())
-        inputs = set(graph.InputsAsNumpy()) if graph.InputsLength() else set()
+    for signature in root.signatureDefs or ():
+        inputs = set(root.subgraphs[signature.subgraphIndex].inputs)
         names = collections.defaultdict(list)
-        for output in map(signature.Outputs, range(signature.OutputsLength())):
-            names[output.TensorIndex()].append(output.Name().decode())
+        for output in signature.outputs or ():
+            names[output.tensorIndex].append(output.name.decode())
         groups = [(group, i in inputs) for i, group in names.items()]
         groups = [(group, is_input) for group, is_input in groups if is_input or len(group) > 1]
         if groups:
-            found[signature.SignatureKey().decode()] = groups
+            found[signature.signatureKey.decode()] = groups
     return found
 
 

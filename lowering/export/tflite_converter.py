@@ -16,7 +16,8 @@ from lowering.export import (
     weight_quantization,
 )
 from lowering.export.composites import replace_composites
-from lowering.export.tflite_weights import with_stored_weights
+from lowering.export.tflite_objects import packed, share_buffers, unpacked
+from lowering.export.tflite_weights import store_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.weight_quantization import Weights
@@ -39,21 +40,22 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
     limits.check_weights("a TF Lite model", made.values(), part)
     if weights is not None:
         options = {**options, "quantize": None}
-    model = _converted(made, **options)
-    shared = separate_outputs.shared(model)
+    root = unpacked(_converted(made, **options))
+    shared = separate_outputs.shared(root)
     if shared:
         separated = {
             name: separate_outputs.separated(concrete, shared[name]) if name in shared else concrete
             for name, concrete in made.items()
         }
-        model = _converted(separated, **options)
-    model = argument_order.in_order(model, made)
+        root = unpacked(_converted(separated, **options))
+    share_buffers(root)
+    argument_order.set_order(root, made)
     if weights is not None:
         with refusals("AI Edge Quantizer", "quantize the model"):
-            return weight_quantization.quantized(model, weights)
-    if options["quantize"] is not None:
-        return model
-    return with_stored_weights(model, dtypes_of(list(made.values())))
+            return weight_quantization.quantized(root, weights)
+    if options["quantize"] is None:
+        store_weights(root, dtypes_of(list(made.values())))
+    return packed(root)
 
 
 def _converted(
@@ -71,6 +73,7 @@ def _converted(
         keep_transposes(pathlib.Path(folder))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
         keep_infinities(converter)
+        avoid_copies(converter, is_quantizing=quantize is not None)
         builtins = tf.lite.OpsSet.TFLITE_BUILTINS
         if quantize is not None:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -91,3 +94,14 @@ def _converted(
 def keep_infinities(converter: Any) -> None:
     """Keeps the infinite constants that `tflite.quirks.finite_infinities` makes finite."""
     converter.canonicalizing_inf_as_min_max_float = False
+
+
+def avoid_copies(converter: Any, *, is_quantizing: bool) -> None:
+    """Lets the converter return what its compiler has made, of which weights are the most.
+
+    It would add its own version to the model, and look for buffers that are the same: both read the
+    model and write it again in Python, with several copies. Its quantizers do not read buffers that
+    are behind the flatbuffer.
+    """
+    converter.exclude_conversion_metadata = True
+    converter._experimental_use_buffer_offset = not is_quantizing

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
 from lowering.export.channels import Scaled, scaled
 from lowering.export.weights import LARGE_BYTES, in_fewer_bits
@@ -31,18 +30,17 @@ _TAKING_A_PART = frozenset(
 )
 
 
-def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
-    """A model whose weights have the dtypes of the program, where these hold them.
+def store_weights(root: Any, of_program: Iterable[np.dtype]) -> None:
+    """Stores the weights of a model in the dtypes of the program, where these hold them.
 
     Args:
-      model: a model that computes in float32.
+      root: a model that computes in float32, as an object.
       of_program: the dtypes, as `weights.dtypes_of` finds them.
     """
     # There is no op that widens these.
     of_program = [dtype for dtype in of_program if dtype != np.uint16]
     if not of_program:
-        return model
-    root = flatbuffer_utils.convert_bytearray_to_object(model)
+        return
     tensors = collections.defaultdict(list)
     for graph in root.subgraphs:
         made = {i for op in graph.operators for i in op.outputs}
@@ -51,14 +49,13 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
                 # XNNPACK returns no result of the op.
                 is_result = i in graph.outputs
                 tensors[tensor.buffer].append((graph, tensor, is_result))
-    changed = False
     for buffer, of_buffer in tensors.items():
         if any(is_result for _, _, is_result in of_buffer):
             continue
         types = {tensor.type for _, tensor, _ in of_buffer}
         if types == {_INT32}:
             places = [(graph, tensor) for graph, tensor, _ in of_buffer]
-            changed |= _store_table(root, root.buffers[buffer], places, of_program)
+            _store_table(root, root.buffers[buffer], places, of_program)
         if types != {_FLOAT32}:
             continue
         numbers = np.asarray(root.buffers[buffer].data, np.uint8).view(np.float32)
@@ -72,8 +69,6 @@ def with_stored_weights(model: bytes, of_program: Iterable[np.dtype]) -> bytes:
         root.buffers[buffer].data = stored.view(np.uint8)
         for graph, tensor, _ in of_buffer:
             _widen(root, graph, tensor, _TYPES[stored.dtype], scales)
-        changed = True
-    return align(root) if changed else model
 
 
 def _store_table(
@@ -81,7 +76,7 @@ def _store_table(
     buffer: Any,
     places: Sequence[tuple[Any, Any]],
     of_program: Iterable[np.dtype],
-) -> bool:
+) -> None:
     """Stores integers of the program in its dtype, if all ops take parts of them.
 
     Args:
@@ -89,9 +84,6 @@ def _store_table(
       buffer: the integers in 32 bits.
       places: graphs, and their tensors of the integers.
       of_program: dtypes of the program.
-
-    Returns:
-      Whether there is something to win.
     """
     numbers = np.asarray(buffer.data, np.uint8).view(np.int32)
     integers = [dtype for dtype in of_program if dtype.kind in "iu"]
@@ -106,13 +98,12 @@ def _store_table(
     codes = [root.operatorCodes[op.opcodeIndex].builtinCode for _, _, op, _ in uses]
     is_taken = all(place == 0 for *_, place in uses) and _TAKING_A_PART.issuperset(codes)
     if stored is None or not uses or not is_taken:
-        return False
+        return
     buffer.data = stored.view(np.uint8)
     for _, tensor in places:
         tensor.type = _TYPES[stored.dtype]
     for graph, tensor, op, _ in uses:
         _take_part(root, graph, op, tensor.type)
-    return True
 
 
 def _take_part(root: Any, graph: Any, op: Any, kind: int) -> None:
@@ -137,29 +128,6 @@ def _take_part(root: Any, graph: Any, op: Any, kind: int) -> None:
     cast.builtinOptions = schema.CastOptionsT()
     cast.builtinOptions.inDataType, cast.builtinOptions.outDataType = kind, _INT32
     graph.operators.insert(graph.operators.index(op) + 1, cast)
-
-
-def align(root: Any) -> bytes:
-    """A changed model as bytes, in which buffers begin where LiteRT asks for it."""
-    for buffer in root.buffers:
-        buffer.__class__ = _AlignedBuffer
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(root))
-
-
-class _AlignedBuffer(schema.BufferT):
-    """A buffer that begins at a multiple of 16 bytes, as LiteRT asks for."""
-
-    def Pack(self, builder: Any) -> Any:  # noqa: N802
-        data = b"" if self.data is None else bytes(self.data)
-        if data:
-            builder.StartVector(1, len(data), 16)
-            builder.head -= len(data)
-            builder.Bytes[builder.head : builder.head + len(data)] = data
-            data = builder.EndVector()
-        schema.BufferStart(builder)
-        if data:
-            schema.BufferAddData(builder, data)
-        return schema.BufferEnd(builder)
 
 
 def _may_be_scaled(numbers: np.ndarray, of_program: Iterable[np.dtype]) -> bool:

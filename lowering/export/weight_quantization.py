@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lowering.export.embedding_lookups import with_lookups
+from lowering.export.embedding_lookups import use_lookups
 from lowering.export.packages import import_package
+from lowering.export.tflite_objects import packed
 
 _EXTRA = "quantization"
 _BITS = (4, 8)
@@ -71,12 +72,12 @@ def check_installed() -> None:
     import_package("ai_edge_quantizer", _EXTRA)
 
 
-def quantized(model: bytes, weights: Weights) -> bytes:
-    """A model whose weights are quantized."""
+def quantized(root: Any, weights: Weights) -> bytes:
+    """A model, which is an object, with weights that are quantized."""
     quantizer = import_package("ai_edge_quantizer.quantizer", _EXTRA)
     types = import_package("ai_edge_quantizer.qtyping", _EXTRA)
-    model, products = with_lookups(model)
-    made = quantizer.Quantizer(bytearray(model))
+    products = use_lookups(root)
+    made = quantizer.Quantizer(bytearray(packed(root)))
     add = made.add_dynamic_config if weights.integers else made.add_weight_only_config
     granularity = types.QuantGranularity
     of_blocks = granularity.CHANNELWISE

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import sys
 import types
 
@@ -210,6 +211,34 @@ def test_a_padded_vocabulary_is_one_of_the_tokenizer(size, tmp_path):
 def test_bad_options_are_errors(options, message, tmp_path):
     pytest.importorskip("litert_lm_builder")
     refused(tmp_path, message, **{"tokenizer": vocabulary(192), **options})
+
+
+def unmasked(places, mask=None):
+    """A model of 16 tokens with a cache of some shape, and a mask that it does not read."""
+    cache = (jax.ShapeDtypeStruct(places, "float32"),) * 2
+
+    def step(tokens, positions, *rest):
+        return jnp.zeros((1, tokens.shape[1], 192)) + positions[0], [x + 1 for x in rest[-1]]
+
+    given = export.prefill_decode(step, cache, 16, prefill=(4,), mask=mask)
+    return {**given, "tokenizer": vocabulary(192), "max_tokens": 16}
+
+
+@pytest.mark.parametrize("places", [(1, 16, 2, 4), (16, 4), (1, 2, 15, 16)])
+def test_without_a_mask_the_third_axis_of_a_cache_has_to_be_its_places(places, tmp_path):
+    """LiteRT-LM would end a text early, or refuse a prompt."""
+    pytest.importorskip("litert_lm_builder")
+    message = f"third axis of kv_cache_k_0.* its shape is {re.escape(str(places))}"
+    refused(tmp_path, message, **unmasked(places))
+
+
+@pytest.mark.parametrize(
+    ("places", "mask"), [((1, 2, 16, 4), None), ((1, 2, 20, 4), None), ((1, 16, 2, 4), "bool")]
+)
+def test_other_caches_are_written(places, mask, tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    bundle(tmp_path, **unmasked(places, mask))
+    assert (tmp_path / "folder" / "model.litertlm").exists()
 
 
 def test_padding_has_positions_behind_those_of_the_tokens():
