@@ -4,7 +4,7 @@ The op runs in a dtype for which TensorFlow has a kernel. A constant is made onc
 """
 
 from lowering.ops import substitutes  # noqa: F401  Registers them.
-from lowering.ops.constants import constant, integers
+from lowering.ops.constants import constant, integers, vector
 from lowering.ops.emission import bitcast, cast, emit, move
 
-__all__ = ["bitcast", "cast", "constant", "emit", "integers", "move"]
+__all__ = ["bitcast", "cast", "constant", "emit", "integers", "move", "vector"]

@@ -10,7 +10,7 @@ a large one for as long as the array that it was made of.
 
 import contextlib
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,16 @@ def integers(values: Any) -> tf.Tensor:
     array = np.asarray(values, np.int64)
     largest = max(map(abs, array.ravel().tolist()), default=0)
     return constant(array, np.int32 if largest < 2**31 else np.int64)
+
+
+def vector(numbers: Sequence[int | tf.Tensor]) -> tf.Tensor:
+    """Ints, and integer scalars of one dtype, as one vector."""
+    dtypes = {x.dtype for x in numbers if isinstance(x, tf.Tensor)}
+    if not dtypes:
+        return integers(numbers)
+    (dtype,) = dtypes
+    scalars = [x if isinstance(x, tf.Tensor) else constant(x, dtype) for x in numbers]
+    return tf.raw_ops.Pack(values=scalars, axis=0)
 
 
 def is_weight(x: tf.Tensor) -> bool:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from lowering import jax_compat
 from lowering.ops import memo, modes
-from lowering.ops.constants import constant, integers
+from lowering.ops.constants import constant, vector
 from lowering.ops.emission import emit
 
 Size: TypeAlias = int | tf.Tensor
@@ -59,10 +59,7 @@ class Dimensions:
 
     def shape(self, dims: Sequence[Any]) -> tf.Tensor:
         """The sizes of dimensions as one int32 vector."""
-        sizes = [self.size(dim) for dim in dims]
-        if all(isinstance(size, int) for size in sizes):
-            return integers(sizes)
-        return tf.stack([constant(s, tf.int32) if isinstance(s, int) else s for s in sizes])
+        return vector([self.size(dim) for dim in dims])
 
     def _evaluate(self, dim: Any) -> tf.Tensor:
         return jax_compat.evaluate_dim(dim, self.variables, OPERATIONS)

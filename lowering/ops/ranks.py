@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import targets
-from lowering.ops.constants import constant, integers
+from lowering.ops.constants import constant, integers, vector
 
 UNARY = frozenset(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Cos Cosh Elu Erf Erfc Exp Expm1 Floor Inv "
@@ -93,12 +93,12 @@ def fitted(
     if op in POSITIONS:
         x, axis = operands
         found = run(tf.reshape(x, _around(x, axis)), constant(1, tf.int32), **attrs)
-        return tf.reshape(found, _vector(_without(_sizes(x), [_number(axis)])))
+        return tf.reshape(found, vector(_without(_sizes(x), [_number(axis)])))
     if op in OF_ROWS:
         (x,) = operands
         *rows, last = _sizes(x)
-        merged = _vector([math.prod(rows), last])
-        return tf.reshape(run(tf.reshape(x, merged), **attrs), _vector([*rows, last]))
+        merged = vector([math.prod(rows), last])
+        return tf.reshape(run(tf.reshape(x, merged), **attrs), vector([*rows, last]))
     return _joined(op, run, operands, attrs) if op in JOINS else _parts(op, run, operands, attrs)
 
 
@@ -116,12 +116,12 @@ def by_merged_axes(
     longest = [next((s for s in sizes if not _is_one(s)), 1) for sizes in zip(*shapes, strict=True)]
     if len(groups) > limit:
         merged = [_repeated(x, own, longest) for x, own in zip(operands, shapes, strict=True)]
-        return tf.reshape(run(*merged), _vector(longest))
+        return tf.reshape(run(*merged), vector(longest))
     merged = [
-        tf.reshape(operand, _vector([math.prod(sizes[i] for sizes in group) for group in groups]))
+        tf.reshape(operand, vector([math.prod(sizes[i] for sizes in group) for group in groups]))
         for i, operand in enumerate(operands)
     ]
-    return tf.reshape(run(*merged), _vector(longest))
+    return tf.reshape(run(*merged), vector(longest))
 
 
 def _repeated(x, own, sizes):
@@ -132,8 +132,8 @@ def _repeated(x, own, sizes):
     for axis, size in enumerate(sizes):
         if _is_one(own[axis]) and not _is_one(size):
             before, after = math.prod(done[:axis]), math.prod(done[axis + 1 :])
-            x = tf.reshape(x, _vector([before, 1, after]))
-            x = tf.broadcast_to(x, _vector([before, size, after]))
+            x = tf.reshape(x, vector([before, 1, after]))
+            x = tf.broadcast_to(x, vector([before, size, after]))
             done[axis] = size
     return tf.reshape(x, [-1])
 
@@ -152,14 +152,14 @@ def _reduced(op, run, x, axes, keep_dims=False):
     if together:
         merged = [math.prod(sizes[axis] for axis in group) for group in groups]
         places = [place for place, group in enumerate(groups) if group[0] in reduced]
-        x = run(tf.reshape(x, _vector(merged)), integers(places))
+        x = run(tf.reshape(x, vector(merged)), integers(places))
     for group in () if together else groups:
         if group[0] in reduced:
             before, after = kept[: group[0]], sizes[group[-1] + 1 :]
             middle = math.prod(sizes[axis] for axis in group)
-            merged = _vector([math.prod(before), middle, math.prod(after)])
+            merged = vector([math.prod(before), middle, math.prod(after)])
             x = run(tf.reshape(x, merged), integers([1]))
-    return tf.reshape(x, _vector(kept if keep_dims else _without(sizes, reduced)))
+    return tf.reshape(x, vector(kept if keep_dims else _without(sizes, reduced)))
 
 
 def _joined(op, run, operands, attrs):
@@ -169,14 +169,14 @@ def _joined(op, run, operands, attrs):
     if op == "Pack":
         axis %= rank + 1
         sizes = _sizes(xs[0])
-        merged = _vector([math.prod(sizes[:axis]), math.prod(sizes[axis:])])
+        merged = vector([math.prod(sizes[:axis]), math.prod(sizes[axis:])])
         joined = run([tf.reshape(x, merged) for x in xs], axis=1)
-        return tf.reshape(joined, _vector([*sizes[:axis], len(xs), *sizes[axis:]]))
+        return tf.reshape(joined, vector([*sizes[:axis], len(xs), *sizes[axis:]]))
     axis %= rank
     sizes = _sizes(xs[0])
     total = sum(_sizes(x)[axis] for x in xs)
     joined = run([tf.reshape(x, _around(x, axis)) for x in xs], constant(1, tf.int32))
-    return tf.reshape(joined, _vector([*sizes[:axis], total, *sizes[axis + 1 :]]))
+    return tf.reshape(joined, vector([*sizes[:axis], total, *sizes[axis + 1 :]]))
 
 
 def _parts(op, run, operands, attrs):
@@ -197,7 +197,7 @@ def _parts(op, run, operands, attrs):
     sizes = _sizes(x)
     own = [[] if op == "Unpack" else [_sizes(part)[1]] for part in parts]
     return [
-        tf.reshape(part, _vector([*sizes[:axis], *size, *sizes[axis + 1 :]]))
+        tf.reshape(part, vector([*sizes[:axis], *size, *sizes[axis + 1 :]]))
         for part, size in zip(parts, own, strict=True)
     ]
 
@@ -208,13 +208,13 @@ def along_axis(
     """`run`, which changes nothing but an axis, of `x` with this as the middle one of three."""
     result, sizes = run(tf.reshape(x, _around(x, axis))), _sizes(x)
     sizes[_number(axis) % len(sizes)] = _sizes(result)[1]
-    return tf.reshape(result, _vector(sizes))
+    return tf.reshape(result, vector(sizes))
 
 
 def _around(x, axis):
     """The shape of `x` with an axis as the middle one of three."""
     sizes, axis = _sizes(x), _number(axis) % _rank(x)
-    return _vector([math.prod(sizes[:axis]), sizes[axis], math.prod(sizes[axis + 1 :])])
+    return vector([math.prod(sizes[:axis]), sizes[axis], math.prod(sizes[axis + 1 :])])
 
 
 def _number(axis):
@@ -240,9 +240,3 @@ def _sizes(x: tf.Tensor) -> list[int | tf.Tensor]:
         return known
     sizes = tf.unstack(tf.shape(x), len(known))
     return [size if dim is None else dim for dim, size in zip(known, sizes, strict=True)]
-
-
-def _vector(sizes: Sequence[int | tf.Tensor]) -> tf.Tensor:
-    if all(isinstance(size, int) for size in sizes):
-        return integers(sizes)
-    return tf.stack([constant(s, tf.int32) if isinstance(s, int) else s for s in sizes])

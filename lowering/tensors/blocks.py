@@ -12,7 +12,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, composites, constant, emit, kernels, move
+from lowering.ops import cast, composites, constant, emit, kernels, move, vector
 from lowering.targets import Mode
 from lowering.tensors import indexing, movement
 from lowering.tensors.movement import Dim, Shape, Starts
@@ -40,7 +40,7 @@ def read(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shape)
     if ctx.mode is not Mode.COMPILED or all(isinstance(start, int) for start in starts):
         return movement.slice_(ctx, x, shape, starts, sizes)
     if ctx.takes_xla_ops:
-        begin = movement.vector(starts)
+        begin = vector(starts)
         return gen_xla_ops.xla_dynamic_slice(x, begin, cast(ctx.shape(sizes), begin.dtype))
     # First the axes with a known start, in one op. Then the others, one after the other.
     dynamic = [axis for axis, start in enumerate(starts) if isinstance(start, tf.Tensor)]
@@ -77,7 +77,7 @@ def write(
         return _select_of(ctx, shape)(ctx, x, shape, block, sizes, starts, cut)
     # Axes after the last one that is cut need no index.
     rank = cut[-1] + 1
-    begin = movement.vector(starts[:rank])
+    begin = vector(starts[:rank])
     is_known = all(isinstance(start, int) for start in starts[:rank])
     if rank <= _MAX_RANK and (is_known or ctx.mode is Mode.EAGER):
         return _assign(x, block, begin)
@@ -112,9 +112,7 @@ def _call_write(ctx, x, shape, block, sizes, starts, cut):
             inner[axis] = movement.reshape(ctx, begin[axis : axis + 1], ())
         return _select_of(ctx, shape)(ctx, x, shape, block, sizes, inner, cut)
 
-    return composites.call(
-        composites.BLOCK_WRITE, tuple(cut), body, x, block, movement.vector(places)
-    )
+    return composites.call(composites.BLOCK_WRITE, tuple(cut), body, x, block, vector(places))
 
 
 def _select_of(ctx, shape):

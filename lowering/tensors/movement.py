@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, integers, memo, modes, move, tuning
+from lowering.ops import cast, constant, integers, memo, modes, move, tuning, vector
 from lowering.targets.tflite import quirks
 
 # A dimension: an int, or an expression over dimension variables.
@@ -141,15 +141,6 @@ def _broadcast_trailing(ctx, x, shape):
     partial = [1 if have[i] == 1 and i < first else size for i, size in enumerate(shape)]
     x = move("BroadcastTo", x, ctx.shape(partial))
     return _broadcast_trailing(ctx, x, shape)
-
-
-def vector(values: Sequence[int | tf.Tensor]) -> tf.Tensor:
-    """Ints, and integer scalars of one dtype, as one vector."""
-    dtypes = {value.dtype for value in values if isinstance(value, tf.Tensor)}
-    if not dtypes:
-        return integers(values)
-    (dtype,) = dtypes
-    return tf.raw_ops.Pack(values=[scalar(value, dtype) for value in values], axis=0)
 
 
 def slice_(ctx: Context, x: tf.Tensor, shape: Shape, starts: Starts, sizes: Shape) -> tf.Tensor:

@@ -21,7 +21,7 @@ from jax import lax
 
 from lowering.arrays import repetition
 from lowering.context import Context
-from lowering.ops import cast, constant, emit, integers, move
+from lowering.ops import cast, constant, emit, integers, move, vector
 from lowering.tensors import indexing, movement, ordering
 
 Update = Callable[[jax.Array, jax.Array], jax.Array]
@@ -75,10 +75,8 @@ def _with_room(op, ctx, rows):
     shape = tf.shape(rows.operand)
     sizes = [shape[i] if dim is None else dim for i, dim in enumerate(known)]
     index = _behind_if_outside(ctx, rows, sizes[:indexed])
-    room = [1, *sizes[1:]]
-    is_known = all(isinstance(size, int) for size in room)
-    row_shape = integers(room) if is_known else tf.stack(room)
-    row = tf.raw_ops.Fill(dims=row_shape, value=constant(0, rows.operand.dtype))
+    room = vector([1, *sizes[1:]])
+    row = tf.raw_ops.Fill(dims=room, value=constant(0, rows.operand.dtype))
     padded = move("ConcatV2", [rows.operand, row], constant(0, np.int32))
     updated = emit(op, padded, index, rows.updates)
     begin = integers([0] * rank)

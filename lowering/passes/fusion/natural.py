@@ -1,7 +1,7 @@
 """Groups of equations that are one op in natural numerics.
 
-JAX writes activations and clips out. Natural targets get the op that TensorFlow, its
-converters and people know them by; `passes.fusion.exact` shows how groups are written and replaced.
+JAX writes activations and clips out. Natural targets get the op that TensorFlow, its converters and
+people know them by; `passes.fusion.exact` shows how groups are written and replaced.
 """
 
 import functools
