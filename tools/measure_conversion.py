@@ -8,6 +8,7 @@ constants that the function holds. Each is converted once before, in a small siz
 """
 
 import argparse
+import functools
 import gc
 import time
 from collections.abc import Callable, Sequence
@@ -24,8 +25,8 @@ from tools import performance
 from tools.terminal import run
 
 _X = np.ones((8,), np.float32)
-# The equations of a body that is called.
-_BODY = 10
+# The equations of a body that is called: one that is put in place, and one that is a function.
+_BODY, _LONG_BODY = 10, 30
 _MEGABYTE = 1_000_000
 
 _OPS = (
@@ -50,9 +51,9 @@ def _chain(count: int) -> Callable[[Any], Any]:
     return fun
 
 
-def _calls(count: int) -> Callable[[Any], Any]:
+def _calls(count: int, equations: int = _BODY) -> Callable[[Any], Any]:
     """A function that calls one body so often."""
-    body = jax.jit(_chain(_BODY))
+    body = jax.jit(_chain(equations))
 
     def fun(x: Any) -> Any:
         for _ in range(count):
@@ -81,6 +82,10 @@ def _constants(megabytes: int) -> Callable[[Any], Any]:
 PROGRAMS: dict[str, tuple[Callable[[int], Callable[[Any], Any]], Sequence[int]]] = {
     "equations": (_chain, (100, 1_000, 10_000, 30_000, 100_000)),
     "calls of one body": (_calls, (10, 100, 1_000, 3_000)),
+    "calls of a long body": (
+        functools.partial(_calls, equations=_LONG_BODY),
+        (10, 100, 1_000, 3_000),
+    ),
     "nested calls": (_nested, (10, 30, 50, 100)),
     "MB of constants": (_constants, (10, 100, 300)),
 }

@@ -80,6 +80,7 @@ PLOTS = {
         [
             Curves("by equations", " equations", _TIME, " s"),
             Curves("by calls of one body", " calls of one body", _TIME, " s"),
+            Curves("by calls of a long body", " calls of a long body", _TIME, " s"),
             Curves("by nested calls", " nested calls", _TIME, " s"),
             Curves("by MB of constants", " MB of constants", _TIME, " s"),
         ],

@@ -42,12 +42,14 @@ class Everywhere:
         # Calls may be nested deeper than functions of Python may be: each jaxpr waits in a list.
         pending = [jaxpr]
         while pending:
-            waiting = [x for x in self._inner(pending[-1]) if id(x) not in self._jaxprs]
-            if waiting:
-                pending += waiting
+            last = pending[-1]
+            if id(last) in self._jaxprs:
+                pending.pop()
                 continue
-            last = pending.pop()
-            if id(last) not in self._jaxprs:
+            # What is called a thousand times is looked at once.
+            inner = {id(x): x for x in self._inner(last) if id(x) not in self._jaxprs}
+            pending += inner.values()
+            if not inner:
                 self._jaxprs[id(last)] = last, self._finish(self._changed(last))
         return self._jaxprs[id(jaxpr)][1]
 
