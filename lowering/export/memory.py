@@ -26,12 +26,18 @@ def give_back() -> None:
 
 
 @contextlib.contextmanager
-def returned() -> Iterator[None]:
+def returned(size: int) -> Iterator[None]:
     """A context in which large pieces of memory go back to the system when they are freed.
 
     glibc does so until a process has freed a large piece, and keeps pieces of that size from then
     on. A runtime that replaces one weight after the other would take the memory of both copies.
+
+    Args:
+      size: the bytes of what is worked on; for few of them nothing changes.
     """
+    if size < LARGE_BYTES:
+        yield
+        return
     _set(_MMAP_THRESHOLD, _PIECE)
     try:
         yield

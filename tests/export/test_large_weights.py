@@ -174,7 +174,9 @@ def test_memory_of_large_models(monkeypatch):
 
     given = []
     monkeypatch.setattr(memory, "_set", lambda parameter, number: given.append((parameter, number)))
-    with pytest.raises(KeyError), memory.returned():
+    with memory.returned(memory.LARGE_BYTES - 1):
+        assert not given
+    with pytest.raises(KeyError), memory.returned(memory.LARGE_BYTES):
         assert given == [(memory._MMAP_THRESHOLD, 1 << 20)]
         raise KeyError
     assert given[1:] == [(memory._MMAP_THRESHOLD, 1 << 25), (memory._TRIM_THRESHOLD, 1 << 26)]

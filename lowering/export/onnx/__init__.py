@@ -171,7 +171,8 @@ def to_onnx(
             del model
             memory.give_back()
             if verify:
-                _verify(making, written, made, tolerance, quantize, data)
+                with memory.returned(saving.size(written)):
+                    _verify(making, written, made, tolerance, quantize, data)
             return making.model(written.read_bytes()) if path is None else making.report()
 
 
@@ -198,9 +199,8 @@ def _verify(
     if quantize is not None:  # Other numbers may be beyond what it was quantized for.
         made = dataclasses.replace(made, draw=None)
         made = made if made.is_given or not data else made.with_samples(data[0])
-    is_large = saving.size(model) >= memory.LARGE_BYTES
     for sampled in reach.sampled("the ONNX model", made):
-        with located([made]), memory.returned() if is_large else contextlib.nullcontext():
+        with located([made]):
             results = run(model, sampled)
         spreads = None
         if quantize is not None:

@@ -39,13 +39,16 @@ def _in_fewer_bits(tensor: Any, of_program: Iterable[np.dtype]) -> Any:
     Else there would be a copy of each weight until the model is written.
     """
 
-    def stored() -> np.ndarray | None:
-        return in_fewer_bits(tensor.numpy(), of_program, has_bfloat16=True)
+    found = in_fewer_bits(tensor.numpy(), of_program, has_bfloat16=True)
+    if found is None or tensor.nbytes <= SMALL_BYTES:
+        return None if found is None else ir.Tensor(found)
+    # Each number keeps its bits in this dtype.
+    dtype = found.dtype
 
-    array = stored()
-    if array is None or tensor.nbytes <= SMALL_BYTES:
-        return None if array is None else ir.Tensor(array)
-    return ir.LazyTensor(lambda: ir.Tensor(stored()), dtypes.of(array.dtype), tensor.shape)
+    def stored() -> ir.Tensor:
+        return ir.Tensor(tensor.numpy().astype(dtype))
+
+    return ir.LazyTensor(stored, dtypes.of(dtype), tensor.shape)
 
 
 def _used(main: ir.Graph) -> list[ir.Value]:
