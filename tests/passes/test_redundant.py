@@ -77,6 +77,10 @@ CASES = {
         lambda x: x.astype(np.int32).astype(np.float32), (X,),
         "convert_element_type convert_element_type",
     ),
+    "numbers that lost bits": (
+        lambda x: x.astype(np.int8).astype(ml_dtypes.float8_e4m3fn).astype(np.int8), (X,),
+        "convert_element_type convert_element_type convert_element_type",
+    ),
     "a smaller mask and one that holds": (
         lambda x: lax.bitwise_and(jnp.ones((3, 4), bool), x[:, :1] > 0), (X,),
         "slice gt broadcast_in_dim",
@@ -105,6 +109,15 @@ def test_what_is_left(case):
     after = tidy(before)
     assert primitives(after) == left.split()
     assert_same(before, after, *args)
+
+
+def test_integers_that_floats_approximate():
+    x = np.array([2**60 + 1, 2**53 + 1, 7])
+    with jax.enable_x64(True):
+        before = traced(lambda x: x.astype(np.float64).astype(np.int64), x)
+        after = tidy(before)
+        assert primitives(after) == ["convert_element_type"] * 2
+        assert_same(before, after, x)
 
 
 def test_nothing_to_tidy():

@@ -23,10 +23,10 @@ def _repeated(total: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.Jaxpr
     steps = (params[name] for name in ("window_strides", "base_dilation", "window_dilation"))
     is_plain = not any(map(any, params["padding"])) and all(n == 1 for of in steps for n in of)
     sizes = params["window_dimensions"]
-    if not is_plain or not all(map(_is_spread, config, sizes)):
-        return None
     x, result = pad.invars[0], total.outvars[0]
     dims = x.aval.shape
+    if not is_plain or 0 in dims or not all(map(_is_spread, config, sizes)):
+        return None
     apart: list[Any] = []
     places: list[int] = []
     for dim, size in zip(dims, sizes, strict=True):

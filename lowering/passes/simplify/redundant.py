@@ -128,10 +128,18 @@ def _converted_back(
     source = converted.get(x)
     if source is not None and source.aval.dtype == outvar.aval.dtype:
         return source
-    dtypes = x.aval.dtype, outvar.aval.dtype
-    if all(isinstance(dtype, np.dtype) for dtype in dtypes) and np.can_cast(*dtypes, "safe"):
+    if _holds(outvar.aval.dtype, x.aval.dtype):
         converted[outvar] = x
     return None
+
+
+def _holds(dtype: Any, other: Any) -> bool:
+    """Whether a dtype has all numbers of another one, as far as NumPy knows both."""
+    if not all(isinstance(x, np.dtype) and x.isbuiltin == 1 for x in (dtype, other)):
+        return False
+    # NumPy calls it safe to make floats of 64-bit integers, most of which they only approximate.
+    is_rounded = other.kind in "iu" and other.itemsize == 8 and dtype.kind not in "iu"
+    return np.can_cast(other, dtype, "safe") and not is_rounded
 
 
 def _is_of_floats_in_range(eqn: jex_core.JaxprEqn, operands: Sequence[Any], ranges: Ranges) -> bool:
