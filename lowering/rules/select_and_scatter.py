@@ -15,7 +15,7 @@ from lowering.arrays.limits import highest, lowest
 from lowering.arrays.windows import fold, unravel, windows
 from lowering.ops import dtypes, emit
 from lowering.registry import decomposition, rule
-from lowering.targets import PORTABLE, Mode
+from lowering.targets import PORTABLE
 from lowering.tensors.pooling import padding_of_images
 
 
@@ -55,9 +55,9 @@ def select_and_scatter_add_natural(ctx, source, operand, *, select_prim, **windo
     is_image = len(axes) == 4 and 0 not in source.shape
     is_known = is_image and avals.is_static((*shape, *window["window_dimensions"]))
     padding = padding_of_images(shape, axes) if is_known else None
-    # XLA's own has nothing for padding, which JAX chooses in windows of negative infinity.
-    paddings = ("VALID",) if ctx.mode is Mode.COMPILED else ("VALID", "SAME")
-    if select_prim is lax.ge_p and not ctx.target.is_consumer and padding in paddings:
+    # In a window of negative infinity JAX may choose padding, which the op does not know.
+    is_op = select_prim is lax.ge_p and padding == "VALID"
+    if is_op and not ctx.target.is_consumer:
         rows, columns = axes[1:3]
         attrs: dict[str, Any] = {
             "ksize": (1, rows.size, columns.size, 1),
