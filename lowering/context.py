@@ -3,7 +3,7 @@
 import contextvars
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import jax.extend.core as jex_core
 import tensorflow as tf
@@ -14,9 +14,6 @@ from lowering.ops import dims as dims_
 from lowering.ops import modes, values
 from lowering.ops.values import Value
 from lowering.targets import Mode, Target
-
-if TYPE_CHECKING:
-    from lowering.core.interpreter import Interpreter
 
 # The equation of the user's program that ops are made for now, and none of those that a
 # decomposition is made of; None outside of all.
@@ -31,11 +28,12 @@ class Context:
 
     Attributes:
       eqn: the equation.
-      lowering: lowers the program that the equation is part of.
+      lowering: the interpreter of the program that the equation is part of. It stands above this
+        module, which does not import it.
     """
 
     eqn: jex_core.JaxprEqn
-    lowering: "Interpreter"
+    lowering: Any
 
     @property
     def target(self) -> Target:
@@ -126,7 +124,7 @@ class Context:
         if self.mode is not Mode.EAGER:
             return lower(self, *operands)
 
-        def lower_in(lowering: "Interpreter", *operands: Value) -> Any:
+        def lower_in(lowering: Any, *operands: Value) -> Any:
             return lower(Context(self.eqn, lowering), *operands)
 
         return self.lowering.as_function(self.eqn, lower_in, operands)

@@ -38,11 +38,11 @@ def _in_fewer_bits(tensor: Any, of_program: Iterable[np.dtype]) -> Any:
 
     Else there would be a copy of each weight until the model is written.
     """
-
     found = in_fewer_bits(tensor.numpy(), of_program, has_bfloat16=True)
-    if found is None or tensor.nbytes <= SMALL_BYTES:
-        return None if found is None else ir.Tensor(found)
-    # Each number keeps its bits in this dtype.
+    if found is None:
+        return None
+    if tensor.nbytes <= SMALL_BYTES:
+        return ir.Tensor(found)
     dtype = found.dtype
 
     def stored() -> ir.Tensor:
