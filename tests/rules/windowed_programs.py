@@ -244,7 +244,11 @@ class _Builder:
         if kind == "filter_gradient" and self.dtype != np.int32:
 
             def filter_gradient(x, weights):
-                gradient = jax.grad(lambda w: (convolve(x, w) ** 2).sum())(weights[place])
+                def loss(w):
+                    # The gradient is a sum over all images, which would overflow in float16.
+                    return (convolve(x, w) ** 2).sum() * np.array(2.0**-10, x.dtype)
+
+                gradient = jax.grad(loss)(weights[place])
                 return convolve(x, gradient)
 
             return filter_gradient
