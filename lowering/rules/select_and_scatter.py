@@ -184,4 +184,11 @@ def _selected(operand, select, axes):
 
 def _positions(shape):
     """The position of each element of an array in row-major order."""
-    return lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
+    if avals.is_static(shape):
+        return lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
+    # JAX cannot tell that a product of symbolic sizes, the length of one iota, is not negative.
+    positions = jnp.zeros(shape, np.int32)
+    for axis, dim in enumerate(shape):
+        positions *= jnp.asarray(dim, np.int32)
+        positions += lax.broadcasted_iota(np.int32, shape, axis)
+    return positions
