@@ -170,6 +170,7 @@ def test_a_plan_of_a_change_of_one_rule(tmp_path):
 
 def test_a_plan_of_a_change_that_reaches_most(monkeypatch):
     monkeypatch.setattr(ci, "_MOST_WHOLE", 1)
+    monkeypatch.setattr(reach, "_FEW", 0)
     plan = ci.Plan(frozenset([PASS, RULE]), KNOWN, full=False, seed="0a")
     # The rule is the primitive's own.
     seconds = f"{ci._REACHED:g}"
@@ -179,6 +180,14 @@ def test_a_plan_of_a_change_that_reaches_most(monkeypatch):
     changed = plan.changed | {"tests/passes/test_b.py"}
     of_test = ci.Plan(changed, KNOWN, full=False, seed="0a").selected()
     assert of_test.reached - of_test.sampled == {"tests/passes/test_b.py::test_pass"}
+
+
+def test_tests_run_in_full_if_few_execute_a_changed_source(monkeypatch):
+    monkeypatch.setattr(reach, "_FEW", 1)
+    changed = frozenset([PASS, RULE])
+    assert KNOWN.few_tests_of(changed) == {"tests/rules/test_a.py::test_sort"}
+    selected = ci.Plan(changed, KNOWN, full=False, seed="0a").selected()
+    assert selected.reached - selected.sampled == {"tests/rules/test_a.py::test_sort"}
 
 
 def test_a_full_plan_runs_all_tests():

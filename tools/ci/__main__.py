@@ -131,11 +131,12 @@ class Plan:
         """The tests to run.
 
         If the change reaches most of them, only some of those that are many or take long are run,
-        unless the test itself has changed.
+        unless the test itself has changed, or a source that few tests execute.
         """
         reached = self.known.tests_of(self.changed)
         reaches_most = len(reached) > len(self.known.tests) / 2
-        unchanged = {name for name in reached if name.split("::")[0] not in self.changed}
+        few = self.known.few_tests_of(self.changed)
+        unchanged = {name for name in reached - few if name.split("::")[0] not in self.changed}
         return Selected(
             seed=self.seed,
             known=() if self.full else frozenset(self.known.tests),

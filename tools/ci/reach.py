@@ -13,6 +13,7 @@ classes alone have changed, that reaches the tests that read sources.
 """
 
 import ast
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -33,6 +34,8 @@ PACKAGES = ("lowering", "harnesses", "limitations", "results", "tools")
 _EVERYTHING = frozenset(["setup.cfg", "pyproject.toml", "tests/conftest.py"])
 # Where the files are that are a primitive's own.
 OWN = ("lowering/rules/", "harnesses/primitives/", "limitations/primitives/")
+# Sources that so many tests execute, or fewer, have tests of their own.
+_FEW = 10
 # Follows the name of a source where its text has changed, whether its code has or not.
 _TEXT = "#text"
 # The tests that read sources and docstrings.
@@ -78,6 +81,12 @@ class Reach:
             or (PROCESS in seen and has_sources)
             or (has_texts and name.startswith(_READERS))
         )
+
+    def few_tests_of(self, changed: frozenset[str]) -> frozenset[str]:
+        """The tests that are among the few that execute a changed source: no others would do."""
+        count = collections.Counter(name for seen in self.tests.values() for name in seen)
+        few = frozenset(name for name in changed if _is_source(name) and count[name] <= _FEW)
+        return frozenset(name for name, seen in self.tests.items() if seen & few)
 
     def primitives_of(self, changed: frozenset[str]) -> frozenset[str]:
         """The primitives, among those that are known, that reach one of the changed sources."""
