@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
+from lowering import avals
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.avals import real_dtype
 from lowering.narrow_formats import SHORT
@@ -51,14 +52,20 @@ def dot_general(ctx, lhs, rhs, *, dimension_numbers, precision, permutation=None
         )
     lhs = _convert(ctx, lhs, lhs_aval.shape, lhs_dtype)
     rhs = _convert(ctx, rhs, rhs_aval.shape, rhs_dtype)
-    products = _products(lhs_aval.shape, rhs_aval.shape, dimension_numbers, permutation)
-    result = min(products, key=lambda product: product.cost).emit(ctx, lhs, rhs, dtype)
+    shapes = lhs_aval.shape, rhs_aval.shape
+    cheapest = _cheapest_of_static if all(map(avals.is_static, shapes)) else _cheapest
+    axes = tuple(tuple(map(tuple, pair)) for pair in dimension_numbers)
+    product = cheapest(*shapes, axes, permutation and tuple(permutation))
+    result = product.emit(ctx, lhs, rhs, dtype)
     result = _convert(ctx, result, out_aval.shape, dtype)
     return _convert(ctx, result, out_aval.shape, out_aval.dtype)
 
 
-def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
-    """The ways to write a contraction as a product of matrices; each axis is named by a letter."""
+def _cheapest(lhs_shape, rhs_shape, dimension_numbers, permutation):
+    """The way to write a contraction as a product of matrices that moves the least.
+
+    Each axis is named by a letter.
+    """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     letters = string.ascii_letters
     lhs = list(letters[: len(lhs_shape)])
@@ -69,11 +76,16 @@ def _products(lhs_shape, rhs_shape, dimension_numbers, permutation):
     out = batch + [x for x in lhs if x not in rhs] + [y for y in rhs if y not in lhs]
     out = out if permutation is None else [out[i] for i in permutation]
     sizes = dict(zip(lhs + rhs, (*lhs_shape, *rhs_shape), strict=True))
-    return [
+    products = [
         _Product(is_swapped, x, y, out, batch, order, sizes)
         for is_swapped, x, y in ((False, lhs, rhs), (True, rhs, lhs))
         for order in (contract, sorted(contract, key=lhs.index), sorted(contract, key=rhs.index))
     ]
+    return min(products, key=lambda product: product.cost)
+
+
+# Symbolic sizes would keep what they belong to.
+_cheapest_of_static = functools.lru_cache(maxsize=1024)(_cheapest)
 
 
 @decomposition(
@@ -135,7 +147,7 @@ class _Product:
     def _free(self, labels):
         return [label for label in labels if label not in (*self.batch, *self.contract)]
 
-    @property
+    @functools.cached_property
     def _natural(self):
         """The axes of the product."""
         return [*self.batch, *self._free(self.x), *self._free(self.y)]
@@ -155,7 +167,7 @@ class _Product:
             return "fc"
         return "cf" if self._is_in_order(labels, [*self.batch, *self.contract, *free]) else None
 
-    @functools.cached_property
+    @property
     def cost(self):
         """How much is transposed: one point for an array, two if its last axis moves."""
         operands = [labels for labels in (self.x, self.y) if self._layout(labels) is None]
