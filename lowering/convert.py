@@ -235,6 +235,8 @@ def _lower(
       without_gradient: the name of the function, if an attempt to differentiate is an error.
     """
     jaxpr = traced.program.jaxpr
+    if not modes.is_eager():
+        constants.note_narrow(traced.program.narrow_floats)
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.caches)
     with jax_compat.our_settings(), lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]

@@ -59,7 +59,7 @@ def store_weights(root: Any, of_program: Iterable[np.dtype]) -> None:
         if types != {_FLOAT32}:
             continue
         numbers = np.asarray(root.buffers[buffer].data, np.uint8).view(np.float32)
-        stored, scales = in_fewer_bits(numbers, of_program, has_bfloat16=False), None
+        stored, scales = in_fewer_bits(numbers, of_program), None
         if stored is None and _may_be_scaled(numbers, of_program):
             shapes = {tuple(tensor.shape) for _, tensor, _ in of_buffer}
             scales = scaled(numbers.reshape(shapes.pop())) if len(shapes) == 1 else None
@@ -87,7 +87,7 @@ def _store_table(
     """
     numbers = np.asarray(buffer.data, np.uint8).view(np.int32)
     integers = [dtype for dtype in of_program if dtype.kind in "iu"]
-    stored = in_fewer_bits(numbers, integers, has_bfloat16=False)
+    stored = in_fewer_bits(numbers, integers)
     uses = [
         (graph, tensor, op, place)
         for graph, tensor in places

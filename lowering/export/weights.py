@@ -1,11 +1,14 @@
-"""Weights that a file stores in 8 or 16 bits, although the model computes in 32 bits."""
+"""Weights that a file stores in 16 bits or fewer, although the model computes in 32 bits."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
+
+from lowering import narrow_formats
+from lowering.ops.constants import narrow_of
 
 # In fewer bytes there is nothing to win: the op that widens a weight takes as much.
 LARGE_BYTES = 4096
@@ -14,11 +17,12 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT16 = np.dtype(np.float16)
 # The least bits come first.
 _INTEGERS = (np.int8, np.uint8, np.int16, np.uint16)
-_DTYPES = tuple(map(np.dtype, (*_INTEGERS, _BFLOAT16, _FLOAT16)))
+_OF_GRAPHS = tuple(map(np.dtype, (*_INTEGERS, _BFLOAT16, _FLOAT16)))
+_DTYPES = (*narrow_formats.FLOAT, *_OF_GRAPHS)
 
 
 def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
-    """The dtypes of 8 and 16 bits that arguments, weights or results of functions have.
+    """The dtypes of up to 16 bits that arguments, weights or results of functions have.
 
     Args:
       functions: concrete functions of TensorFlow.
@@ -31,19 +35,21 @@ def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
     )
     found = {x.dtype.base_dtype for x in tensors}
     found.update(v.dtype for function in functions for v in function.graph.variables)
-    return frozenset(dtype for dtype in _DTYPES if tf.dtypes.as_dtype(dtype) in found)
+    of_graphs = (dtype for dtype in _OF_GRAPHS if tf.dtypes.as_dtype(dtype) in found)
+    return frozenset(of_graphs).union(*(narrow_of(function.graph) for function in functions))
 
 
 def in_fewer_bits(
-    x: np.ndarray, of_program: Iterable[np.dtype], *, has_bfloat16: bool
+    x: np.ndarray, of_program: Iterable[np.dtype], of_file: Collection[np.dtype] = ()
 ) -> np.ndarray | None:
     """A weight in a narrower dtype of the program that holds its numbers; None if none does.
 
     Args:
       x: the weight in 32 bits, as the model computes with it.
       of_program: dtypes of the program, as `dtypes_of` finds them.
-      has_bfloat16: whether the file may have bfloat16. If not, float16 takes its place, where that
-        rounds numbers so small that next to the largest one they are nothing in bfloat16.
+      of_file: those floating-point dtypes that the file may have beside float16. Float16 takes the
+        place of others, where it rounds only numbers so small that next to the largest one they are
+        nothing in bfloat16.
     """
     if x.nbytes < LARGE_BYTES or x.dtype not in (np.float32, np.int32):
         return None
@@ -51,7 +57,7 @@ def in_fewer_bits(
         stored = _stored(x, dtype)
         if stored is None:
             continue
-        if dtype != _BFLOAT16 or has_bfloat16:
+        if dtype.kind in "iu" or dtype == _FLOAT16 or dtype in of_file:
             return stored
         return _as_float16(x)
     return None
@@ -68,7 +74,7 @@ def _stored(x, dtype):
 
 
 def _as_float16(x):
-    """Numbers of bfloat16 as float16; None if that loses more than rounding to bfloat16 may."""
+    """Numbers as float16; None if that loses more than rounding to bfloat16 may."""
     with np.errstate(all="ignore"):
         stored = x.astype(_FLOAT16)
         difference = np.where(x == stored, np.float32(0), np.abs(x - stored.astype(x.dtype)))

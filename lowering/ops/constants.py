@@ -34,10 +34,12 @@ _PARTS = frozenset({"Slice", "StridedSlice", "Unpack"})
 # Ops whose result is a constant once variables are frozen.
 _WEIGHTS = frozenset({"Const", "ReadVariableOp"})
 
-# The keys of what is kept with a graph: the scope that constants are made in, and the names of
-# arguments that are weights in all calls of a function.
+# The keys of what is kept with a graph: the scope that constants are made in, the names of
+# arguments that are weights in all calls of a function, and the dtypes of eight bits or fewer that
+# its programs have.
 _SCOPE = "scope of constants"
 _ARGUMENTS = "arguments that are weights"
+_NARROW = "narrow dtypes"
 
 _eager_small = Bounded(_EAGER_ENTRIES)
 _eager_large: dict[int, tf.Tensor] = {}
@@ -145,6 +147,16 @@ def mark_weights(arguments: Iterable[tf.Tensor]) -> None:
     """Notes that arguments of the function that is being made are weights wherever it is called."""
     for x in arguments:
         memo.of(x.graph).setdefault(_ARGUMENTS, set()).add(x.op.name)
+
+
+def note_narrow(dtypes: Iterable[np.dtype]) -> None:
+    """Notes dtypes that a program has; the graph that is being made has wider ones instead."""
+    memo.of_graph().setdefault(_NARROW, set()).update(dtypes)
+
+
+def narrow_of(graph: tf.Graph) -> frozenset[np.dtype]:
+    """The dtypes that `note_narrow` has noted of a graph."""
+    return frozenset(memo.of(graph).get(_NARROW, ()))
 
 
 def _is_view(op: Any) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import numpy as np
 
-from lowering import callables, jax_compat
+from lowering import callables, jax_compat, narrow_formats
 from lowering.passes import pipeline
 from lowering.passes.jaxprs import count_calls
 from lowering.passes.owning import with_own_constants
@@ -47,6 +48,14 @@ class Program:
             for var in vars_
         )
         return max((len(getattr(var.aval, "shape", ())) for var in variables), default=0)
+
+    @functools.cached_property
+    def narrow_floats(self) -> frozenset[np.dtype]:
+        """The floating-point dtypes of eight bits or fewer of its arguments and constants."""
+        called = (jaxpr for jaxpr, _ in count_calls(self.traced).values())
+        consts = (x for jaxpr in (self.traced, *called) for x in getattr(jaxpr, "consts", ()))
+        found = {getattr(x, "dtype", None) for x in (*self.traced.in_avals, *consts)}
+        return frozenset(filter(found.__contains__, narrow_formats.FLOAT))
 
 
 def trace(

@@ -12,9 +12,10 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 from jax import lax
 
-from lowering import export
+from lowering import export, narrow_formats
 from lowering.export.channels import scaled as as_scaled
 from lowering.export.entries import entry
+from lowering.export.onnx import dtypes as dtypes_of_onnx
 from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFLITE
 
@@ -261,8 +262,8 @@ def test_constants_that_are_results(size, dtype, to, tmp_path):
 def test_only_what_keeps_its_bits_is_stored_in_fewer():
     everything = [np.dtype(d) for d in ("int8", "uint8", BFLOAT16, FLOAT16)]
 
-    def stored(x, of_program=everything, has_bfloat16=True):
-        return in_fewer_bits(x, of_program, has_bfloat16=has_bfloat16)
+    def stored(x, of_program=everything, of_file=(BFLOAT16,)):
+        return in_fewer_bits(x, of_program, of_file)
 
     for dtype in (BFLOAT16, FLOAT16):
         x = LARGE.astype(dtype).astype(np.float32)
@@ -284,7 +285,7 @@ def test_only_what_keeps_its_bits_is_stored_in_fewer():
 
 def test_bfloat16_as_float16():
     def stored(x):
-        return in_fewer_bits(x, [BFLOAT16], has_bfloat16=False)
+        return in_fewer_bits(x, [BFLOAT16])
 
     x = LARGE.astype(BFLOAT16).astype(np.float32)
     assert stored(x).dtype == np.float16
@@ -307,6 +308,8 @@ def test_dtypes_of_programs():
     x = np.ones(3, np.float32)
     assert dtypes(x) == set()
     assert dtypes(x.astype(BFLOAT16)) == {BFLOAT16}
+    of_few_bits = np.dtype(ml_dtypes.float8_e5m2)
+    assert dtypes(x, params=x.astype(of_few_bits)) == {of_few_bits}
     assert dtypes(x, params=[x.astype(FLOAT16), x.astype(np.int8)]) == {FLOAT16, np.dtype(np.int8)}
 
 
@@ -360,6 +363,35 @@ def test_weights_of_few_bits_are_not_made_to_fit(dtype, to, tmp_path):
     _, ops = FORMATS[to](fun, np.ones((2, 300), np.float32), weights, tmp_path)
     computing = set(ops) - WIDENING - {"Const", "Placeholder", "Identity"}
     assert computing in ({"MatMul"}, {"FULLY_CONNECTED"}, {"_FusedMatMul"})
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("dtype", narrow_formats.FLOAT, ids=str)
+@pytest.mark.parametrize("is_closed_over", [False, True], ids=["params", "closure"])
+def test_weights_of_float8(is_closed_over, dtype, to, tmp_path):
+    """ONNX has four of the dtypes; float16 holds the numbers of all that are not powers of two."""
+    weights = np.exp2(RNG.integers(-8, 8, (300, 256))).astype(dtype)
+
+    def fun(weights, x):
+        return x @ weights.astype(x.dtype)
+
+    x = RNG.normal(size=(2, 300)).astype(np.float32)
+    if is_closed_over:
+        weights = jnp.asarray(weights)
+        size, ops = FORMATS[to](lambda x: fun(weights, x), x, None, tmp_path)
+    else:
+        size, ops = FORMATS[to](fun, x, weights, tmp_path)
+    in_8_bits = to == "onnx" and dtype in dtypes_of_onnx.of_weights(19)
+    assert size < (1.1 if in_8_bits else 2.1) * weights.size
+    assert len(set(ops) & WIDENING) <= 1
+
+
+def test_weights_of_float8_in_an_old_opset():
+    """Casts of float8 came with version 19."""
+    weights = jnp.asarray(RNG.normal(size=(300, 256)), jnp.float8_e5m2)
+    x = RNG.normal(size=(2, 300)).astype(np.float32)
+    model = export.to_onnx(lambda x: x @ weights.astype(x.dtype), (x,), opset=18)
+    assert len(model) < 2.1 * weights.size
 
 
 @pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)

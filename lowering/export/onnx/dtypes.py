@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
@@ -36,6 +37,21 @@ _WIDER = {
     FLOAT16: FLOAT,
     BFLOAT16: FLOAT,
 }
+
+# The floating-point dtypes that weights may have, beside those of 32 bits or more: in every set of
+# operators, and from version 19 on. Nothing but a cast reads them.
+_OF_WEIGHTS = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
+_FLOAT8 = frozenset(
+    map(
+        np.dtype,
+        (
+            ml_dtypes.float8_e4m3fn,
+            ml_dtypes.float8_e4m3fnuz,
+            ml_dtypes.float8_e5m2,
+            ml_dtypes.float8_e5m2fnuz,
+        ),
+    )
+)
 
 # Ops whose results are the same in a wider dtype, whatever their operands.
 _OF_ORDER = {"DepthToSpace", "MaxPool", "SpaceToDepth"}
@@ -66,6 +82,11 @@ def of(dtype: Any) -> ir.DataType:
         raise UnsupportedError(
             f"lowering writes no {getattr(dtype, 'name', dtype)} to ONNX"
         ) from error
+
+
+def of_weights(opset: int) -> frozenset[np.dtype]:
+    """The floating-point dtypes of up to 16 bits that weights may have."""
+    return _OF_WEIGHTS | _FLOAT8 if opset >= 19 else _OF_WEIGHTS
 
 
 def computed_in(

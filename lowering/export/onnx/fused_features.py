@@ -301,7 +301,9 @@ def _is_in_fewer_bits(b: Builder, weights: ir.Value) -> bool:
     if not b.stored:
         return False
     assert weights.const_value is not None
-    return in_fewer_bits(weights.const_value.numpy(), b.stored, has_bfloat16=True) is not None
+    return (
+        in_fewer_bits(weights.const_value.numpy(), b.stored, dtypes.of_weights(b.opset)) is not None
+    )
 
 
 def _of_weights(layer: _Layer, factor: np.ndarray) -> np.ndarray | None:

@@ -1,7 +1,7 @@
 """The constants of a model, as they are stored."""
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from lowering.export.onnx.values import dtype_of, is_known
 from lowering.export.weights import in_fewer_bits
 
 
-def add(main: ir.Graph, of_program: Iterable[np.dtype]) -> None:
+def add(main: ir.Graph, of_program: Iterable[np.dtype], of_weights: Collection[np.dtype]) -> None:
     """Enters the constants that nodes read, in graphs within it, too, into a graph.
 
     Args:
       main: the graph.
-      of_program: dtypes of 8 and 16 bits in which constants are stored if these hold them.
+      of_program: dtypes of up to 16 bits in which constants are stored if these hold them.
+      of_weights: those that a floating-point constant may have.
     """
     for x in _used(main):
         main.initializers[str(x.name)] = x
@@ -28,17 +29,19 @@ def add(main: ir.Graph, of_program: Iterable[np.dtype]) -> None:
     if of_program:
         for x in list(main.initializers.values()):
             assert x.const_value is not None
-            stored = _in_fewer_bits(x.const_value, of_program)
+            stored = _in_fewer_bits(x.const_value, of_program, of_weights)
             if stored is not None:
                 _widen(main, x, stored)
 
 
-def _in_fewer_bits(tensor: Any, of_program: Iterable[np.dtype]) -> Any:
+def _in_fewer_bits(
+    tensor: Any, of_program: Iterable[np.dtype], of_weights: Collection[np.dtype]
+) -> Any:
     """A tensor of fewer bits with the same numbers, or None; a large one is made when it is read.
 
     Else there would be a copy of each weight until the model is written.
     """
-    found = in_fewer_bits(tensor.numpy(), of_program, has_bfloat16=True)
+    found = in_fewer_bits(tensor.numpy(), of_program, of_weights)
     if found is None:
         return None
     if tensor.nbytes <= SMALL_BYTES:

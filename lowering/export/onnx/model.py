@@ -106,7 +106,7 @@ def model(
     fusing.fuse(b, made.graph)
     reduction.move_axes_to_attributes(made.graph, opset)
     common.RemoveUnusedNodesPass()(made)
-    initializers.add(made.graph, b.stored)
+    initializers.add(made.graph, b.stored, dtypes.of_weights(opset))
     return made
 
 

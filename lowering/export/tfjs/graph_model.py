@@ -286,7 +286,7 @@ def _encoded(
         "shape": list(value.shape),
         "dtype": value.dtype.name,
     }
-    stored = in_fewer_bits(value, of_program, has_bfloat16=False)
+    stored = in_fewer_bits(value, of_program)
     # A quantization is for floats: integers of the program stay what they are.
     is_integer = stored is not None and stored.dtype.kind in "iu"
     # Scalars and shapes are no weights that were trained.
