@@ -569,6 +569,9 @@ def test_an_interrupt_while_modules_are_imported(module, tmp_path):
 import signal, sys
 from lowering.__main__ import main
 
+# A shell lets what it starts in the background ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Interrupting:
     def find_spec(self, name, *_):
         if name == {module!r}:
