@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from lowering import narrow_formats
 from lowering.avals import is_key
 from lowering.boundary import models
 from lowering.convert import convert
@@ -16,7 +15,6 @@ from lowering.export import arguments, calls, descriptions, modules, samples, si
 from lowering.export.entry import Entry, Reference, of_flat
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
-from lowering.ops.constants import note_narrow
 from lowering.ops.dtypes import to_tf_argument
 from lowering.targets import Target
 
@@ -192,7 +190,6 @@ def _entry(
     outputs: list[str] = []
 
     def call(*tensors: Any) -> list[Any]:
-        note_narrow(dtype for dtype in kept.dtypes if dtype in narrow_formats.FLOAT)
         given = jax.tree_util.tree_unflatten(tree, tensors)
         results, out_tree = jax.tree_util.tree_flatten(
             converted(*kept.first_argument(kept.variables), *given)

@@ -53,14 +53,13 @@ def in_fewer_bits(
     """
     if x.nbytes < LARGE_BYTES or x.dtype not in (np.float32, np.int32):
         return None
-    for dtype in filter(frozenset(of_program).__contains__, _DTYPES):
-        stored = _stored(x, dtype)
-        if stored is None:
-            continue
-        if dtype.kind in "iu" or dtype == _FLOAT16 or dtype in of_file:
+    dtypes = list(filter(frozenset(of_program).__contains__, _DTYPES))
+    others = [d for d in dtypes if not (d.kind in "iu" or d == _FLOAT16 or d in of_file)]
+    for dtype in dtypes:
+        if dtype not in others and (stored := _stored(x, dtype)) is not None:
             return stored
-        return _as_float16(x)
-    return None
+    is_of_others = any(_stored(x, dtype) is not None for dtype in others)
+    return _as_float16(x) if is_of_others else None
 
 
 def _stored(x, dtype):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 
 from lowering import callables, jax_compat, narrow_formats
 from lowering.passes import pipeline
-from lowering.passes.jaxprs import count_calls
+from lowering.passes.jaxprs import Jaxpr, count_calls
 from lowering.passes.owning import with_own_constants
 from lowering.targets import Target
 
@@ -37,25 +37,30 @@ class Program:
     @functools.cached_property
     def highest_rank(self) -> int:
         """The most axes that an array in it has."""
-        jaxprs = [self.jaxpr, *(called for called, _ in count_calls(self.jaxpr).values())]
-        variables = (
-            var
-            for jaxpr in jaxprs
-            for vars_ in (
-                getattr(jaxpr, "jaxpr", jaxpr).invars,
-                *(eqn.outvars for eqn in jaxpr.eqns),
-            )
-            for var in vars_
-        )
-        return max((len(getattr(var.aval, "shape", ())) for var in variables), default=0)
+        ranks = (len(getattr(x.aval, "shape", ())) for x in _variables(_jaxprs(self.jaxpr)))
+        return max(ranks, default=0)
 
     @functools.cached_property
     def narrow_floats(self) -> frozenset[np.dtype]:
-        """The floating-point dtypes of eight bits or fewer of its arguments and constants."""
-        called = (jaxpr for jaxpr, _ in count_calls(self.traced).values())
-        consts = (x for jaxpr in (self.traced, *called) for x in getattr(jaxpr, "consts", ()))
-        found = {getattr(x, "dtype", None) for x in (*self.traced.in_avals, *consts)}
+        """The floating-point dtypes of eight bits or fewer that it has, as JAX has traced it."""
+        jaxprs = _jaxprs(self.traced)
+        arrays = [x for jaxpr in jaxprs for x in getattr(jaxpr, "consts", ())]
+        arrays += [x.aval for x in _variables(jaxprs)]
+        found = {getattr(x, "dtype", None) for x in arrays}
         return frozenset(filter(found.__contains__, narrow_formats.FLOAT))
+
+
+def _jaxprs(jaxpr: jex_core.ClosedJaxpr) -> list[Jaxpr]:
+    """A jaxpr, and all that it calls."""
+    return [jaxpr, *(called for called, _ in count_calls(jaxpr).values())]
+
+
+def _variables(jaxprs: Iterable[Jaxpr]) -> Iterator[jex_core.Var]:
+    """The arguments of jaxprs, and the results of their equations."""
+    for jaxpr in jaxprs:
+        yield from getattr(jaxpr, "jaxpr", jaxpr).invars
+        for eqn in jaxpr.eqns:
+            yield from eqn.outvars
 
 
 def trace(

@@ -84,7 +84,7 @@ def _cheapest(lhs_shape, rhs_shape, dimension_numbers, permutation):
     return min(products, key=lambda product: product.cost)
 
 
-# Symbolic sizes would keep what they belong to.
+# Not for symbolic sizes: a cache would keep the scopes of their variables alive.
 _cheapest_of_static = functools.lru_cache(maxsize=1024)(_cheapest)
 
 

@@ -281,6 +281,11 @@ def test_only_what_keeps_its_bits_is_stored_in_fewer():
     assert stored(np.arange(256).repeat(8).astype(np.int32)).dtype == np.uint8
     assert stored(np.arange(2000, dtype=np.int32)) is None
     assert stored(LARGE.astype(np.float64)) is None
+    # A dtype that the file lacks does not stand in the way of one that it has.
+    large = np.full(2000, 2.0**100, np.float32)
+    of_program = [np.dtype(ml_dtypes.float8_e8m0fnu), BFLOAT16]
+    assert stored(large, of_program).dtype == BFLOAT16
+    assert stored(large, of_program, of_file=()) is None
 
 
 def test_bfloat16_as_float16():

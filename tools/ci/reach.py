@@ -83,7 +83,10 @@ class Reach:
         )
 
     def few_tests_of(self, changed: frozenset[str]) -> frozenset[str]:
-        """The tests that are among the few that execute a changed source: no others would do."""
+        """The tests of those changed sources that few tests execute.
+
+        If only some of their cases ran, no other test would find what these leave out.
+        """
         count = collections.Counter(name for seen in self.tests.values() for name in seen)
         few = frozenset(name for name in changed if _is_source(name) and count[name] <= _FEW)
         return frozenset(name for name, seen in self.tests.items() if seen & few)
