@@ -17,6 +17,7 @@ from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
 from lowering.ops import cast, dtypes, emit, integers, kernels
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import ONNX, PORTABLE, TFJS
+from lowering.targets.tflite import quirks
 
 
 @rule("reduce_sum", traits=Trait.LINEAR)
@@ -30,7 +31,14 @@ def reduce_sum(ctx, x, *, axes, **_):
         return cast(emit(op, cast(x, tf.float32), integers(axes)), x.dtype)
     if ctx.target.is_consumer and not kernels.supports(op, x.dtype):
         return ctx.lower(_reduced_by_steps, x, avals=ctx.in_avals, op=op, axes=tuple(axes))
-    return emit(op, x, integers(axes), modular=True)
+    return emit(op, x, _positions(ctx, x, axes), modular=True)
+
+
+def _positions(ctx, x, axes):
+    """Axes as a reduction takes them, counted from the last one where others are mistaken."""
+    if ctx.target.has(quirks.sums_before_broadcasts):
+        axes = [axis - x.shape.rank for axis in axes]
+    return integers(axes)
 
 
 def _reduced_by_steps(x, *, op, axes):
@@ -71,7 +79,7 @@ _OPS = {"reduce_sum": "Sum", "reduce_prod": "Prod", "reduce_max": "Max", "reduce
 @rule("reduce_keeping_axes", target=PORTABLE)
 def reduce_keeping_axes(ctx, x, *, reduction, axes):
     """Reduced axes have size one; see `passes.simplify.keepdims`."""
-    return emit(_OPS[reduction], x, integers(axes), keep_dims=True)
+    return emit(_OPS[reduction], x, _positions(ctx, x, axes), keep_dims=True)
 
 
 _WIDE = (np.int64, np.uint64)

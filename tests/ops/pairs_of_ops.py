@@ -133,6 +133,7 @@ _ELEMENTWISE: dict[str, Callable[[Any], Any]] = {
 
 _STRUCTURAL: dict[str, Callable[[Any], Any]] = {
     "sum": lambda x: jnp.sum(x, -1),
+    "sum_rows": lambda x: jnp.sum(x, 0),
     "sum_all": jnp.sum,
     "prod": lambda x: jnp.prod(x, -1),
     "max": lambda x: jnp.max(x, -1),
@@ -159,6 +160,7 @@ _STRUCTURAL: dict[str, Callable[[Any], Any]] = {
     "expand": lambda x: x[:, None],
     "squeeze": jnp.squeeze,
     "broadcast": lambda x: jnp.broadcast_to(x, (2, *x.shape)),
+    "broadcast_rows": lambda x: jnp.broadcast_to(x[:, None], (x.shape[0], 2, *x.shape[1:])),
     "stack": lambda x: jnp.stack([x, x]),
     "concatenate": lambda x: jnp.concatenate([x, x[:1], x]),
     "tile": lambda x: jnp.tile(x, 2),

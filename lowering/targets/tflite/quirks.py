@@ -19,6 +19,10 @@ _TRANSPOSES = (
     f"{_SOURCES}/354a956897c5fe6174ccec2fc93ba9fa5c629f47/{_PASSES}"
     "/push_transpose_through_ewise_pass.cc"
 )
+_BROADCASTS = (
+    f"{_SOURCES}/14f3ab74724161389e3cc82aff538e4609fefd3b/{_PASSES}"
+    "/optimize_broadcast_like_patterns.td"
+)
 _XNNPACK = "https://github.com/google/XNNPACK/blob"
 
 # Up to how many axes XNNPACK multiplies by a matrix.
@@ -60,6 +64,17 @@ def broadcasts_behind_casts() -> bool:
         return tf.cast(tf.broadcast_to(x, [3, 4]), tf.uint16)
 
     return fails("'tfl.broadcast_to' op operand #0 must be", fun, np.arange(4, dtype=np.int32))
+
+
+@_quirk(_BROADCASTS, "lowering.rules.reductions._positions")
+def sums_before_broadcasts() -> bool:
+    """A sum of a broadcast becomes the broadcast of a sum, over axes of the broadcast.
+
+    If the operand of the broadcast has fewer axes, these are others. The converter moves the
+    broadcast past elementwise ops, too. Axes that are counted from the last one are the same.
+    """
+    found = run(lambda x: tf.reduce_sum(tf.broadcast_to(x, [2, 2, 3]), [0]), _MATRIX)
+    return not np.array_equal(found, 2 * _MATRIX)
 
 
 @_quirk(_PATTERNS, "lowering.ops.decided.place_of_zero")
