@@ -83,7 +83,7 @@ class Facts:
       fold: a NumPy function that evaluates it on known operands, instead of its rule.
       called: a function of its operands and parameters that returns the jaxpr that it calls, and
         the operands of that; None if it is no call.
-      on_words: a function in JAX of the words of PRNG keys, which says what it does with keys.
+      on_key_data: a function in JAX of the data of PRNG keys, which says what it does with keys.
       on_promoted: by a dtype a function in JAX of numbers in its storage dtype, which says what it
         does with numbers of the dtype.
       refusal: why it is lowered for no target.
@@ -92,6 +92,6 @@ class Facts:
     traits: Trait = Trait.NONE
     fold: Callable[..., np.ndarray] | None = None
     called: Callable[..., tuple[Any, Sequence[Any]]] | None = None
-    on_words: Callable[..., Any] | None = None
+    on_key_data: Callable[..., Any] | None = None
     on_promoted: Mapping[np.dtype, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     refusal: str | None = None

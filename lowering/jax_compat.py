@@ -526,7 +526,7 @@ def evaluate(
     operands: Sequence[Any],
     shapes: Mapping[int, tuple[int, ...]] | None = None,
 ) -> list[Any]:
-    """Runs one equation on arrays with JAX itself; PRNG keys are given as their words.
+    """Runs one equation on arrays with JAX itself; PRNG keys are given as key data.
 
     Args:
       eqn: the equation.
@@ -577,12 +577,12 @@ def physical_dtype(dtype: Any) -> np.dtype:
 
 
 def key_shape(dtype: Any) -> tuple[int, ...]:
-    """The shape of the uint32 words of one PRNG key."""
+    """The shape of the data of one PRNG key."""
     return dtype._impl.key_shape
 
 
 def key_impl(dtype: Any) -> Any:
-    """The implementation of PRNG keys of a dtype: hashable, with the functions that it is."""
+    """The implementation of PRNG keys of a dtype, which is hashable."""
     return dtype._impl
 
 
@@ -592,41 +592,41 @@ def threefry_partitionable(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def random_seed(seeds: Any, *, impl: Any, partitionable: bool) -> Any:
-    """The words of the keys for seeds; `random_*` are on words, in JAX, for use in tracing."""
+    """The data of the keys for seeds. All `random_*` are of key data in place of keys."""
     # With 64 bits, the promotion of integers to int64 would reach programs that have none.
     with jax.enable_x64(seeds.dtype.itemsize > 4):
-        return _on_words(prng.random_seed_impl_base, partitionable, seeds, impl=impl)
+        return _call(prng.random_seed_impl_base, partitionable, seeds, impl=impl)
 
 
-def random_split(words: Any, *, impl: Any, shape: tuple[Dim, ...], partitionable: bool) -> Any:
-    """The words of `shape` keys made from each key."""
-    ndim = words.ndim - len(impl.key_shape)
-    return _on_words(prng.random_split_impl_base, partitionable, impl, words, ndim, shape=shape)
+def random_split(keys: Any, *, impl: Any, shape: tuple[Dim, ...], partitionable: bool) -> Any:
+    """The data of `shape` keys made from each key."""
+    ndim = keys.ndim - len(impl.key_shape)
+    return _call(prng.random_split_impl_base, partitionable, impl, keys, ndim, shape=shape)
 
 
-def random_fold_in(words: Any, data: Any, *, impl: Any, partitionable: bool) -> Any:
-    """The words of the keys made from each key and an integer."""
-    shape = words.shape[: words.ndim - len(impl.key_shape)]
-    return _on_words(prng.random_fold_in_impl_base, partitionable, impl, words, data, shape)
+def random_fold_in(keys: Any, data: Any, *, impl: Any, partitionable: bool) -> Any:
+    """The data of the keys made from each key and an integer."""
+    shape = keys.shape[: keys.ndim - len(impl.key_shape)]
+    return _call(prng.random_fold_in_impl_base, partitionable, impl, keys, data, shape)
 
 
 def random_bits(
-    words: Any, *, impl: Any, bit_width: int, shape: tuple[Dim, ...], partitionable: bool
+    keys: Any, *, impl: Any, bit_width: int, shape: tuple[Dim, ...], partitionable: bool
 ) -> Any:
     """Arrays of random bits of `shape` for each key."""
-    ndim = words.ndim - len(impl.key_shape)
+    ndim = keys.ndim - len(impl.key_shape)
     sizes = {"bit_width": bit_width, "shape": shape}
-    return _on_words(prng.random_bits_impl_base, partitionable, impl, words, ndim, **sizes)
+    return _call(prng.random_bits_impl_base, partitionable, impl, keys, ndim, **sizes)
 
 
-def random_gamma(words: Any, alpha: Any, *, impl: Any, log_space: bool, partitionable: bool) -> Any:
+def random_gamma(keys: Any, alpha: Any, *, impl: Any, log_space: bool, partitionable: bool) -> Any:
     """Samples of the gamma distribution with shapes `alpha`, as many for each key as it has."""
-    key = jax.random.wrap_key_data(words, impl=impl)
+    key = jax.random.wrap_key_data(keys, impl=impl)
     sample = jex_core.primitives.random_gamma_p.impl
-    return _on_words(sample, partitionable, key, alpha, log_space=log_space, use_vmap=True)
+    return _call(sample, partitionable, key, alpha, log_space=log_space, use_vmap=True)
 
 
-def _on_words(fun: Callable[..., Any], partitionable: bool, *args: Any, **kwargs: Any) -> Any:
+def _call(fun: Callable[..., Any], partitionable: bool, *args: Any, **kwargs: Any) -> Any:
     with jax_config.threefry_partitionable(partitionable):
         return fun(*args, **kwargs)
 

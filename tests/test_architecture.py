@@ -73,9 +73,9 @@ def test_the_legalization(blocks, own_registry):
     exec(test, scope)
     registry._RULES["clamp", "consumer"].clear()
     with pytest.raises(AssertionError):
-        scope["test_clamp_is_in_the_order_of_words"]()
+        scope["test_clamp_is_in_the_order_of_uint32"]()
     exec(legalization, {})
-    scope["test_clamp_is_in_the_order_of_words"]()
+    scope["test_clamp_is_in_the_order_of_uint32"]()
 
 
 def _kind(each):

@@ -17,15 +17,15 @@ NEEDED = (
     "split keys",
     "promote 16-bit floats",
     "split complex numbers",
-    "split words",
-    "bitcast words",
+    "split uint32",
+    "bitcast uint32",
     "promote narrow numbers",
 )
 SKIPPABLE = (
     "fuse functions",
     "eliminate dead code",
     "fuse in 16 bits",
-    "fuse words",
+    "fuse uint32 quotients",
     "flatten calls",
     "inline calls",
     "hoist invariants",

@@ -165,8 +165,8 @@ def _entry(
         for leaf in leaves
     ]
     if any(map(is_key, of_fun)):
-        symbolic = list(map(models.words_shape, symbolic, of_fun))
-        leaves = list(map(models.words, leaves))
+        symbolic = list(map(models.key_data_shape, symbolic, of_fun))
+        leaves = list(map(models.key_data, leaves))
         if polymorphic_shapes is not None:
             texts = list(map(polymorphic.specification, symbolic))
             polymorphic_shapes = jax.tree_util.tree_unflatten(tree, texts)
@@ -203,7 +203,7 @@ def _entry(
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
         if str(found_tree) != str(tree):
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
-        arrays = list(map(np.asarray, map(models.words, found)))
+        arrays = list(map(np.asarray, map(models.key_data, found)))
         for name, x, dtype in zip(names, arrays, dtypes, strict=True):
             if not _is_converted(x.dtype, dtype):
                 raise ValueError(f"an array for the input {name!r} is {x.dtype}, not {dtype}")

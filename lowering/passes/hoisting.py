@@ -96,7 +96,7 @@ def _split(
             is_fixed.update(eqn.outvars)
     read_later = used(varying, body.outvars)
     for eqn in reversed(invariant):
-        # What is made of literals alone is known in the body as well as before the loop.
+        # Results of literals alone are known in the body as well as before the loop.
         is_hoisted = used([eqn]) and not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
         if not is_hoisted and not read_later.isdisjoint(eqn.outvars):
             varying.insert(0, eqn)
@@ -144,7 +144,7 @@ def _contract_scan(new, eqn, *, mode):
 
 @dataclasses.dataclass(frozen=True)
 class _Split:
-    """The body of a scan in two.
+    """The body of a scan, split in two.
 
     Attributes:
       results: the variables of the body that are computed for all steps.

@@ -22,16 +22,16 @@ from lowering.passes.fusion.natural import LATE_PATTERNS, NATURAL_PATTERNS
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
 from lowering.passes.fusion.spreading import SPREADING_SEARCHES
-from lowering.passes.fusion.words import fuse_words
+from lowering.passes.fusion.uint32_quotients import fuse_uint32_quotients
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import FUNCTION_EQUATIONS, inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls, is_long
-from lowering.passes.legalize.bitcasts import avals_of_bits, bitcast_words
+from lowering.passes.legalize.bitcast_uint32 import avals_of_bits, bitcast_uint32
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
 from lowering.passes.legalize.floats import Floats, promote_floats
-from lowering.passes.legalize.keys import avals_of_words, split_keys
+from lowering.passes.legalize.keys import avals_of_key_data, split_keys
 from lowering.passes.legalize.narrow_numbers import Narrow, promote_narrow
-from lowering.passes.legalize.words import avals_of_halves, split_words
+from lowering.passes.legalize.split_uint32 import avals_of_uint32_parts, split_uint32
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
@@ -119,15 +119,15 @@ def _splits_complex(mode: Mode, target: Target) -> bool:
     return target.splits("complex64")
 
 
-def _splits_words(mode: Mode, target: Target) -> bool:
+def _splits_uint32(mode: Mode, target: Target) -> bool:
     return target.splits("uint32")
 
 
-def _lacks_words(mode: Mode, target: Target) -> bool:
+def _lacks_uint32(mode: Mode, target: Target) -> bool:
     return target.emulates("uint32")
 
 
-def _bitcasts_words(mode: Mode, target: Target) -> bool:
+def _bitcasts_uint32(mode: Mode, target: Target) -> bool:
     return target.emulates("uint32") and not target.splits("uint32")
 
 
@@ -144,7 +144,7 @@ WHOLE_PROGRAM = (
         split_keys,
         given=("target",),
         is_required=True,
-        legal_avals=avals_of_words,
+        legal_avals=avals_of_key_data,
     ),
     # Functions with constants are found in the dtype to which these are rounded.
     Pass("fuse in 16 bits", fuse_half_floats, when=_promotes_half_floats),
@@ -164,20 +164,20 @@ WHOLE_PROGRAM = (
         is_required=True,
         legal_avals=avals_of_parts,
     ),
-    Pass("fuse words", fuse_words, when=_lacks_words),
+    Pass("fuse uint32 quotients", fuse_uint32_quotients, when=_lacks_uint32),
     Pass(
-        "split words",
-        split_words,
+        "split uint32",
+        split_uint32,
         given=("target",),
-        when=_splits_words,
+        when=_splits_uint32,
         is_required=True,
-        legal_avals=avals_of_halves,
+        legal_avals=avals_of_uint32_parts,
     ),
     Pass(
-        "bitcast words",
-        bitcast_words,
+        "bitcast uint32",
+        bitcast_uint32,
         given=("target",),
-        when=_bitcasts_words,
+        when=_bitcasts_uint32,
         is_required=True,
         legal_avals=avals_of_bits,
     ),
@@ -191,7 +191,7 @@ WHOLE_PROGRAM = (
 )
 
 # What is done to each jaxpr before its equations are lowered: a program, a body, a branch. Some of
-# the last ones make primitives of our own, which no pass knows that comes before them.
+# the last ones introduce primitives of our own, which earlier passes do not know.
 PASSES = (
     Pass("flatten calls", flatten_calls, when=_in_graph),
     Pass("inline calls", inline_calls, given=("functions",)),

@@ -8,12 +8,12 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math, floats, integers
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.rules import halves
+from lowering.rules import uint32_parts
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
@@ -50,7 +50,7 @@ register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
 @rule("mul", target=TFJS, dtypes=(np.int32,), keep_constants=True)
 def mul_tfjs(ctx, x, y, **_):
-    """Large products are made of halves; see `tfjs.quirks.products_in_float64`.
+    """Large products are computed by 16-bit factors; see `tfjs.quirks.products_in_float64`.
 
     Of products with constants in a row TensorFlow's optimizer makes one, with a large constant.
     """
@@ -80,7 +80,7 @@ def _product(x, y):
     return emit("AddV2", high, emit("Mul", emit("FloorMod", x, size), y))
 
 
-halves.register(
+uint32_parts.register(
     {
         "add": arithmetic.add,
         "add_any": arithmetic.add,
@@ -123,8 +123,8 @@ def max_natural(ctx, x, y):
     return emit("Maximum", tensor(x), tensor(y))
 
 
-legalization("max", dtypes=dtypes.WORDS)(lambda x, y: jnp.where(x < y, y, x))
-legalization("min", dtypes=dtypes.WORDS)(lambda x, y: jnp.where(x < y, x, y))
+legalization("max", dtypes=dtypes.UNSIGNED_32)(lambda x, y: jnp.where(x < y, y, x))
+legalization("min", dtypes=dtypes.UNSIGNED_32)(lambda x, y: jnp.where(x < y, x, y))
 decomposition("max", dtypes=dtypes.COMPLEX)(complex_math.maximum)
 decomposition("min", dtypes=dtypes.COMPLEX)(complex_math.minimum)
 
@@ -185,12 +185,12 @@ def rem_integer(ctx, x, y):
     return remainder if is_zero is None else emit("SelectV2", is_zero, x, remainder)
 
 
-for _primitive, _of_words, _of_halves in (
+for _primitive, _general, _tfjs in (
     ("div", integers.divide, integers.divide_by_floats),
     ("rem", integers.remainder, integers.remainder_by_floats),
 ):
-    legalization(_primitive, dtypes=dtypes.WORDS)(_of_words)
-    decomposition(_primitive, target=TFJS, dtypes=dtypes.WORDS)(_of_halves)
+    legalization(_primitive, dtypes=dtypes.UNSIGNED_32)(_general)
+    decomposition(_primitive, target=TFJS, dtypes=dtypes.UNSIGNED_32)(_tfjs)
 
 
 def _safe_divisor(y):
@@ -296,8 +296,8 @@ def pow_tfjs(ctx, x, y):
     return emit("SelectV2", is_one, one, power)
 
 
-@legalization("pow", dtypes=dtypes.WORDS)
-def pow_words(x, y):
+@legalization("pow", dtypes=dtypes.UNSIGNED_32)
+def pow_uint32(x, y):
     return lax.pow(x, lax.convert_element_type(y, x.dtype))
 
 

@@ -91,7 +91,7 @@ _cheapest_of_static = functools.lru_cache(maxsize=1024)(_cheapest)
 @decomposition(
     "dot_general",
     target=CONSUMER,
-    dtypes=(*SHORT, *dtypes.WORDS, *dtypes.COMPLEX),
+    dtypes=(*SHORT, *dtypes.UNSIGNED_32, *dtypes.COMPLEX),
 )
 def dot_general_on_consumers(
     lhs,

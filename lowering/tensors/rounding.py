@@ -15,7 +15,7 @@ from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
 # For floats the integers of the same width.
-_WORDS = {tf.float32: tf.int32, tf.float64: tf.int64}
+_SAME_SIZE = {tf.float32: tf.int32, tf.float64: tf.int64}
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
@@ -86,12 +86,12 @@ def _round(x, dtype):
 
 def _with_sign(size, x, form):
     """Numbers that are not negative, with the signs of others, as far as zeros have signs."""
-    word = _WORDS[x.dtype]
-    sign = emit("BitwiseAnd", bitcast(x, word), constant(word.min, word))
+    integer = _SAME_SIZE[x.dtype]
+    sign = emit("BitwiseAnd", bitcast(x, integer), constant(integer.min, integer))
     if not form.has_negative_zero:
         is_zero = emit("Equal", size, constant(0, x.dtype))
-        sign = emit("SelectV2", is_zero, constant(0, word), sign)
-    return bitcast(emit("BitwiseOr", bitcast(size, word), sign), x.dtype)
+        sign = emit("SelectV2", is_zero, constant(0, integer), sign)
+    return bitcast(emit("BitwiseOr", bitcast(size, integer), sign), x.dtype)
 
 
 def _round_size(size, info):

@@ -269,8 +269,8 @@ def _stored(name: str, value: np.ndarray) -> np.ndarray:
     stored = value.astype(_STORAGE.get(value.dtype, value.dtype), copy=False)
     if stored.dtype.name not in _DTYPES:
         raise UnsupportedError(f"the constant {name!r} is {value.dtype}, which TF.js lacks")
-    is_word = value.dtype == np.uint32
-    if stored.dtype.kind == "i" and not is_word and not np.array_equal(stored, value):
+    is_uint32 = value.dtype == np.uint32
+    if stored.dtype.kind == "i" and not is_uint32 and not np.array_equal(stored, value):
         raise UnsupportedError(
             f"the constant {name!r} has integers of more than 32 bits, which TF.js lacks"
         )

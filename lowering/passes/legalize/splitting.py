@@ -138,15 +138,14 @@ class Walk:
         raise NotImplementedError
 
     def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
-        """The dtype that large constants of an illegal dtype have in the graph; None if a legal
-        one.
+        """The dtype in which the graph stores large constants of an illegal dtype.
 
-        An op widens them there, and one value stands for them.
+        An op of the graph then widens them. None if they are stored in a legal dtype.
         """
         return None
 
     def _kept_dtype(self, const: Any, aval: Any) -> np.dtype | None:
-        """The dtype of an illegal constant in the graph, if the op is worth it, and used at all."""
+        """As `kept_dtype`, for one constant; None if it is small, or the jaxpr has no equations."""
         is_illegal = self.is_illegal(aval, self.target)
         is_large = is_illegal and const.nbytes > _LARGE_BYTES
         return self.kept_dtype(aval.dtype) if is_large and self.old.eqns else None

@@ -1,4 +1,4 @@
-"""Moves transposes up: in front of reductions, and behind the products that take them in.
+"""Moves transposes in front of reductions, and directly behind products, which absorb them.
 
 JAX maps attention over groups of heads. So the axes of the groups come first in a transposed array
 and in its transposed maxima, and no pattern finds a softmax in these.
