@@ -117,7 +117,7 @@ class Interpreter:
     ) -> list[Value]:
         """Lowers an equation in the first of the representations that applies to it."""
         if self.target.is_consumer:
-            # Consumers stumble over operands and results without elements.
+            # Other runtimes stumble over operands and results without elements.
             if _is_empty(eqn):
                 return [self._nothing(var.aval) for var in eqn.outvars]
             operands = [

@@ -52,7 +52,7 @@ register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 def mul_tfjs(ctx, x, y, **_):
     """Large products are computed by 16-bit factors; see `tfjs.quirks.products_in_float64`.
 
-    Of products with constants in a row TensorFlow's optimizer makes one, with a large constant.
+    TensorFlow's optimizer makes one product, with a large constant, of several with constants.
     """
     for operand, other in ((x, y), (y, x)):
         if isinstance(other, np.ndarray) and _is_exact_factor(other):
@@ -226,7 +226,7 @@ def _root(x):
 
 
 def _natural_root(x):
-    """As `_root`, but for the sign of zero."""
+    """As `_root`, but the power of -0 may be -0."""
     return jnp.where(x == -jnp.inf, jnp.asarray(jnp.inf, x.dtype), lax.sqrt(x))
 
 
@@ -254,7 +254,7 @@ def pow_(ctx, x, y):
 
 @decomposition("pow", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
 def pow_low_precision(x, y):
-    """An exponent that is an integer is rounded: it may be even only then."""
+    """JAX rounds integer exponents to the dtype, which may make an odd one even."""
     info = jnp.finfo(x.dtype)
     exponent = y.astype(np.float32)
     if jnp.issubdtype(y.dtype, np.integer):
@@ -312,7 +312,7 @@ decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 @decomposition("integer_pow", dtypes=NARROW)
 @decomposition("integer_pow", traits=Trait.PROMOTED)
 def integer_pow(x, *, y):
-    """Repeated squaring."""
+    """Exponentiation by squaring."""
     result, power, n = None, x, abs(y)
     while n:
         if n & 1:

@@ -31,7 +31,7 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     dtypes=(*SHORT, np.int32, np.uint32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
-    """Consumers without a bitcast compute the bits of floats."""
+    """Runtimes without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     if 8 in (source.itemsize, target.itemsize):
@@ -62,7 +62,7 @@ def bitcast_convert_type_short(x, *, new_dtype, **_):
 
 @decomposition("bitcast_convert_type", target=TFJS, dtypes=dtypes.UNSIGNED_32)
 def bitcast_convert_type_uint32_tfjs(x, *, new_dtype, **_):
-    """From and to all dtypes but int32."""
+    """All conversions from and to uint32, but those between it and int32."""
     if x.dtype == np.float32:
         return uint32_parts.join(*_PARTS_OF_FLOAT_BITS.bind(x))
     if x.dtype != UINT32:
@@ -172,7 +172,7 @@ def _from_int32(bits, dtype):
 
 @on_promoted("bitcast_convert_type", dtypes=NARROW)
 def bitcast_convert_type_narrow(x, *, new_dtype, dtypes, storages, **_):
-    """By the bits of the numbers, as integers of eight bits or fewer that are uint8."""
+    """Regroups the bits of the numbers, which are stored as uint8."""
     (source,), (storage,) = dtypes, storages
     bits = narrow_numbers.to_bits(x, source) if source in NARROW else x
     dtype = np.dtype(np.uint8) if new_dtype in NARROW else new_dtype

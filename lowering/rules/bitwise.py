@@ -70,7 +70,7 @@ def population_count_wide(x):
 
 @decomposition("population_count", target=TFJS, dtypes=(np.int32,))
 def population_count_tfjs(x):
-    """By 16 bits, as integers of more than 24 bits are not exact in WebGL."""
+    """16 bits at a time, as integers of more than 24 bits are not exact in WebGL."""
     parts = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
     return sum(bit_counts.ones(half, bits=16) for half in parts)
 
@@ -100,7 +100,7 @@ def _without_sign(x, dtype):
 
 @decomposition("population_count", target=ONNX, dtypes=SHORT)
 def population_count_short_onnx(x):
-    """With zeros, not the sign, in front of the number."""
+    """The integers are extended by zeros, not by their sign."""
     bits = x.astype(np.dtype(f"uint{8 * x.dtype.itemsize}")).astype(np.int32)
     return lax.population_count(bits).astype(x.dtype)
 

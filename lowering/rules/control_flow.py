@@ -13,7 +13,7 @@ from lowering.passes.jaxprs import is_long
 from lowering.registry import Trait, rule
 from lowering.tensors import loops, movement
 
-# About what an equation takes in a file.
+# An equation takes about as many bytes in a file.
 _EQUATION_BYTES = 256
 
 

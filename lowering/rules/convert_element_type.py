@@ -39,14 +39,14 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
         return lax.convert_element_type(lax.real(x), new_dtype)
     dtype = avals.real_dtype(new_dtype)
     if not jnp.iscomplexobj(x):
-        # Here and not before, as float8_e8m0fnu has no zero.
+        # Converted here, as float8_e8m0fnu has no zero for an imaginary part.
         x = lax.convert_element_type(x, dtype)
     return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
 
 
 @legalization("convert_element_type", dtypes=dtypes.UNSIGNED_32)
 def convert_element_type_uint32(x, *, new_dtype, **_):
-    """From and to all dtypes but int32, which has the same bits."""
+    """All conversions from and to uint32, but those between it and int32, which change no bit."""
     if x.dtype != UINT32:
         is_float = jnp.issubdtype(x.dtype, np.floating)
         return uint32.of_bits(_saturated_bits(x) if is_float else x.astype(INT32))
@@ -76,7 +76,7 @@ _PARTS_OF_FLOAT = elementwise("parts_of_float", conversions.of_float32)
 
 @decomposition("convert_element_type", target=TFJS, dtypes=dtypes.UNSIGNED_32)
 def convert_element_type_uint32_tfjs(x, *, new_dtype, **_):
-    """From and to all dtypes but int32, which has the same bits."""
+    """All conversions from and to uint32, but those between it and int32, which change no bit."""
     if x.dtype != UINT32:
         return _to_uint32_tfjs(x)
     high, low = uint32_parts.split(x)

@@ -37,11 +37,6 @@ def cumsum_uint32_tfjs(x, *, axis, reverse, **_):
     return uint32_parts.join(*arithmetic.sum_by(sums, uint32_parts.split(x), x.shape[axis]))
 
 
-@decomposition("cumprod", target=TFJS, dtypes=dtypes.UNSIGNED_32)
-def cumprod_uint32_tfjs(x, *, axis, reverse, **_):
-    return computations.scan(lax.mul, x, 1, axis, reverse)
-
-
 def _by_steps(x, *, op, axis, reverse):
     combine, identity = (lax.add, 0) if op == "Cumsum" else (lax.mul, 1)
     return computations.scan(combine, x, identity, axis, reverse)
@@ -54,7 +49,8 @@ def cumsum_complex(x, *, axis, reverse, **_):
 
 
 @decomposition("cumprod", dtypes=dtypes.COMPLEX)
-def cumprod_complex(x, *, axis, reverse, **_):
+@decomposition("cumprod", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def cumprod_by_steps(x, *, axis, reverse, **_):
     return computations.scan(lax.mul, x, 1, axis, reverse)
 
 

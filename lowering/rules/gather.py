@@ -1,4 +1,4 @@
-"""Gather: windows of an array at computed places."""
+"""Gather: windows of an array at computed positions."""
 
 import math
 

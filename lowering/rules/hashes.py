@@ -26,7 +26,7 @@ def threefry2x32(ctx, *operands):
 
 @decomposition("threefry2x32", target=CONSUMER)
 def threefry2x32_consumer(key0, key1, x0, x1):
-    """Op by op: sums, products, shifts and the exclusive or of uint32 are all that it needs."""
+    """Each step as its own op: sums, products, shifts and exclusive or of uint32."""
     schedule = [key0, key1, key0 ^ key1 ^ np.uint32(threefry.PARITY)]
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
     for i in range(5):
@@ -38,7 +38,7 @@ def threefry2x32_consumer(key0, key1, x0, x1):
 
 
 def threefry2x32_of_parts(key0, key1, x0, x1):
-    """On 16-bit parts, with as few ops as possible, as the hash is most of the cost of a draw."""
+    """The hash of 16-bit parts in as few ops as possible, as it is most of the cost of a draw."""
     parity = arithmetic.known(threefry.PARITY)
     schedule = [key0, key1, functools.reduce(_xor, (key0, key1, parity))]
     terms, x1 = [x0, key0], arithmetic.add(x1, key1)

@@ -35,7 +35,7 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
 
 @decomposition("rng_bit_generator", target=CONSUMER)
 def rng_bit_generator_uint32(key, *, philox=philox4x32, shape, dtype, algorithm, **_):
-    """By uint32 alone: `key` is the key and the counter, the low 32 bits of each first."""
+    """All in uint32: `key` is the key and the counter, each with its low 32 bits first."""
     if key.dtype == np.uint64:
         words, bits = rng_bit_generator_uint32(
             lax.reshape(lax.bitcast_convert_type(key, np.uint32), (4,)),

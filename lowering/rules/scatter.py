@@ -1,4 +1,4 @@
-"""Scatter: updates of windows of an array at computed places.
+"""Scatter: updates of windows of an array at computed positions.
 
 A scatter of a single window reads and writes a block. Where XLA compiles, XLA's own op may scatter.
 All others become updates of whole rows of an array; see `lowering.tensors.rows`.
@@ -65,7 +65,7 @@ _BY_VECTORS = (
 
 @rule("scatter", keep_constants=True, traits=Trait.SELECTS)
 def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
-    """Without an update computation, the last update of an element remains."""
+    """The last update of an element remains, if there is no update computation."""
     if update_jaxpr is None:
         return _scatter(ctx, None, rows.replace, *operands, **params)
     computation = jex_core.ClosedJaxpr(update_jaxpr, update_consts)

@@ -31,7 +31,7 @@ def shift_right_logical(ctx, x, amount):
 
 @rule("shift_right_arithmetic", keep_constants=True, traits=Trait.ELEMENTWISE)
 def shift_right_arithmetic(ctx, x, amount):
-    """For an amount that is out of range, every bit of the result is the sign."""
+    """An amount that is out of range makes every bit of the result the sign."""
     x = tensor(x)
     if not _is_known_in_range(amount):
         last, amount = constant(8 * x.dtype.size - 1, x.dtype), tensor(amount)
@@ -144,7 +144,10 @@ uint32_parts.register(
 
 @decomposition("shift_right_arithmetic", target=TFJS, dtypes=dtypes.UNSIGNED_32)
 def shift_right_arithmetic_uint32_tfjs(x, amount):
-    """Bits that are the sign become ones, as a number that is larger by a half has none."""
+    """((x + 2^31) >> n) - (2^31 >> n), modulo 2^32, by logical shifts.
+
+    H. S. Warren, Hacker's Delight, 2nd edition, section 2-7.
+    """
     amount = lax.min(amount, np.uint32(31))
     half = np.uint32(1 << 31)
     offset = lax.shift_right_logical(jnp.broadcast_to(half, amount.shape), amount)
@@ -153,7 +156,7 @@ def shift_right_arithmetic_uint32_tfjs(x, amount):
 
 @on_promoted("shift_right_logical", dtypes=SHORT)
 def shift_right_logical_short(x, amount, *, dtypes, storages, **_):
-    """Of the bits as a number that is not negative, so that its sign repeats zeros."""
+    """An arithmetic shift of the bits as a number that is not negative, so that zeros move in."""
     (dtype, _), (storage,) = dtypes, storages
     if dtype.kind == "u":
         return lax.shift_right_arithmetic(x, amount)

@@ -65,13 +65,13 @@ def sort_uint32(*operands, **params):
 
 @legalization("sort", dtypes=dtypes.COMPLEX)
 def sort_parts(*operands, **params):
-    """By the real parts, and where these are equal by the imaginary ones."""
+    """Sorted by the real parts, and where these are equal by the imaginary ones."""
     return _sort_parts(operands, jnp.iscomplexobj, complex_math.parts, lax.complex, **params)
 
 
 @decomposition("sort", target=TFJS, dtypes=dtypes.UNSIGNED_32)
 def sort_uint32_tfjs(*operands, **params):
-    """By the upper 16 bits, and where these are equal by the lower ones."""
+    """Sorted by the upper 16 bits, and where these are equal by the lower ones."""
     return _sort_parts(
         operands, lambda x: x.dtype == UINT32, uint32_parts.split, uint32_parts.join, **params
     )

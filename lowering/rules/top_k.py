@@ -72,7 +72,7 @@ def _by_keys(ctx, x, keys_of, axis, k, is_least=False):
 
 
 def _of_floats(ctx, x, axis, k, is_least=False):
-    """As `_by_keys`, on natural targets."""
+    """As `_by_keys`, for natural targets."""
     if ctx.target != TFJS:
         return _by_keys(ctx, x, ordering.natural_top_keys, axis, k, is_least)
     size = ctx.size(k)

@@ -22,7 +22,7 @@ def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Numbers of a narrow dtype in their storage dtype, rounded or wrapped around.
 
     `x` is float32 for a float of 16 bits, float32 or float64 for shorter ones, else integers of
-    eight bits, or int32 for a consumer.
+    eight bits, or int32 for other runtimes.
     """
     if dtype in narrow_formats.FLOAT:
         return _round(x, dtype)
@@ -85,7 +85,7 @@ def _round(x, dtype):
 
 
 def _with_sign(size, x, form):
-    """Numbers that are not negative, with the signs of others, as far as zeros have signs."""
+    """`size` with the sign of `x`; zeros have one only if the format has negative zeros."""
     integer = _SAME_SIZE[x.dtype]
     sign = emit("BitwiseAnd", bitcast(x, integer), constant(integer.min, integer))
     if not form.has_negative_zero:

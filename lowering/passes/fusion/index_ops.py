@@ -195,7 +195,7 @@ class _Indices:
         return dot.replace(primitive=lax.reshape_p, invars=[rows], params=params)
 
     def _vectors(self, atom: Any) -> jex_core.JaxprEqn | None:
-        """The `one_hot` that makes vectors; conversions and reshapes of leading axes may follow it."""
+        """The `one_hot` that makes vectors, which may then be converted and reshaped by rows."""
         reshape = self._uses.maker(atom, "reshape")
         if reshape is not None and reshape.params["dimensions"] is None:
             before = reshape.invars[0].aval.shape

@@ -49,7 +49,7 @@ class Narrow(Promotion):
         return np.dtype(target.storage[dtype.name]) if is_narrow else dtype
 
     def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
-        """TensorFlow casts some floats of eight bits, and consumers cast short integers."""
+        """TensorFlow casts some floats of eight bits, and other runtimes cast short integers."""
         if not self.target.is_consumer:
             return dtype if dtype in HAS_CAST else None
         if dtype in INTEGER:
