@@ -20,7 +20,7 @@ class Trait(enum.Flag):
     BROADCASTS = enum.auto()
     # Each element of a result is an element of an operand of the same dtype, and needs no rounding.
     SELECTS = enum.auto()
-    # Of integers in the range of their dtype it makes none that leave it.
+    # Makes no integers that leave the range of their dtype of such as are in it.
     IN_RANGE = enum.auto()
     # Commutative and associative: a computation of reductions and scatters.
     MONOID = enum.auto()
@@ -39,7 +39,7 @@ class Trait(enum.Flag):
     DRAWS = enum.auto()
     # Cheap to compute where it is used, and large to keep: not moved out of a loop.
     NOT_HOISTED = enum.auto()
-    # Says where or how its operand is kept; the result is the operand.
+    # Says only where, or in which layout, its operand is stored; the result is the operand.
     PLACEMENT = enum.auto()
     # Chooses or repeats jaxprs that are its parameters.
     CONTROL_FLOW = enum.auto()

@@ -28,7 +28,7 @@ from jax._src.state.types import AbstractRef
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
 
-# Of jaxprs that no function of a user was traced to.
+# The debug information of jaxprs that no function of a user was traced to.
 _DEBUG_INFO = linear_util.DebugInfo("lowering", "<unknown>", None, None)
 
 
@@ -651,7 +651,7 @@ SPECIAL_FUNCTIONS = {
     "regularized_incomplete_beta": _in_own_dtype(special.regularized_incomplete_beta_impl),
 }
 
-# What digamma is at its pole at zero; at the other poles it is NaN.
+# The value of digamma at its pole at zero; at the other poles it is NaN.
 DIGAMMA_AT_ZERO = -np.inf if jax.__version_info__ >= (0, 12) else np.nan
 
 

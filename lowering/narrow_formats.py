@@ -101,14 +101,13 @@ def limits(dtype: Any) -> tuple[int, int] | None:
 
 def has_all_of(dtype: Any, other: Any) -> bool:
     """Whether a dtype represents all numbers of another one exactly, as far as both are known."""
-    ranges = [_RANGE_OF_BOOL if x == np.bool_ else limits(x) for x in (dtype, other)]
-    if ranges[0] is not None and ranges[1] is not None:
-        (low, high), (least, greatest) = ranges
-        return low <= least and greatest <= high
+    own, others = (_RANGE_OF_BOOL if x == np.bool_ else limits(x) for x in (dtype, other))
+    if own is not None and others is not None:
+        return own[0] <= others[0] and others[1] <= own[1]
     if not all(isinstance(x, np.dtype) and x.isbuiltin == 1 for x in (dtype, other)):
         return False
     # NumPy calls it safe to make floats of 64-bit integers, most of which they only approximate.
-    is_rounded = ranges[1] is not None and other.itemsize == 8
+    is_rounded = others is not None and other.itemsize == 8
     return np.can_cast(other, dtype, "safe") and not is_rounded
 
 

@@ -150,7 +150,7 @@ def on_order(
     storages: Sequence[np.dtype],
     **params: Any,
 ) -> list[jax.Array]:
-    """What a primitive makes of its operands that orders them.
+    """The results of a primitive that orders its operands.
 
     In a format without negative zero, NaN has the bits of a negative zero and is the least number.
     """

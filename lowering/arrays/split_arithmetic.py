@@ -85,7 +85,7 @@ def multiply(x: Parts, y: Parts) -> Parts:
         plus(quotient(first, BASE), quotient(second, _BYTE)),
         plus(remainder(times(x_low, y2), BASE), remainder(times(x_high, y0), BASE)),
     )
-    # Of the highest products no more than a byte counts.
+    # Only the lowest byte of the highest products counts.
     top = plus(
         times(remainder(x_low, _BYTE), y3) if not is_all(y3, 0) else ZERO,
         times(remainder(x_high, _BYTE), y1) if not is_all(y1, 0) else ZERO,

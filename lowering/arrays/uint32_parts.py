@@ -63,5 +63,5 @@ def on_parts(fun: Callable[..., Any], *operands: Any, **params: Any) -> Any:
     return join(*(fun(*(part[i] for part in parts), **params) for i in range(2)))
 
 
-# From parts to the int32 with the same bits, which is exact up to 24 bits, and back.
+# The int32 with the same bits as parts, which is exact up to 24 bits; and the parts of an int32.
 TO_INT32, OF_INT32 = elementwise("parts_to_int32", [INT32]), elementwise("parts_of_int32")

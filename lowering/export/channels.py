@@ -13,9 +13,9 @@ import numpy as np
 # of them, and then all others.
 _LARGEST = tuple(dict.fromkeys((127, 7, 128, 8, *range(1, 129))))
 
-# Of how many channels and numbers in each it is asked first whether they are such products.
+# So many channels, and numbers of each, are looked at first.
 _SAMPLE = 16, 64
-# Of how many numbers channels are at least.
+# The fewest numbers that a channel has.
 _FEWEST = 8
 # How far a product of a float32 and an integer of eight bits is from that integer.
 _NEAR = 1e-4

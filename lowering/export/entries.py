@@ -123,7 +123,7 @@ def _entry(
     output_names: Sequence[str] | None = None,
     with_gradient: bool = False,
 ) -> Entry:
-    """As `entry`, for parameters that other entries may share, and with gradients on demand."""
+    """Implements `entry`, for parameters that entries may share, and with gradients on demand."""
     functions.check(fun, "a JAX function, or several by name")
     if not isinstance(args, tuple | list):
         raise TypeError(

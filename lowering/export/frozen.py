@@ -9,7 +9,7 @@ from tensorflow.python.framework import convert_to_constants, op_def_registry
 
 from lowering.export import signatures
 
-# From this size on a variable is no constant of the graph: each rewrite of a graph copies those.
+# Variables from this size on do not become constants, which each rewrite of a graph would copy.
 LARGE_BYTES = 1 << 20
 
 

@@ -22,10 +22,10 @@ MASK = "mask"
 LOGITS = "logits"
 CACHE = "kv_cache_"
 
-# What LiteRT-LM adds to the scores of tokens that are not seen, where the mask is of float32.
+# LiteRT-LM adds this to the scores of tokens that are masked, where the mask is of float32.
 UNSEEN = -0.7 * float(np.finfo(np.float32).max)
 
-# The axis of a cache in which LiteRT-LM counts its places, if there is no mask.
+# The axis of a cache in which LiteRT-LM counts positions, if there is no mask.
 _PLACES = 2
 
 # The dtypes that a mask may have.

@@ -1,4 +1,4 @@
-"""What LiteRT-LM writes, compared with what JAX writes, the most probable token each time."""
+"""Compares what LiteRT-LM writes with what JAX writes, the most probable token each time."""
 
 import json
 import pathlib

@@ -36,6 +36,6 @@ def ordered(names: Iterable[str], written: Sequence[str]) -> list[str]:
 
 
 def _parts(name: str) -> list[tuple[int, str]]:
-    """What a name is sorted by: its numbers as numbers."""
+    """The key that a name is sorted by, in which numbers are numbers."""
     found = re.findall(r"\d+|\D+", name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in found]

@@ -112,7 +112,7 @@ class _Evaluation:
         """
         quantization = self._quantization
         env: dict[Any, Any] = {}
-        # What is computed of weights alone.
+        # Variables that are computed of weights alone.
         known: set[Any] = set()
 
         def read(atom):
@@ -314,22 +314,22 @@ def spread(
     return spreads
 
 
-# The quantizations of TF Lite: integers of 8 bits but the least, and halves.
+# The quantizations of TF Lite: integers of 8 bits but the least one, and float16.
 TFLITE = {
     "dynamic": Quantization(weights=_symmetric(127), operands=_symmetric(127)),
     "float16": Quantization(weights=_of_float16),
     "full": Quantization(weights=_symmetric(127), values=of_range(255)),
 }
 
-# Those of TF.js: integers between the least and the largest weight, and halves.
+# The quantizations of TF.js: integers between the least and the largest weight, and float16.
 TFJS = {
     "uint8": Quantization(weights=of_range(255)),
     "uint16": Quantization(weights=of_range(65535)),
     "float16": Quantization(weights=_of_float16),
 }
 
-# Those of ONNX: integers of 8 bits between the least and the largest weight or operand, as many on
-# both sides of zero, or of 4 bits between the least and the largest weight of a block.
+# The quantizations of ONNX: integers of 8 bits between the least and the largest weight or operand,
+# as many on both sides of zero, or of 4 bits between the least and the largest weight of a block.
 ONNX = {
     "dynamic": Quantization(weights=of_range(255), operands=of_range(255)),
     "int8": Quantization(weights=_symmetric(127), values=of_range(255)),

@@ -169,7 +169,7 @@ def _split_contractions(
         if not known.isdisjoint(inputs) and inputs <= known | fixed and _is_plain(eqn):
             candidates.append(eqn)
             known.update(eqn.outvars)
-    # Of these, the contractions and what they need.
+    # Only the contractions among these, and what they depend on.
     ahead = needed(candidates, lambda eqn: has_trait(eqn.primitive.name, Trait.CONTRACTION))
     if not ahead:
         return None

@@ -20,7 +20,7 @@ def with_own_constants(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
 class _Owning(Everywhere):
     def __init__(self):
         super().__init__(self._with_own_literals, self._with_own_constants)
-        # By identity, with the arrays themselves: what is shared stays shared.
+        # By identity, with the arrays themselves, so that one array has one copy.
         self._copies: dict[int, tuple[Any, Any]] = {}
 
     def _with_own_constants(self, jaxpr: Any) -> Any:

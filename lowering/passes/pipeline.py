@@ -131,7 +131,7 @@ def _bitcasts_uint32(mode: Mode, target: Target) -> bool:
     return target.emulates("uint32") and not target.splits("uint32")
 
 
-# What is done once to a traced function and all jaxprs in it.
+# The passes that run once, on a traced function and all jaxprs in it.
 WHOLE_PROGRAM = (
     # Calls are found by what JAX traces, so nothing may have changed it.
     Pass("fuse functions", fuse_functions, given=("target",), when=_is_natural),
@@ -190,7 +190,7 @@ WHOLE_PROGRAM = (
     ),
 )
 
-# What is done to each jaxpr before its equations are lowered: a program, a body, a branch. Some of
+# The passes that run on each jaxpr before it is lowered: a program, a body, a branch. Some of
 # the last ones introduce primitives of our own, which earlier passes do not know.
 PASSES = (
     Pass("flatten calls", flatten_calls, when=_in_graph),
@@ -253,7 +253,7 @@ def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tu
 def whole_program(
     jaxpr: jex_core.ClosedJaxpr, target: Target = TF
 ) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
-    """What is done once to a traced function that is lowered for a target, and to all jaxprs in it.
+    """Runs the passes for a whole program, and all jaxprs in it, for a target.
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where
@@ -269,7 +269,7 @@ def functions(jaxpr: Jaxpr, target: Target) -> frozenset[int]:
     return outlined(jaxpr, lambda called: _is_op(called, target))
 
 
-# What has more equations than this is not looked at, as no pass makes a single one of them.
+# A jaxpr with more equations is never an op: no pass fuses so many.
 _MOST_FUSED = 40
 
 
@@ -281,15 +281,15 @@ def _is_op(jaxpr: Jaxpr, target: Target) -> bool:
 
 
 def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJaxpr:
-    """What is done once to a traced decomposition: it has the dtypes of the target afterwards."""
+    """Runs the passes that give a traced decomposition the dtypes of the target."""
     legalizing = [each for each in WHOLE_PROGRAM if each.legal_avals is not None]
     return _last(legalizing, jaxpr, Setting(target=target))
 
 
 def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:
-    """What is done to each jaxpr before its equations are lowered: a program, a body, a branch.
+    """Runs the passes for one jaxpr before it is lowered: a program, a body or a branch.
 
-    It is done once, and kept for as long as the jaxpr lives.
+    The result is kept for as long as the jaxpr lives.
 
     Args:
       jaxpr: a jaxpr. Those among the parameters of its equations stay as they are; they are

@@ -180,7 +180,7 @@ def rem_integer(ctx, x, y):
     """The remainder by zero is the dividend."""
     divisor, is_zero, _ = _safe_divisor(y)
     x = tensor(x)
-    # Without signs both remainders are the same, and only FloorMod has kernels.
+    # The remainders of unsigned integers are the same, and only FloorMod has kernels.
     remainder = emit("FloorMod" if x.dtype.is_unsigned else "TruncateMod", x, divisor)
     return remainder if is_zero is None else emit("SelectV2", is_zero, x, remainder)
 

@@ -212,7 +212,7 @@ class _Product:
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         batch = [self.batch] if self._is_flat(ctx) else [[label] for label in self.batch]
         axes = [*batch, *map(list, matrix)]
-        # What has these axes already, one by one, is not reshaped: sizes may be symbolic.
+        # An operand that has these axes one by one is not reshaped: sizes may be symbolic.
         is_shaped = not is_moved and axes == [[label] for label in labels]
         return x if is_shaped else self._shaped(ctx, x, axes), layout == "cf"
 

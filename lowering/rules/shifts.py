@@ -67,7 +67,7 @@ def _in_range(amount):
     return emit("Less", bitcast(amount, unsigned), constant(8 * unsigned.size, unsigned))
 
 
-# By how much shifts to the left by 0 to 31 multiply.
+# The factors by which shifts to the left by 0 to 31 multiply.
 _POWERS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.int32)
 # What a logical shift by 0 to 31 adds to the arithmetic shift of a negative number.
 _SIGNS = np.append(np.int32(0), _POWERS[:0:-1])

@@ -78,7 +78,7 @@ def _round(x, dtype):
     rounded = _round_size(emit("Minimum", emit("Abs", x), beyond), ml_dtypes.finfo(dtype))
     is_large = emit("Greater", rounded, constant(form.largest, x.dtype))
     rounded = emit("SelectV2", is_large, constant(form.overflow, x.dtype), rounded)
-    # Without bits zeros have no sign.
+    # Runtimes without bitcasts lose the signs of zeros.
     result = _with_sign(rounded, x, form) if has_bits else emit("Mul", emit("Sign", x), rounded)
     nan = constant(-0.0, x.dtype) if form.nan is None else x
     return cast(emit("SelectV2", emit("Equal", x, x), result, nan), tf.float32)

@@ -25,7 +25,7 @@ def branch(b: Builder, node: Any, condition: ir.Value, *operands: Any) -> list[A
 
 @op("Case", "StatelessCase", of_any_value=True)
 def case(b: Builder, node: Any, index: ir.Value, *operands: Any) -> list[Any]:
-    """One of several functions, by an If that halves them; the last is for other numbers."""
+    """One of several functions, by a binary tree of Ifs; the last is for other numbers."""
     graphs = [node.graph._get_function(f.name).graph for f in node.get_attr("branches")]
     # Beneath zero is the last one, too.
     last = b.like(index, len(graphs) - 1)
@@ -35,11 +35,11 @@ def case(b: Builder, node: Any, index: ir.Value, *operands: Any) -> list[Any]:
         if high - low == 1:
             return call(b, graphs[low], operands)
         middle = (low + high) // 2
-        halves = [
+        branches = [
             lambda inner: choose(inner, low, middle),
             lambda inner: choose(inner, middle, high),
         ]
-        return _if(b, b.op("Less", index, b.like(index, middle)), halves)
+        return _if(b, b.op("Less", index, b.like(index, middle)), branches)
 
     return choose(b, 0, len(graphs))
 
@@ -137,7 +137,7 @@ class _Count:
 
 
 def _count(b: Builder, test: Any, body: Any, operands: Sequence[Any]) -> _Count | None:
-    """How a loop counts, if it does: up by a constant, to a value that does not change."""
+    """How a loop counts up, by a constant to a value that does not change; None if it does not."""
     less = _source(test.outputs[0]).op
     if less.type != "Less" or not less.inputs[0].dtype.is_integer:
         return None
@@ -167,7 +167,7 @@ def _count(b: Builder, test: Any, body: Any, operands: Sequence[Any]) -> _Count 
 
 
 def _number(b: Builder, first: ir.Value, iteration: ir.Value, step: int) -> ir.Value:
-    """What a loop has counted to."""
+    """The number that a loop has counted to."""
     count = b.cast(iteration, dtype_of(first))
     if step > 1:
         count = b.op("Mul", count, b.like(first, step))
@@ -176,7 +176,7 @@ def _number(b: Builder, first: ir.Value, iteration: ir.Value, step: int) -> ir.V
 
 
 def _step(before: Any, after: Any) -> int | None:
-    """By how much a number is counted up; None if it is something else that changes it."""
+    """The constant that is added to a number in each iteration; None if it changes otherwise."""
     step, x = 0, _source(after)
     while x is not before:
         if x.op.type != "AddV2":

@@ -172,7 +172,7 @@ def relu(b: Builder, node: Any, x: ir.Value) -> ir.Value:
 
 @op("Relu6")
 def relu6(b: Builder, node: Any, x: ir.Value) -> ir.Value:
-    """Between 0 and 6."""
+    """Clips to [0, 6]."""
     return b.op("Clip", x, b.like(x, 0), b.like(x, 6))
 
 

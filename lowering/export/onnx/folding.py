@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from lowering.export.onnx.values import array_of
 
-# Of so many elements and these dtypes, operands and results are computed by TensorFlow.
+# Ops on at most so many elements of these dtypes are computed by TensorFlow.
 _FEW = 64
 _OF_SIZES = frozenset({tf.int32, tf.int64, tf.bool})
 
-# Of so many elements, which is more than layers have features, results are computed by NumPy.
+# Ops on at most so many elements, more than layers have features, are computed by NumPy.
 _OF_FEATURES = 1 << 14
 
 # Ops of ONNX on each element of floats, which NumPy computes in the same dtype.

@@ -1,4 +1,4 @@
-"""Products of stacks of rows, which need no reshapes to and from matrices.
+"""Removes reshapes to and from matrices around products of stacks of rows.
 
 Rows "transformer" and "whisper_encoder" of `tools.bench_onnx`.
 """
@@ -101,7 +101,7 @@ def _dense(root: ir.Node) -> _Dense | None:
 
 
 def _sources(x: ir.Value) -> Iterator[ir.Value]:
-    """What a value is reshaped from, with known ranks."""
+    """The values that a value is reshaped from, one after the other, whose ranks are known."""
     source = made_by(x, "Reshape")
     while source is not None:
         if source.shape is not None:

@@ -1,6 +1,6 @@
-"""Factors and offsets of features, put into the weights of the layer before them.
+"""Folds factors and offsets of features into the weights of the layer before them.
 
-A batch norm by known statistics is such, and so are biases, and scales of single numbers.
+They are those of batch norms by known statistics, biases, and scales of single numbers.
 """
 
 import math
@@ -115,7 +115,7 @@ def _before_numbers(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Val
         return None
     x, numbers = (y, left) if right is None else (x, right)
     assert numbers is not None
-    # What adds axes or repeats the others would change the shape.
+    # A constant of more axes, or one that repeats other axes, would change the shape.
     if x.shape is None or numbers.ndim > len(x.shape):
         return None
     found = _of_feature(numbers, len(x.shape))
@@ -197,7 +197,7 @@ def _same_axis(x: ir.Value, y: ir.Value, axis: int) -> int | None:
 
 
 def _sizes(shape: Sequence[int | ir.SymbolicDim]) -> list[int | str] | None:
-    """What tells how many elements a shape has; None if that is not known."""
+    """A key of how many elements a shape has; None if that is not known."""
     named = [size if isinstance(size, int) else size.value for size in shape]
     if None in named:
         return None
@@ -206,7 +206,7 @@ def _sizes(shape: Sequence[int | ir.SymbolicDim]) -> list[int | str] | None:
 
 
 def _layer(node: ir.Node) -> _Layer | None:
-    """What a node is if it is a layer with known weights."""
+    """A node as a layer; None if it is none, or its weights are not known."""
     if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
         return None
     known = [place for place, x in enumerate(node.inputs[:2]) if x is not None and is_known(x)]

@@ -1,6 +1,6 @@
-"""Norms of groups of features, which come last, by InstanceNormalization.
+"""Fuses norms of groups of features, which come last, to InstanceNormalization.
 
-It takes a third of the time of the nodes that it stands for, its transposes included.
+That takes a third of the time of the nodes that it replaces, its transposes included.
 GroupNormalization is expanded by onnxruntime, and takes longer: see `fused_layers`.
 """
 

@@ -1,4 +1,4 @@
-"""Indices that count from the end, which gathers of ONNX take as they are."""
+"""Removes what wraps negative indices around, as gathers of ONNX do so themselves."""
 
 import onnx_ir as ir
 

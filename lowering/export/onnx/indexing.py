@@ -73,7 +73,7 @@ def gather_nd(b: Builder, node: Any, x: ir.Value, indices: ir.Value) -> ir.Value
 def one_hot(
     b: Builder, node: Any, indices: ir.Value, depth: ir.Value, on: ir.Value, off: ir.Value
 ) -> ir.Value:
-    """Where an index is the place; the op of ONNX would take negative ones from the end."""
+    """Compares indices with positions, as OneHot of ONNX counts negative ones from the end."""
     count = int(constant(node, depth, "depths").reshape(()))
     axis = node.get_attr("axis") % node.outputs[0].shape.rank
     places = np.arange(count).reshape(-1, *[1] * (node.inputs[0].shape.rank - axis))
@@ -132,7 +132,7 @@ def top_k(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> list[ir.Value]
     known = array_of(count)
     k = b.reshape(b.int64(count), [1]) if known is None else b.ints(known.item())
     dtype = dtype_of(x)
-    # Of what is turned around, the greatest elements are the least ones.
+    # The greatest elements of the negated operand are its least ones.
     around = "Neg" if dtype in _FLOATS else "BitwiseNot"
     source = made_by(x, around)
     operand = b.cast(x if source is None else source, b.computed_in("TopK", dtype))

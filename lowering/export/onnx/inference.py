@@ -54,7 +54,7 @@ def describe(node: ir.Node, opset: int) -> None:
 
 
 def _type(x: ir.Value) -> onnx.TypeProto:
-    """What is known of an operand."""
+    """The type of an operand: its dtype, and its sizes or their names."""
     assert x.dtype is not None and x.shape is not None
     sizes = [n if isinstance(n, int) else n.value for n in x.shape]
     return onnx.helper.make_tensor_type_proto(int(x.dtype), sizes)

@@ -1,4 +1,4 @@
-"""Transposes that convolutions need, moved behind the ops that follow, to where they cancel out.
+"""Moves transposes that convolutions need behind the ops that follow, to where they cancel out.
 
 TensorFlow's images have their features last, those of ONNX first. A convolution is thus between two
 transposes. An op on each element is computed before the second one, which is put behind it; at the
@@ -51,7 +51,7 @@ def before(
 
 
 def _in_order(b: Any, x: ir.Value, perm: Sequence[int]) -> ir.Value | None:
-    """What has to be transposed to be a value, if that is no work; else None."""
+    """The value whose transpose a value is, if no op at run time is needed to get it; else None."""
     source = made_by(x, "Transpose")
     if source is not None and permutation(x) == list(perm):
         return source

@@ -1,4 +1,4 @@
-"""Ops of float32 between casts, for models that compute in 16 bits.
+"""Removes casts to float32 and back around ops, in models that compute in 16 bits.
 
 JAX, and the rules of ops, have sums of 16-bit floats computed in float32 and rounded once. Runtimes
 do the same within an op of 16 bits, so that the casts around it are not needed.

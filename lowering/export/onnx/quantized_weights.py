@@ -1,4 +1,4 @@
-"""Weights as onnxruntime's quantizer of all numbers can take them.
+"""Prepares weights for onnxruntime's quantizer of all numbers.
 
 It quantizes a weight once, for the node that it meets first: a product has a scale for each column,
 a lookup one for all rows. So a weight that both read becomes two. What graphs within a graph read
@@ -12,7 +12,7 @@ from typing import Any
 
 import onnx
 
-# By ops, which input is the weight.
+# Which input is the weight, by op.
 _WEIGHTS = {"MatMul": 1, "Gemm": 1, "Conv": 1, "Gather": 0}
 
 
@@ -130,7 +130,7 @@ def _constants(model: Any) -> list[_Constant]:
 
 
 def _reads(graph: Any) -> Iterator[_Read]:
-    """Where values are read, in a graph and those within it."""
+    """The inputs of nodes that read values, in a graph and those within it."""
     for each in _graphs(graph):
         for node in each.node:
             for index in range(len(node.input)):

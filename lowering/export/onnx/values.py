@@ -1,4 +1,4 @@
-"""What is known of values of ONNX."""
+"""Questions about values of ONNX."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def dtype_of(x: ir.Value) -> ir.DataType:
 
 
 def kind_of(x: Any) -> str:
-    """What stands for a tensor in the place of a value, in the words of an error."""
+    """How an error names what takes the place of a value."""
     return "complex numbers" if isinstance(x, tuple) else "a variable or table"
 
 

@@ -14,7 +14,7 @@ from tensorflow.core.framework import attr_value_pb2
 
 from lowering.export.tfjs.large import Large
 
-# What TF.js has with a bias, and under which name.
+# The ops that TF.js has with a bias, and their names with it.
 _FUSED = {
     "MatMul": "_FusedMatMul",
     "Conv2D": "_FusedConv2D",

@@ -38,7 +38,7 @@ from lowering.export.tfjs.large import Large
 from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFJS
 
-# What `quantize` may be, and how many steps there are between the least and the largest weight.
+# The values of `quantize`, and the number of steps between the least and the largest weight.
 QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
 
 # Weights that are integers are stored in fewer bits from this size on.
@@ -174,7 +174,7 @@ def _topology(graph_def: Any) -> dict[str, Any]:
     """A graph as JSON data."""
     topology = _with_zero_sizes(json_format.MessageToDict(graph_def))
     for function in topology.get("library", {}).get("function", ()):
-        # What is empty is left out, but the loader asks for these.
+        # Protobuf leaves out empty fields, but the loader asks for these.
         function["signature"] = {"inputArg": [], "outputArg": [], **function["signature"]}
         function.setdefault("nodeDef", [])
     return topology

@@ -90,7 +90,7 @@ def folded(
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
     nodes = {node.name: node for node in graph_def.node}
-    # For each node that depends on constants alone, the weights among them.
+    # The weights that a node depends on, by name of the node, if it depends on constants alone.
     sources: dict[str, frozenset[str]] = {}
     for op in graph.get_operations():
         found = _sources(op, nodes[op.name], weights, sources)

@@ -56,7 +56,7 @@ def _floor_div(x, y):
     return emit("Sub", truncated, _difference(x, y, truncated))
 
 
-# From here on float32 does not hold all integers.
+# Up to here, all integers are numbers of float32.
 _FLOAT_INTEGERS = 1 << 24
 
 _HALF = 1 << 16

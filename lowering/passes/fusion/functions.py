@@ -60,7 +60,7 @@ class _Candidate(NamedTuple):
     replacement: Callable[..., Any]
 
 
-# From the operands and the result of a call, and the target, what it may be.
+# Takes the operands and the result of a call, and the target; yields what it may be.
 _Candidates = Callable[[Sequence[Any], Any, Target], Iterator[_Candidate]]
 
 

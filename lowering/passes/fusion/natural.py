@@ -271,7 +271,7 @@ LATE_PATTERNS = (
         )
     ),
     *map(_of_positive, (lax.add, lax.max)),
-    # As in losses of the logarithms of sigmoids, which are negative softplus.
+    # Losses of logarithms of sigmoids, which are negative softplus, have these forms.
     Pattern(lambda x, y: -x * -y, lax.mul, args=(_X, _X), when=is_float),
     Pattern(lambda x, y, z: x - y * -z, lambda x, y, z: x + y * z, args=(_X,) * 3, when=is_float),
     Pattern(lambda x: lax.neg(lax.neg(x)), lambda x: x, args=(_X,), when=is_float),

@@ -88,6 +88,6 @@ def _depends_on_dtype(eqn: jex_core.JaxprEqn) -> bool:
     traits = registry.facts(eqn.primitive.name).traits
     if not traits & _PROMOTED or Trait.OF_BITS in traits or any(True for _ in called_jaxprs(eqn)):
         return True
-    # What is elementwise and takes integers beside floats rounds them to the dtype of these.
+    # Elementwise primitives of integers and floats round the integers to the dtype of the floats.
     is_mixed = len({x.aval.dtype for x in eqn.invars}) > 1
     return is_mixed and Trait.ELEMENTWISE in traits and not selects(eqn)

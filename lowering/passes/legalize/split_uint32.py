@@ -51,7 +51,7 @@ class _Split(Uint32Walk):
     count = 2
 
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
-        # By an int32 with the bits of a uint32, the parts of that.
+        # The parts that an int32 has the bits of, by the int32.
         self._parts_of: dict[jex_core.Var, Sequence[Any]] = {}
         super().__init__(splitting, jaxpr)
 

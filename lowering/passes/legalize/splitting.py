@@ -101,7 +101,7 @@ class Walk:
         self.splitting = splitting
         self.target = splitting.target
         self.old = jaxpr
-        # What stands for variables, where they do not themselves.
+        # What stands for a variable, by the variable, if that is not itself.
         self.values: dict[jex_core.Var, Sequence[Any]] = {}
         consts: list[Any] = []
         constvars: list[jex_core.Var] = []

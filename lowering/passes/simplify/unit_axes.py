@@ -264,5 +264,5 @@ _HANDLERS: dict[str, tuple[Callable[..., _Links], Callable[..., Any]]] = {
     "argmax": _REDUCTION,
     "argmin": _REDUCTION,
 }
-# What has less to do, or is gone, with fewer axes.
+# Primitives that become cheaper, or superfluous, with fewer axes.
 _GAINING = {"reshape", "squeeze", "transpose", "dot_general"}
