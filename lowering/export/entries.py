@@ -85,7 +85,7 @@ def entry(
       fun: a JAX function of `params`, if there are any, and of `args`; or a module of nnx or
         Equinox, whose parameters the model keeps.
       args: its positional arguments: pytrees of arrays or of `jax.ShapeDtypeStruct`. Those of PRNG
-        keys are uint32 to the model, with a last dimension for the words of a key.
+        keys are key data to the model: uint32 with one more dimension.
       target: who will run the model.
       params: a pytree of arrays that the model keeps.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.

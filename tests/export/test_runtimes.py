@@ -64,7 +64,7 @@ PROGRAMS = {
         ),
         SPD,
     ),
-    "halves": (lambda x: (x.astype("bfloat16") / 3, (x * 7).astype("bfloat16")[1:-1]), X),
+    "bfloat16": (lambda x: (x.astype("bfloat16") / 3, (x * 7).astype("bfloat16")[1:-1]), X),
     "swapped values": (
         lambda x: lax.while_loop(lambda s: s[2] < 3, lambda s: (s[1], s[0], s[2] + 1), (x, -x, 0)),
         X,
