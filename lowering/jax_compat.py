@@ -32,8 +32,8 @@ Dim = Any  # An int or one of JAX's symbolic dimensions.
 _DEBUG_INFO = linear_util.DebugInfo("lowering", "<unknown>", None, None)
 
 
-# The settings of JAX that what it traces depends on, as the functions of this package need them:
-# those of a new process, but for 64-bit types. Those that an installed version lacks do nothing.
+# The settings of JAX under which functions of this package are traced: those of a new process, but
+# for 64-bit types. Settings that an installed version lacks are ignored.
 _OUR_SETTINGS: Mapping[str, Any] = {
     "check_vma": False,
     "eager_constant_folding": False,
@@ -241,7 +241,7 @@ def open_jaxpr(
 
 
 def jaxpr_of(eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
-    """The program that one equation without literals is."""
+    """The jaxpr of one equation, which has no literals."""
     return closed((), (), eqn.invars, eqn.outvars, [eqn])
 
 
@@ -282,7 +282,7 @@ def of_user(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn | None) -> jex_core
 
 @contextlib.contextmanager
 def without_source() -> Iterator[None]:
-    """Equations that are traced under it have no line, but for those of jaxprs traced before."""
+    """A context in which traced equations have no line; those of earlier traces keep theirs."""
     local = source_info_util._source_info_context
     before = local.context
     local.context = before.replace(traceback=_NO_SOURCE)
@@ -293,9 +293,9 @@ def without_source() -> Iterator[None]:
 
 
 def within(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
-    """An equation that `outer` stands for, with the scopes around both.
+    """An equation in place of `outer`, with the scopes of both.
 
-    It has the line of `outer` if none of its own is known: so it is for what is JAX's or ours.
+    It has the line of `outer` if it has no line of the user's, such as one of this package.
     """
     source, around = eqn.source_info, outer.source_info
     if around.name_stack.stack:
@@ -307,7 +307,7 @@ def within(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEq
 
 @contextlib.contextmanager
 def source_and_settings(eqn: jex_core.JaxprEqn) -> Iterator[None]:
-    """Equations that are traced under it have the source and settings of `eqn`, but no mesh."""
+    """A context in which traced equations get the source and settings of `eqn`, but no mesh."""
     stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
     with (
         source_info_util.user_context(eqn.source_info.traceback, name_stack=stack),
@@ -548,7 +548,8 @@ def evaluate(
     return list(results) if eqn.primitive.multiple_results else [results]
 
 
-# What these primitives do. As programs JAX would compile them, and then keep program and callback.
+# Implementations of callbacks that run them at once. JAX would compile a program for each that is
+# bound, and keep it and the callback.
 _CALLBACKS: dict[str, Callable[..., Any]] = {
     "pure_callback": jax_callback.pure_callback_impl,
     "io_callback": jax_callback.io_callback_impl,
@@ -669,7 +670,7 @@ class Compiled:
 
 
 class _CallEffect(effects.Effect):
-    """That a call may do something beside returning its results."""
+    """The effect of a call that may do something beside returning its results."""
 
     def __str__(self) -> str:
         return "Call"

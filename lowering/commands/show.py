@@ -9,7 +9,7 @@ from lowering.commands import named
 from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import check_target
 
-# The passes, which take seconds to import. Tests compare these with the pipeline.
+# The names of passes, whose modules take seconds to import. Tests compare them with the pipeline.
 NEEDED = (
     "replace references",
     "expand primitives",
