@@ -45,7 +45,7 @@ def run(args):
 {run}
 
 def comparable(x):
-    """A result as an array: keys as their words, and all NaNs the same."""
+    """A result as an array: keys as their data, and all NaNs the same."""
     if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     x = np.asarray(x)

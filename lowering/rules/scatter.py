@@ -232,10 +232,10 @@ def _scatter(
 
 
 def _of_consumer(ctx, strategy, is_distinct):
-    """The strategy for a runtime, which may lack the op of another.
+    """The strategy for a runtime, which may lack the op of the given one.
 
-    Without an op that replaces, what takes its place needs one update for each element, where the
-    last of several is to remain. What no op finds is found by sorting.
+    Without an op that replaces elements, only the last of several updates of one may be left, and
+    without one that combines them, updates are sorted.
     """
     dtype = dtypes.to_tf(ctx.out_aval.dtype)
     if strategy in _OF_RUNTIMES:
