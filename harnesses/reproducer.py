@@ -197,7 +197,7 @@ class _Writer:
 
     def _call(self, eqn: jex_core.JaxprEqn, read: Callable[[Any], str]) -> tuple[str, bool]:
         """An equation as an expression, and whether that gives a list of results."""
-        if registry.facts(eqn.primitive.name).called is not None:
+        if registry.is_call(eqn):
             called, operands = registry.called(eqn, eqn.invars)
             body = self._body(called)
             function = f"jax.jit({body})" if eqn.primitive.name == "jit" else body

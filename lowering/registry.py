@@ -265,6 +265,11 @@ def facts(primitive: str) -> Facts:
     return _FACTS.get(primitive, _NO_FACTS)
 
 
+def is_call(eqn: Any) -> bool:
+    """Whether an equation calls a jaxpr, as those of `jax.jit` and `jax.remat` do."""
+    return facts(eqn.primitive.name).called is not None
+
+
 def called(eqn: Any, operands: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     """The jaxpr that an equation calls, and its operands, given those of the equation."""
     function = facts(eqn.primitive.name).called

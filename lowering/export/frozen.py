@@ -112,6 +112,11 @@ def _without_variables(
     return graph_def, inputs, outputs, large
 
 
+def node_name(reference: str) -> str:
+    """The name of the node that an input of another node refers to."""
+    return reference.removeprefix("^").partition(":")[0]
+
+
 def keep_needed(nodes: Any, names: Iterable[str]) -> None:
     """Removes the nodes of a graph that those of some names do not depend on."""
     by_name = {node.name: node for node in nodes}
@@ -120,7 +125,7 @@ def keep_needed(nodes: Any, names: Iterable[str]) -> None:
         name = left.pop()
         if name not in needed:
             needed.add(name)
-            left += [x.removeprefix("^").partition(":")[0] for x in by_name[name].input]
+            left += [node_name(x) for x in by_name[name].input]
     for i in reversed(range(len(nodes))):
         if nodes[i].name not in needed:
             del nodes[i]

@@ -15,7 +15,7 @@ import numpy as np
 from lowering import narrow_formats
 from lowering.export.entry import Reference
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
-from lowering.registry import Trait, called, facts, has_trait
+from lowering.registry import Trait, called, has_trait, is_call
 
 _COARSEST = np.dtype(ml_dtypes.bfloat16)
 
@@ -45,7 +45,7 @@ def _of_results(jaxpr: Jaxpr, given: Sequence[float]) -> list[float]:
 
     for eqn in jaxpr.eqns:
         operands = list(map(read, eqn.invars))
-        if facts(eqn.primitive.name).called is not None:
+        if is_call(eqn):
             found = _of_results(*called(eqn, operands))
         else:
             found = [max([*operands, _of_equation(eqn)])] * len(eqn.outvars)

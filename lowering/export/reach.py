@@ -120,7 +120,7 @@ class _Program:
 
     def _equation(self, eqn, marks, operands):
         name, params, mark = eqn.primitive.name, eqn.params, self._marks[id(eqn)]
-        if registry.facts(name).called is not None:
+        if registry.is_call(eqn):
             jaxpr, operands = registry.called(eqn, operands)
             return self.run(jaxpr, marks, operands)
         if _is_choice(eqn):
@@ -185,7 +185,7 @@ def _select(which: Any, x: Any, y: Any) -> Any:
 def _run_by(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:
     """The jaxprs that an equation runs, as far as they are looked at."""
     name, params = eqn.primitive.name, eqn.params
-    if registry.facts(name).called is not None:
+    if registry.is_call(eqn):
         return [registry.called(eqn, list(eqn.invars))[0]]
     if _is_choice(eqn):
         return list(params["branches"])

@@ -67,7 +67,7 @@ def flatten_calls(jaxpr: Jaxpr) -> Jaxpr:
 
 def _program(eqn: jex_core.JaxprEqn) -> tuple[Jaxpr | None, Sequence[Any]]:
     """The jaxpr that an equation calls, or is itself if it draws random bits; and its operands."""
-    if registry.facts(eqn.primitive.name).called is not None:
+    if registry.is_call(eqn):
         return registry.called(eqn, eqn.invars)
     return (jax_compat.jaxpr_of(eqn) if _draws_bits(eqn) else None), eqn.invars
 

@@ -12,8 +12,8 @@ from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names
 from lowering.export.onnx.values import (
     array_of,
     dtype_of,
+    is_index,
     is_known,
-    is_place,
     made_by,
     permutation,
     static,
@@ -170,7 +170,7 @@ class Builder:
         if before is not None and (
             _is_reinterpreted(before, x, dtype)
             or dtype_of(before) == dtypes.BOOL
-            or (dtype_of(before) == dtype == dtypes.INT64 and is_place(before))
+            or (dtype_of(before) == dtype == dtypes.INT64 and is_index(before))
         ):
             return self.cast(before, dtype)
         result = self.op("Cast", x, to=int(dtype), dtype=dtype)

@@ -12,7 +12,15 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import FOLDED, Builder
-from lowering.export.onnx.values import array_of, dtype_of, is_known, made_by, permutation, static
+from lowering.export.onnx.values import (
+    array_of,
+    dtype_of,
+    is_alone,
+    is_known,
+    made_by,
+    permutation,
+    static,
+)
 from lowering.export.weights import in_fewer_bits
 
 # Ops of which one is a root, and those that only give features another place.
@@ -68,7 +76,7 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
     affine, moves, steps = _Affine(None, np.ones(()), np.zeros(())), list[ir.Node](), 0
     while True:
         node = x.producer()
-        if node is None or (node is not root and not _is_alone(x)):
+        if node is None or (node is not root and not is_alone(x)):
             return None
         layer = _layer(node)
         if layer is not None:
@@ -87,11 +95,6 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
         attributes = {name: attribute.value for name, attribute in node.attributes.items()}
         made = b.op(node.op_type, made, *node.inputs[1:], **attributes)
     return made
-
-
-def _is_alone(x: ir.Value) -> bool:
-    """Whether one node alone reads a value, and no more than once."""
-    return len(x.uses()) == 1 and not x.is_graph_output()
 
 
 def _before(node: ir.Node, affine: _Affine) -> tuple[ir.Value, _Affine] | None:

@@ -3,7 +3,7 @@
 import onnx_ir as ir
 
 from lowering.export.onnx.builder import Builder
-from lowering.export.onnx.values import array_of
+from lowering.export.onnx.values import array_of, is_alone
 
 
 def fused(b: Builder, root: ir.Node) -> ir.Value | None:
@@ -30,11 +30,11 @@ def _of_either_end(x: ir.Value, size: int) -> ir.Value | None:
 def _clipped(b: Builder, x: ir.Value, size: int) -> ir.Value | None:
     """The same of an index that is moved into bounds then, with the bounds of either end."""
     clip = x.producer()
-    if clip is None or clip.op_type != "Clip" or len(clip.inputs) != 3 or not _is_alone(x):
+    if clip is None or clip.op_type != "Clip" or len(clip.inputs) != 3 or not is_alone(x):
         return None
     from_beginning, *bounds = clip.inputs
     low, high = (None if y is None else array_of(y) for y in bounds)
-    if from_beginning is None or not _is_alone(from_beginning) or low is None or high is None:
+    if from_beginning is None or not is_alone(from_beginning) or low is None or high is None:
         return None
     index = _of_either_end(from_beginning, size)
     if index is None or low.any() or not (high == size - 1).all():
@@ -52,11 +52,6 @@ def _from_remainder(node: ir.Node) -> tuple[ir.Value, int] | None:
     if low is None or high is None or count is None or count.size != 1:
         return None
     return (x, int(count.item())) if low.min() >= -count and high.max() < count else None
-
-
-def _is_alone(x: ir.Value) -> bool:
-    """Whether one node alone reads a value."""
-    return len(x.uses()) == 1 and not x.is_graph_output()
 
 
 def _from_either_end(x: ir.Value) -> tuple[ir.Value, int] | None:

@@ -10,7 +10,7 @@ from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.elementwise import select
 from lowering.export.onnx.reduction import constant
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of, is_place, made_by
+from lowering.export.onnx.values import array_of, dtype_of, is_index, made_by
 
 _FLOATS = frozenset({dtypes.FLOAT16, dtypes.BFLOAT16, dtypes.FLOAT, dtypes.DOUBLE})
 _REDUCTIONS = {
@@ -58,7 +58,7 @@ def _is_of(node: Any, batches: int) -> bool:
 def _index(b: Builder, indices: ir.Value) -> ir.Value:
     """Indices in a dtype that gathers take, and that they may have had already."""
     source = made_by(indices, "Cast")
-    if dtype_of(indices) == dtypes.INT32 and (source is None or not is_place(source)):
+    if dtype_of(indices) == dtypes.INT32 and (source is None or not is_index(source)):
         return indices
     return b.int64(indices)
 

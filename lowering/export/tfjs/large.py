@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from lowering.export.frozen import keep_needed
+from lowering.export.frozen import keep_needed, node_name
 from lowering.export.weights import LARGE_BYTES
 
 # Ops whose results are numbers of their first operand.
@@ -100,7 +100,7 @@ def folded(
         name
         for node in graph_def.node
         if node.name not in sources
-        for name in map(_name, node.input)
+        for name in map(node_name, node.input)
     }
     kept = {}
     for name, of_name in sources.items():
@@ -151,7 +151,3 @@ def _computed(
     given = {f"{source}:0": weights[source].array() for source in sources}
     with tf.compat.v1.Session(graph=graph) as session:
         return session.run(f"{name}:0", given)
-
-
-def _name(reference: str) -> str:
-    return reference.removeprefix("^").partition(":")[0]

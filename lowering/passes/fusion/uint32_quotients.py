@@ -44,7 +44,7 @@ def _fused(jaxpr: Jaxpr) -> Any:
 
 def _divisions_called(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:
     """The jaxpr that an equation calls with a literal, if it divides uint32."""
-    if registry.facts(eqn.primitive.name).called is None or not any(map(_is_number, eqn.invars)):
+    if not registry.is_call(eqn) or not any(map(_is_number, eqn.invars)):
         return []
     called, _ = registry.called(eqn, eqn.invars)
     return [called] if any(map(_divides_uint32, called.eqns)) else []

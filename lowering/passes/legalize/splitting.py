@@ -51,7 +51,7 @@ class Splitting(Everywhere):
 
     def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         for eqn in jaxpr.eqns:
-            if _is_call(eqn) or _is_control_flow(eqn) or not self.has_illegal(eqn):
+            if registry.is_call(eqn) or _is_control_flow(eqn) or not self.has_illegal(eqn):
                 yield from called_jaxprs(eqn)
 
     def _changed(self, jaxpr: Jaxpr) -> Any:
@@ -159,7 +159,7 @@ class Walk:
         for eqn in self.old.eqns:
             if not self.splitting.is_changed(eqn):
                 self.add(eqn)
-            elif _is_call(eqn):
+            elif registry.is_call(eqn):
                 legal = self.splitting.with_legal_jaxprs(eqn)
                 called, operands = registry.called(legal, eqn.invars)
                 params = {"jaxpr": called}
@@ -239,15 +239,16 @@ class Walk:
         """Adds an equation on the first, and one on the second of the two parts of values."""
         self.define(eqn.outvars)
         for i in range(2):
-            invars = [self.values_of(x)[i if self._is_split(x) else 0] for x in eqn.invars]
+            invars = [self.values_of(x)[i if self.has_illegal_dtype(x) else 0] for x in eqn.invars]
             # Other results are those of the first equation.
             outvars = [
-                self.values_of(x)[i] if self._is_split(x) else (x, jex_core.Var(x.aval))[i]
+                self.values_of(x)[i] if self.has_illegal_dtype(x) else (x, jex_core.Var(x.aval))[i]
                 for x in eqn.outvars
             ]
             self.new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
 
-    def _is_split(self, atom: Any) -> bool:
+    def has_illegal_dtype(self, atom: Any) -> bool:
+        """Whether the dtype of an operand or a result is one that this walk replaces."""
         return self.is_illegal(atom.aval, self.target)
 
     def replace(self, eqn: jex_core.JaxprEqn, atoms: Sequence[Any]) -> None:
@@ -287,10 +288,6 @@ class Walk:
 def selects(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation moves elements alone."""
     return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
-
-
-def _is_call(eqn: jex_core.JaxprEqn) -> bool:
-    return registry.facts(eqn.primitive.name).called is not None
 
 
 def _is_control_flow(eqn: jex_core.JaxprEqn) -> bool:
