@@ -249,7 +249,7 @@ def _entry(
 
 
 def _is_converted(given: np.dtype, dtype: Any) -> bool:
-    """Whether arrays of a dtype become those of another one without losing more than digits."""
+    """Whether converting arrays to a dtype loses digits at most, as from float64 to float32."""
     kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
     rank, least = (
         next((i for i, kind in enumerate(kinds) if jax.dtypes.issubdtype(x, kind)), len(kinds))

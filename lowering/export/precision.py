@@ -21,7 +21,7 @@ _COARSEST = np.dtype(ml_dtypes.bfloat16)
 
 
 def epsilons(reference: Reference, samples: Sequence[np.ndarray]) -> list[float]:
-    """For each output the largest epsilon of what it is computed of, at most that of bfloat16.
+    """For each output, the largest epsilon of the dtypes it is computed in; at most bfloat16's.
 
     It is 0 where nothing is rounded.
 
@@ -37,7 +37,7 @@ def epsilons(reference: Reference, samples: Sequence[np.ndarray]) -> list[float]
 
 
 def _of_results(jaxpr: Jaxpr, given: Sequence[float]) -> list[float]:
-    """The largest epsilons of what results are computed of, given those of operands."""
+    """The largest epsilon of each result of a jaxpr, given those of its operands."""
     known: dict[Any, float] = dict(zip(jaxpr.invars, given, strict=True))
 
     def read(atom):

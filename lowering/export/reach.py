@@ -61,11 +61,11 @@ def sampled(name: str, entry: Entry) -> Iterator[Entry]:
 
 
 class _Program:
-    """A program whose branches and bodies of loops have marks.
+    """A program with a mark for each branch and body of a loop, which is set when that runs.
 
     Attributes:
-      places: what each mark is of.
-      has_loops: whether some are of loops.
+      places: for each mark, the branch or body, as messages name it.
+      has_loops: whether some marks are those of loops.
     """
 
     def __init__(self, entry: Entry):
@@ -78,7 +78,7 @@ class _Program:
         self._look(self._jaxpr)
 
     def reached(self, samples: Sequence[np.ndarray]) -> list[bool]:
-        """Whether samples lead to each of the places."""
+        """For each mark, whether the program sets it for some samples."""
         if not self.places:
             return []
         return list(map(bool, self._run(*jax.tree.leaves(self._arguments(samples)))))

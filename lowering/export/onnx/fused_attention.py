@@ -17,7 +17,7 @@ _LEAST_MASKED = 1e20
 
 
 def _scores(query: Any, key: Any, scale: Any) -> Any:
-    """Products of queries and keys, of which the queries or the products are scaled."""
+    """Products of queries and keys; the queries or the products are scaled."""
     heads, transposed = _heads(query), op.Transpose(key, perm=[0, 2, 3, 1])
     scaled_heads = either(
         _heads(either(op.Div(query, scale), op.Mul(query, scale))),
@@ -75,7 +75,7 @@ def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
 
 
 def _flat(b: Builder, x: ir.Value) -> ir.Value:
-    """A value whose last two axes are one."""
+    """A value with its last two axes merged."""
     assert x.shape is not None
     batch, length, heads, features = (n if isinstance(n, int) else -1 for n in x.shape)
     if batch == length == -1:
@@ -84,7 +84,7 @@ def _flat(b: Builder, x: ir.Value) -> ir.Value:
 
 
 def _in_shape(b: Builder, x: ir.Value, shape: tuple[Any, ...]) -> ir.Value:
-    """A value whose last axis becomes two again."""
+    """A value with its last axis split into two again."""
     sizes = [n if isinstance(n, int) else -1 for n in shape]
     if sizes.count(-1) > 1:
         return b.op("Reshape", x, b.ints(0, 0, *sizes[2:]))
@@ -92,7 +92,7 @@ def _in_shape(b: Builder, x: ir.Value, shape: tuple[Any, ...]) -> ir.Value:
 
 
 def _factor(found: Match) -> float | None:
-    """The constant that scores are multiplied by; None if it is none."""
+    """The constant that scores are multiplied by; None if they are multiplied by no constant."""
     scale = found.values.get("scale")
     if scale is None:
         return 1.0

@@ -38,7 +38,7 @@ class _Dense(NamedTuple):
         return made
 
     def in_shape(self, b: Builder, x: ir.Value) -> ir.Value:
-        """A value of a last axis that becomes several ones."""
+        """A value with its last axis split into several."""
         return x if len(self.rest) == 1 else b.reshape(x, [*self.lead, *self.rest])
 
 

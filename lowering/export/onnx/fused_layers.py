@@ -104,7 +104,7 @@ def _of_elements(b: Builder, x: ir.Value | None, sizes: tuple[int, ...]) -> ir.V
 
 
 def _kept(kind: str, x: Any, axes: Any, shape: Any) -> Any:
-    """A reduction whose axes stay with size 1."""
+    """A reduction that keeps its axes with size 1."""
     reduce = getattr(op, kind)
     return either(reduce(x, axes, keepdims=1), op.Reshape(reduce(x, axes), shape))
 

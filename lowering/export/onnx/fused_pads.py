@@ -31,7 +31,7 @@ class _Part(NamedTuple):
 
 
 def fused(b: Builder, root: ir.Node) -> ir.Value | None:
-    """The Pad that does the same as a concatenation; None if there is none."""
+    """The Pad that equals a concatenation; None if there is none."""
     if root.op_type != "Concat":
         return None
     axis = root.attributes["axis"].as_int()
@@ -58,7 +58,7 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
 
 
 def _part(x: ir.Value, array: ir.Value, axis: int) -> _Part | None:
-    """A value as elements of an array; None if it is not made so."""
+    """A value as elements of an array along an axis; None if it is not that."""
     if x is array:
         return _Part(array, np.arange(_size(array, axis) or 0), ())
     node = x.producer()
@@ -72,7 +72,7 @@ def _part(x: ir.Value, array: ir.Value, axis: int) -> _Part | None:
 
 
 def _taken(node: ir.Node, indices: np.ndarray, axis: int) -> np.ndarray | None:
-    """The indices of the elements that a node takes along an axis; None if it does more.
+    """The indices of the elements that a node selects along an axis; None if it is not a selection.
 
     Other axes are as long as those of the array, for both are operands of one concatenation.
     """
@@ -100,7 +100,7 @@ def _size(x: ir.Value, axis: int) -> int | None:
 
 
 def _mode(indices: np.ndarray, size: int, before: int, after: int, opset: int) -> str | None:
-    """The mode in which a Pad takes some elements; None if there is none."""
+    """The mode in which a Pad gives some elements; None if there is none."""
     places = np.arange(-before, size + after)
     period = max(2 * (size - 1), 1)
     expected = {"edge": np.clip(places, 0, size - 1), "wrap": places % size}
@@ -113,7 +113,7 @@ def _mode(indices: np.ndarray, size: int, before: int, after: int, opset: int) -
 
 
 def _padded(b: Builder, x: ir.Value, pads: np.ndarray, mode: str, inside: set[ir.Node]) -> ir.Value:
-    """A padded array; a Pad of it along other axes, which only `inside` uses, is joined with it."""
+    """A padded array; merges with a Pad of it along other axes that only `inside` reads."""
     node = x.producer()
     is_alone = not x.is_graph_output() and set(x.consumers()) <= inside
     if is_alone and node is not None and node.op_type == "Pad" and _mode_of(node) == mode:

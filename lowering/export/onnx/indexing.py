@@ -30,7 +30,7 @@ _SEGMENTS = {
 
 @op("GatherV2")
 def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value) -> ir.Value:
-    """Elements along an axis; with axes of batches, of each batch its own."""
+    """Elements along an axis; with batch dimensions, each batch has its own indices."""
     ranks = [t.shape.rank for t in node.inputs[:2]]
     number = int(constant(node, axis, "axes").reshape(())) % ranks[0]
     batches = node.get_attr("batch_dims")
@@ -50,13 +50,13 @@ def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value
 
 
 def _is_of(node: Any, batches: int) -> bool:
-    """Whether an array and indices of it are known to have the same batches."""
+    """Whether an array and its indices are known to have the same batch sizes."""
     of_array, of_indices = (list(t.shape)[:batches] for t in node.inputs[:2])
     return None not in of_array and of_array == of_indices
 
 
 def _index(b: Builder, indices: ir.Value) -> ir.Value:
-    """Indices in a dtype that gathers take, and that they may have had already."""
+    """Indices in a dtype of gathers; int32 stays unless a cast of int64 indices made it."""
     source = made_by(indices, "Cast")
     if dtype_of(indices) == dtypes.INT32 and (source is None or not is_index(source)):
         return indices

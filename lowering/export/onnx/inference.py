@@ -12,7 +12,7 @@ _AXES_ARE_OPERANDS = 18
 
 
 def describe(node: ir.Node, opset: int) -> None:
-    """Gives the results of a node the dtypes and shapes that they lack, where these follow.
+    """Infers the missing dtypes and shapes of the results of a node, as far as possible.
 
     They do not for nodes with graphs, for operands of which nothing is known, and for sizes that
     depend on what operands hold.

@@ -33,10 +33,9 @@ def transposed(b: Any, x: ir.Value, perm: Sequence[int]) -> ir.Value:
 def before(
     b: Any, kind: str, operands: Sequence[ir.Value | None]
 ) -> tuple[list[ir.Value | None], list[int]] | None:
-    """The operands of an op on each element before they are transposed, and their permutation.
+    """The operands of an elementwise op before they are transposed, and their permutation.
 
-    None if there is nothing to move: another operand has an order of its own, and would have to be
-    transposed.
+    None if the transpose cannot move behind the op: another operand would have to be transposed.
     """
     if kind not in ELEMENTWISE:
         return None
@@ -51,7 +50,7 @@ def before(
 
 
 def _in_order(b: Any, x: ir.Value, perm: Sequence[int]) -> ir.Value | None:
-    """The value whose transpose a value is, if no op at run time is needed to get it; else None."""
+    """The value whose transpose a value is, if it is available without another op; else None."""
     source = made_by(x, "Transpose")
     if source is not None and permutation(x) == list(perm):
         return source

@@ -68,7 +68,7 @@ class _Graph:
         self._dropped: set[str] = set()
 
     def fuse(self, product: Any) -> None:
-        """Joins a product with what follows it."""
+        """Fuses a product with the factor, bias and activation that follow it."""
         weights = self._weights(product)
         if weights is None:
             return
@@ -86,7 +86,7 @@ class _Graph:
             self._join(product, addition, bias, activation, kinds)
 
     def remove_dropped(self) -> None:
-        """Removes nodes that have been joined with others, and constants that nothing reads now."""
+        """Removes nodes that have been fused into others, and constants that are no longer read."""
         read = {node_name(r) for node in self._kept() for r in node.input} | self._results
         kept = [node for node in self._kept() if node.op != "Const" or node.name in read]
         if len(kept) < len(self._nodes):
@@ -98,7 +98,7 @@ class _Graph:
         return (node for node in self._nodes if node.name not in self._dropped)
 
     def _weights(self, product: Any) -> np.ndarray | Large | None:
-        """The constant weights of a product, whose last dimension is made that of the features.
+        """The constant weights of a product, transposed so that the last dimension is the features.
 
         See `quirks.bias_of_transposed_products`.
         """
@@ -114,7 +114,7 @@ class _Graph:
         return weights
 
     def _with_factor(self, product: Any, weights: np.ndarray | Large, features: int) -> Any:
-        """The product with the factor of each feature in its weights, if one follows."""
+        """The product, with a factor of each feature that follows it folded into its weights."""
         multiplied = self._operand(product, ("Mul",), features)
         if multiplied is None or len(self._readers[node_name(product.input[1])]) > 1:
             return product
@@ -172,7 +172,7 @@ class _Graph:
     def _join(
         self, product: Any, addition: Any, bias: np.ndarray, last: Any, kinds: Sequence[bytes]
     ) -> None:
-        """Makes the last of some nodes the one op that computes what all of them do."""
+        """Makes the last of some nodes one fused op that replaces all of them."""
         alpha = _attr(last, "alpha").f if last.op == "LeakyRelu" else None
         operands = [*product.input[:2], self._add_constant(f"{addition.name}/bias", bias, last)]
         self._replace(last, product, operands, (product, addition))
@@ -185,7 +185,7 @@ class _Graph:
     def _replace(
         self, node: Any, product: Any, operands: Sequence[str], others: Sequence[Any]
     ) -> None:
-        """Makes a node a product of other operands, and drops the nodes that it stands for."""
+        """Makes a node the product of other operands, and drops the nodes that it replaces."""
         before = [r for x in (*others, node) for r in x.input if r.startswith("^")]
         node.op = product.op
         node.input[:] = [*operands, *dict.fromkeys(before)]
@@ -196,7 +196,7 @@ class _Graph:
 
 
 def _attr(node: Any, name: str) -> Any:
-    """An attribute of a node; an empty one if it has none, which `node.attr` would add to it."""
+    """An attribute of a node, or an empty one; reading `node.attr` would add that to the node."""
     return node.attr[name] if name in node.attr else attr_value_pb2.AttrValue()
 
 

@@ -215,7 +215,7 @@ def _optimized(graph: Frozen) -> Any:
 
 
 def _drop_order_of_lists(nodes: Iterable[Any]) -> None:
-    """Drops the control inputs of ops that take a list of tensors, as TF.js puts them into it.
+    """Drops the control inputs of ops that take a list; TF.js would append them to the list.
 
     TensorFlow's optimizer adds them where it folds an operand. TF.js orders nodes by their data.
     """
@@ -237,7 +237,7 @@ def _check(graph_def: Any) -> None:
 def _take_weights(
     graph_def: Any, large: Mapping[str, Large]
 ) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
-    """Takes the values out of constants, and dtypes that TF.js lacks.
+    """Takes the values out of constants, and replaces dtypes that TF.js lacks.
 
     Yields names, and functions that return values; those of large weights are outside already.
     """

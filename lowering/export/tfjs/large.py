@@ -76,15 +76,15 @@ def of_constants(graph_def: Any) -> dict[str, Large]:
 def folded(
     graph_def: Any, weights: Mapping[str, Large], results: Iterable[str]
 ) -> dict[str, Large]:
-    """Replaces nodes that depend on weights alone by constants, whose values come later.
+    """Replaces nodes that depend on weights alone by constants, whose values are computed lazily.
 
     Args:
       graph_def: the graph, which is changed.
       weights: large weights by the names of their placeholders, or of their constants.
-      results: the names of nodes that have to stay.
+      results: the names of nodes that are not removed.
 
     Returns:
-      The large weights that the graph reads then, by the names of the constants.
+      The large weights that the changed graph reads, by the names of the constants.
     """
     graph = tf.Graph()
     with graph.as_default():
@@ -120,9 +120,11 @@ def folded(
 def _sources(
     op: Any, node: Any, weights: Mapping[str, Large], known: Mapping[str, frozenset[str]]
 ) -> frozenset[str] | None:
-    """The weights that a node depends on; None if it depends on more, or takes more bytes.
+    """The weights that a node depends on; None if it cannot be computed from weights alone.
 
-    `known` has those of the nodes before it.
+    None as well if the result is larger than those weights.
+
+    `known` has the weights of the nodes before it.
     """
     if op.name in weights:
         return frozenset([op.name])
