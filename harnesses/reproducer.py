@@ -45,7 +45,7 @@ def run(args):
 {run}
 
 def comparable(x):
-    """A result as an array: keys as their words, and all NaNs the same."""
+    """A result as an array: keys as their data, and all NaNs the same."""
     if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     x = np.asarray(x)
@@ -197,7 +197,7 @@ class _Writer:
 
     def _call(self, eqn: jex_core.JaxprEqn, read: Callable[[Any], str]) -> tuple[str, bool]:
         """An equation as an expression, and whether that gives a list of results."""
-        if registry.facts(eqn.primitive.name).called is not None:
+        if registry.is_call(eqn):
             called, operands = registry.called(eqn, eqn.invars)
             body = self._body(called)
             function = f"jax.jit({body})" if eqn.primitive.name == "jit" else body

@@ -188,7 +188,7 @@ def arrays_of(results: Any) -> list[np.ndarray]:
 
 
 def array_of(x: Any) -> np.ndarray:
-    """A value of JAX as `convert` gives it: keys as their words, float0 as False."""
+    """A value of JAX as `convert` gives it: keys as their data, float0 as False."""
     if not hasattr(x, "dtype"):
         return np.asarray(x)
     if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):

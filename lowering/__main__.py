@@ -15,9 +15,9 @@ model.
 
 A function is named by its module and its name; modules are found in the current directory, too.
 Arguments are given in the order of its parameters, as `dtype[dimensions]` with an optional name in
-front; a dimension that is a word is symbolic. Containers are those of Python, as in
+front; a dimension that is a name is symbolic. Containers are those of Python, as in
 "batch={'x': f32[b,3], 'y': i32[b]}". PRNG keys are `key[dimensions]`, or `key<rbg>[...]` of another
-implementation; the model takes their words. With --args a function returns the arguments. With
+implementation; the model takes their key data. With --args a function returns the arguments. With
 --params the first parameter of the function is the pytree of that name, which the model keeps.
 
 Several functions become several functions of one model. An argument of one of them has its name in

@@ -49,12 +49,12 @@ def itemsize(dtype: Any) -> int:
 
 
 def physical_shape(aval: Any) -> tuple[Any, ...]:
-    """The shape of the tensor that holds a value: keys have a dimension for their words."""
+    """The shape of the tensor that has a value: that of key data for keys."""
     return (*aval.shape, *jax_compat.key_shape(aval.dtype)) if is_key(aval.dtype) else aval.shape
 
 
 def physical_aval(aval: Any) -> Any:
-    """The abstract value of the words of keys; any other abstract value itself."""
+    """The abstract value of the data of keys; any other abstract value itself."""
     if not is_key(aval.dtype):
         return aval
     return jax.core.ShapedArray(physical_shape(aval), np.dtype(np.uint32))

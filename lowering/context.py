@@ -15,8 +15,8 @@ from lowering.ops import modes, values
 from lowering.ops.values import Value
 from lowering.targets import Mode, Target
 
-# The equation of the user's program that ops are made for now, and none of those that a
-# decomposition is made of; None outside of all.
+# The equation that ops are made for now: one of the user's program, not of a decomposition. None
+# outside of all.
 EQUATION: contextvars.ContextVar[jex_core.JaxprEqn | None] = contextvars.ContextVar(
     "equation", default=None
 )

@@ -47,8 +47,8 @@ def convert(
     The result takes and returns pytrees with the structure of `fun_jax`'s. Its leaves may be
     tensors, variables, NumPy arrays and Python scalars; it returns tensors. It works eagerly,
     in a `tf.function`, with `jit_compile=True`, and in a SavedModel. As in JAX, 64-bit values
-    are taken as 32-bit ones unless `JAX_ENABLE_X64` is set. PRNG keys are returned as the uint32
-    words of their data. Results of dtype `float0`, the derivatives of integers, are False, as in
+    are taken as 32-bit ones unless `JAX_ENABLE_X64` is set. PRNG keys are returned as their
+    key data (uint32). Results of dtype `float0`, the derivatives of integers, are False, as in
     programs that JAX compiles.
 
     In a graph the ops of arguments and results are named after the parameters of `fun_jax` and

@@ -20,7 +20,7 @@ class Trait(enum.Flag):
     BROADCASTS = enum.auto()
     # Each element of a result is an element of an operand of the same dtype, and needs no rounding.
     SELECTS = enum.auto()
-    # Of integers in the range of their dtype it makes none that leave it.
+    # Makes no integers that leave the range of their dtype of such as are in it.
     IN_RANGE = enum.auto()
     # Commutative and associative: a computation of reductions and scatters.
     MONOID = enum.auto()
@@ -39,7 +39,7 @@ class Trait(enum.Flag):
     DRAWS = enum.auto()
     # Cheap to compute where it is used, and large to keep: not moved out of a loop.
     NOT_HOISTED = enum.auto()
-    # Says where or how its operand is kept; the result is the operand.
+    # Says only where, or in which layout, its operand is stored; the result is the operand.
     PLACEMENT = enum.auto()
     # Chooses or repeats jaxprs that are its parameters.
     CONTROL_FLOW = enum.auto()
@@ -83,7 +83,7 @@ class Facts:
       fold: a NumPy function that evaluates it on known operands, instead of its rule.
       called: a function of its operands and parameters that returns the jaxpr that it calls, and
         the operands of that; None if it is no call.
-      on_words: a function in JAX of the words of PRNG keys, which says what it does with keys.
+      on_key_data: a function in JAX of the data of PRNG keys, which says what it does with keys.
       on_promoted: by a dtype a function in JAX of numbers in its storage dtype, which says what it
         does with numbers of the dtype.
       refusal: why it is lowered for no target.
@@ -92,6 +92,6 @@ class Facts:
     traits: Trait = Trait.NONE
     fold: Callable[..., np.ndarray] | None = None
     called: Callable[..., tuple[Any, Sequence[Any]]] | None = None
-    on_words: Callable[..., Any] | None = None
+    on_key_data: Callable[..., Any] | None = None
     on_promoted: Mapping[np.dtype, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     refusal: str | None = None

@@ -64,7 +64,7 @@ class PolyShape(tuple):
 class DisabledSafetyCheck(jax.export.DisabledSafetyCheck):
     """A check that is left out; see `jax.export.DisabledSafetyCheck`.
 
-    Of these, a graph of ops has one: that sizes fit their specifications.
+    A graph of ops has only one of these checks: that sizes fit their specifications.
     """
 
     @classmethod
@@ -115,8 +115,8 @@ def convert(
       TypeError: if `fun_jax` is not callable.
       ValueError: for `native_serialization=True`, and for unknown platforms.
     """
-    # Libraries of others ask for what JAX's module does, by default. Who has installed this one
-    # wants ops from them.
+    # Other libraries ask for the default of JAX's module. Whoever has installed this one in its
+    # place wants ops from them.
     if native_serialization and not _REPLACEMENT.is_active:
         raise ValueError(
             "lowering.jax2tf makes TensorFlow ops. For native_serialization=True use "
@@ -294,7 +294,7 @@ def _replaced() -> list[tuple[dict[str, Any], str, Any]]:
     ]
 
 
-# What JAX's module has, too.
+# Names that JAX's module has, too.
 _OFFERED = [name for name in __all__ if name not in ("install", "installed", "uninstall")]
 
 _REPLACEMENT = Replacement(_replaced)

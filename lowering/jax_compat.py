@@ -28,12 +28,12 @@ from jax._src.state.types import AbstractRef
 
 Dim = Any  # An int or one of JAX's symbolic dimensions.
 
-# Of jaxprs that no function of a user was traced to.
+# The debug information of jaxprs that no function of a user was traced to.
 _DEBUG_INFO = linear_util.DebugInfo("lowering", "<unknown>", None, None)
 
 
-# The settings of JAX that what it traces depends on, as the functions of this package need them:
-# those of a new process, but for 64-bit types. Those that an installed version lacks do nothing.
+# The settings of JAX under which functions of this package are traced: those of a new process, but
+# for 64-bit types. Settings that an installed version lacks are ignored.
 _OUR_SETTINGS: Mapping[str, Any] = {
     "check_vma": False,
     "eager_constant_folding": False,
@@ -241,7 +241,7 @@ def open_jaxpr(
 
 
 def jaxpr_of(eqn: jex_core.JaxprEqn) -> jex_core.ClosedJaxpr:
-    """The program that one equation without literals is."""
+    """The jaxpr of one equation, which has no literals."""
     return closed((), (), eqn.invars, eqn.outvars, [eqn])
 
 
@@ -282,7 +282,7 @@ def of_user(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn | None) -> jex_core
 
 @contextlib.contextmanager
 def without_source() -> Iterator[None]:
-    """Equations that are traced under it have no line, but for those of jaxprs traced before."""
+    """A context in which traced equations have no line; those of earlier traces keep theirs."""
     local = source_info_util._source_info_context
     before = local.context
     local.context = before.replace(traceback=_NO_SOURCE)
@@ -293,9 +293,9 @@ def without_source() -> Iterator[None]:
 
 
 def within(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
-    """An equation that `outer` stands for, with the scopes around both.
+    """An equation in place of `outer`, with the scopes of both.
 
-    It has the line of `outer` if none of its own is known: so it is for what is JAX's or ours.
+    It has the line of `outer` if it has no line of the user's, such as one of this package.
     """
     source, around = eqn.source_info, outer.source_info
     if around.name_stack.stack:
@@ -307,7 +307,7 @@ def within(eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn) -> jex_core.JaxprEq
 
 @contextlib.contextmanager
 def source_and_settings(eqn: jex_core.JaxprEqn) -> Iterator[None]:
-    """Equations that are traced under it have the source and settings of `eqn`, but no mesh."""
+    """A context in which traced equations get the source and settings of `eqn`, but no mesh."""
     stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
     with (
         source_info_util.user_context(eqn.source_info.traceback, name_stack=stack),
@@ -526,7 +526,7 @@ def evaluate(
     operands: Sequence[Any],
     shapes: Mapping[int, tuple[int, ...]] | None = None,
 ) -> list[Any]:
-    """Runs one equation on arrays with JAX itself; PRNG keys are given as their words.
+    """Runs one equation on arrays with JAX itself; PRNG keys are given as key data.
 
     Args:
       eqn: the equation.
@@ -548,7 +548,8 @@ def evaluate(
     return list(results) if eqn.primitive.multiple_results else [results]
 
 
-# What these primitives do. As programs JAX would compile them, and then keep program and callback.
+# Implementations of callbacks that run them at once. JAX would compile a program for each that is
+# bound, and keep it and the callback.
 _CALLBACKS: dict[str, Callable[..., Any]] = {
     "pure_callback": jax_callback.pure_callback_impl,
     "io_callback": jax_callback.io_callback_impl,
@@ -577,12 +578,12 @@ def physical_dtype(dtype: Any) -> np.dtype:
 
 
 def key_shape(dtype: Any) -> tuple[int, ...]:
-    """The shape of the uint32 words of one PRNG key."""
+    """The shape of the data of one PRNG key."""
     return dtype._impl.key_shape
 
 
 def key_impl(dtype: Any) -> Any:
-    """The implementation of PRNG keys of a dtype: hashable, with the functions that it is."""
+    """The implementation of PRNG keys of a dtype, which is hashable."""
     return dtype._impl
 
 
@@ -592,41 +593,41 @@ def threefry_partitionable(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def random_seed(seeds: Any, *, impl: Any, partitionable: bool) -> Any:
-    """The words of the keys for seeds; `random_*` are on words, in JAX, for use in tracing."""
+    """The data of the keys for seeds. All `random_*` are of key data in place of keys."""
     # With 64 bits, the promotion of integers to int64 would reach programs that have none.
     with jax.enable_x64(seeds.dtype.itemsize > 4):
-        return _on_words(prng.random_seed_impl_base, partitionable, seeds, impl=impl)
+        return _call(prng.random_seed_impl_base, partitionable, seeds, impl=impl)
 
 
-def random_split(words: Any, *, impl: Any, shape: tuple[Dim, ...], partitionable: bool) -> Any:
-    """The words of `shape` keys made from each key."""
-    ndim = words.ndim - len(impl.key_shape)
-    return _on_words(prng.random_split_impl_base, partitionable, impl, words, ndim, shape=shape)
+def random_split(keys: Any, *, impl: Any, shape: tuple[Dim, ...], partitionable: bool) -> Any:
+    """The data of `shape` keys made from each key."""
+    ndim = keys.ndim - len(impl.key_shape)
+    return _call(prng.random_split_impl_base, partitionable, impl, keys, ndim, shape=shape)
 
 
-def random_fold_in(words: Any, data: Any, *, impl: Any, partitionable: bool) -> Any:
-    """The words of the keys made from each key and an integer."""
-    shape = words.shape[: words.ndim - len(impl.key_shape)]
-    return _on_words(prng.random_fold_in_impl_base, partitionable, impl, words, data, shape)
+def random_fold_in(keys: Any, data: Any, *, impl: Any, partitionable: bool) -> Any:
+    """The data of the keys made from each key and an integer."""
+    shape = keys.shape[: keys.ndim - len(impl.key_shape)]
+    return _call(prng.random_fold_in_impl_base, partitionable, impl, keys, data, shape)
 
 
 def random_bits(
-    words: Any, *, impl: Any, bit_width: int, shape: tuple[Dim, ...], partitionable: bool
+    keys: Any, *, impl: Any, bit_width: int, shape: tuple[Dim, ...], partitionable: bool
 ) -> Any:
     """Arrays of random bits of `shape` for each key."""
-    ndim = words.ndim - len(impl.key_shape)
+    ndim = keys.ndim - len(impl.key_shape)
     sizes = {"bit_width": bit_width, "shape": shape}
-    return _on_words(prng.random_bits_impl_base, partitionable, impl, words, ndim, **sizes)
+    return _call(prng.random_bits_impl_base, partitionable, impl, keys, ndim, **sizes)
 
 
-def random_gamma(words: Any, alpha: Any, *, impl: Any, log_space: bool, partitionable: bool) -> Any:
+def random_gamma(keys: Any, alpha: Any, *, impl: Any, log_space: bool, partitionable: bool) -> Any:
     """Samples of the gamma distribution with shapes `alpha`, as many for each key as it has."""
-    key = jax.random.wrap_key_data(words, impl=impl)
+    key = jax.random.wrap_key_data(keys, impl=impl)
     sample = jex_core.primitives.random_gamma_p.impl
-    return _on_words(sample, partitionable, key, alpha, log_space=log_space, use_vmap=True)
+    return _call(sample, partitionable, key, alpha, log_space=log_space, use_vmap=True)
 
 
-def _on_words(fun: Callable[..., Any], partitionable: bool, *args: Any, **kwargs: Any) -> Any:
+def _call(fun: Callable[..., Any], partitionable: bool, *args: Any, **kwargs: Any) -> Any:
     with jax_config.threefry_partitionable(partitionable):
         return fun(*args, **kwargs)
 
@@ -651,7 +652,7 @@ SPECIAL_FUNCTIONS = {
     "regularized_incomplete_beta": _in_own_dtype(special.regularized_incomplete_beta_impl),
 }
 
-# What digamma is at its pole at zero; at the other poles it is NaN.
+# The value of digamma at its pole at zero; at the other poles it is NaN.
 DIGAMMA_AT_ZERO = -np.inf if jax.__version_info__ >= (0, 12) else np.nan
 
 
@@ -669,7 +670,7 @@ class Compiled:
 
 
 class _CallEffect(effects.Effect):
-    """That a call may do something beside returning its results."""
+    """The effect of a call that may do something beside returning its results."""
 
     def __str__(self) -> str:
         return "Call"

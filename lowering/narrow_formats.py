@@ -40,6 +40,9 @@ E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 HAS_CAST = frozenset(map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)))
 
 
+_RANGE_OF_BOOL = (0, 1)
+
+
 @dataclasses.dataclass(frozen=True)
 class Format:
     """A floating-point format.
@@ -94,6 +97,18 @@ def limits(dtype: Any) -> tuple[int, int] | None:
         return None
     info = ml_dtypes.iinfo(dtype)
     return int(info.min), int(info.max)
+
+
+def has_all_of(dtype: Any, other: Any) -> bool:
+    """Whether a dtype represents all numbers of another one exactly, as far as both are known."""
+    own, others = (_RANGE_OF_BOOL if x == np.bool_ else limits(x) for x in (dtype, other))
+    if own is not None and others is not None:
+        return own[0] <= others[0] and others[1] <= own[1]
+    if not all(isinstance(x, np.dtype) and x.isbuiltin == 1 for x in (dtype, other)):
+        return False
+    # NumPy calls it safe to make floats of 64-bit integers, most of which they only approximate.
+    is_rounded = others is not None and other.itemsize == 8
+    return np.can_cast(other, dtype, "safe") and not is_rounded
 
 
 def width(dtype: Any) -> int:

@@ -9,7 +9,7 @@ refactorings of JAX; primitive objects do not. There are three kinds of rule:
   the primitive's parameters and are traced and lowered like user code;
 * `@call` functions name the jaxpr that a primitive calls, and its operands.
 
-`@on_words` functions, in JAX, say what a primitive does with PRNG keys, and `@on_promoted`
+`@on_key_data` functions, in JAX, say what a primitive does with PRNG keys, and `@on_promoted`
 functions what it does with numbers that are stored in a wider dtype.
 
 Passes and the interpreter ask for the traits of a primitive; they have no lists of primitives.
@@ -108,8 +108,8 @@ def rule(
         for narrow dtypes covers equations with any operand or result of them, and takes them in
         their storage dtypes.
       keep_constants: pass operands that are known at lowering time as `np.ndarray`.
-      in_storage: pass values of all dtypes in their storage dtypes: PRNG keys as uint32 words, with
-        a dimension for the words, and narrow numbers in a wider dtype. Without it the rule is
+      in_storage: pass values of all dtypes in their storage dtypes: PRNG keys as key data, and
+        narrow numbers in a wider dtype. Without it the rule is
         applied to unsigned integers in place of keys, and results on narrow numbers are rounded.
       traits: traits of the primitives, whatever the target and dtype.
       fold: a NumPy function `(*operands, **params)` that evaluates the primitive at lowering time,
@@ -182,12 +182,12 @@ def call(*primitives: str) -> Callable[[Fun], Fun]:
     return decorate
 
 
-def on_words(*primitives: str, traits: Trait = Trait.NONE) -> Callable[[Fun], Fun]:
+def on_key_data(*primitives: str, traits: Trait = Trait.NONE) -> Callable[[Fun], Fun]:
     """Registers a JAX function as what `primitives` do with PRNG keys.
 
-    It takes the operands, with uint32 words in a last dimension in place of keys, and by name the
-    parameters, the implementation of the keys (`impl`) and the setting
-    `jax_threefry_partitionable` (`partitionable`). It returns words in place of keys.
+    It takes the operands, with key data (uint32) in place of keys, and by name the parameters, the
+    implementation of the keys (`impl`) and the setting `jax_threefry_partitionable`
+    (`partitionable`). It returns key data in place of keys.
 
     Args:
       *primitives: names of primitives.
@@ -196,7 +196,7 @@ def on_words(*primitives: str, traits: Trait = Trait.NONE) -> Callable[[Fun], Fu
 
     def decorate(fun):
         for primitive in primitives:
-            _FACTS[primitive].on_words = fun
+            _FACTS[primitive].on_key_data = fun
             _FACTS[primitive].traits |= traits
         return fun
 
@@ -265,6 +265,11 @@ def facts(primitive: str) -> Facts:
     return _FACTS.get(primitive, _NO_FACTS)
 
 
+def is_call(eqn: Any) -> bool:
+    """Whether an equation calls a jaxpr, as those of `jax.jit` and `jax.remat` do."""
+    return facts(eqn.primitive.name).called is not None
+
+
 def called(eqn: Any, operands: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     """The jaxpr that an equation calls, and its operands, given those of the equation."""
     function = facts(eqn.primitive.name).called
@@ -331,5 +336,5 @@ def all_or_nothing() -> Iterator[None]:
 def primitives(target: Target = TF) -> frozenset[str]:
     """The names of all primitives that have a rule on `target`."""
     names = {base.name for base in target.chain}
-    on_keys = {primitive for primitive, known in _FACTS.items() if known.on_words is not None}
+    on_keys = {primitive for primitive, known in _FACTS.items() if known.on_key_data is not None}
     return frozenset({primitive for primitive, name in _RULES if name in names} | on_keys)

@@ -16,7 +16,7 @@ from lowering.passes.fusion import exact
 from lowering.passes.fusion.patterns import fuse
 from lowering.targets import Mode
 from tests.helpers import MODES, ROOT, code_blocks, graph_of, in_mode, op_counts
-from tests.passes import test_bitcasts, test_fusion, test_patterns
+from tests.passes import test_bitcast_uint32, test_fusion, test_patterns
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ def test_the_case_of_the_pattern(blocks, pattern_of_the_page, mode):
 def test_the_legalization(blocks, own_registry):
     """The test of the page fails without the legalization of the page."""
     legalization, test = blocks[5:7]
-    scope = dict(vars(test_bitcasts))
+    scope = dict(vars(test_bitcast_uint32))
     exec(test, scope)
     registry._RULES["clamp", "consumer"].clear()
     with pytest.raises(AssertionError):
-        scope["test_clamp_is_in_the_order_of_words"]()
+        scope["test_clamp_is_in_the_order_of_uint32"]()
     exec(legalization, {})
-    scope["test_clamp_is_in_the_order_of_words"]()
+    scope["test_clamp_is_in_the_order_of_uint32"]()
 
 
 def _kind(each):

@@ -124,7 +124,7 @@ def test_any_names_of_arguments(run):
     assert_same(run(lambda args, kwargs, x=1: args + kwargs + x, 2, np.float32(3)), np.float32(6))
 
 
-def test_keys_are_their_words(run):
+def test_keys_are_returned_as_key_data(run):
     key = jax.random.key(7)
     words = jax.random.key_data(jax.random.split(key))
     assert_same(run(lambda: jax.random.split(key)), words)

@@ -33,8 +33,8 @@ def test_pip_is_asked_for_the_same_versions():
 
 @pytest.mark.parametrize("package", [JAX, TENSORFLOW], ids=lambda package: package.module)
 def test_the_newest_version_has_been_swept(package):
-    evidence = json.loads((ROOT / "g3doc" / "evidence.json").read_text()).values()
-    swept = [of_sweep["versions"][package.module] for of_sweep in evidence]
+    recorded = json.loads((ROOT / "g3doc" / "recorded.json").read_text()).values()
+    swept = [of_sweep["versions"][package.module] for of_sweep in recorded]
     assert any(version.startswith(f"{package.newest}.") for version in swept)
     assert not any(package.is_too_old(v) or package.is_untested(v) for v in swept)
 

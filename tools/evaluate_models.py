@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from harnesses import evidence, models
+from harnesses import models, recorded
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS, jax2onnx
 from harnesses.evaluation.program import Case
@@ -129,7 +129,7 @@ def _write(version: str, empty: Evaluated, rows: Sequence[Row]) -> None:
     before = evaluated.get(version, empty)
     updated = Evaluated(empty.versions, before.rows).updated(rows)
     results.write(regenerate_docs.MODELS, {**evaluated, version: updated})
-    documents = regenerate_docs.render(evidence.read(regenerate_docs.EVIDENCE))
+    documents = regenerate_docs.render(recorded.read(regenerate_docs.RECORDED))
     for name in DOCUMENTS:
         (regenerate_docs.G3DOC / name).write_text(documents[name])
     regenerate_docs.README.write_text(regenerate_docs.readme())

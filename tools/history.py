@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterable, Sequence
 
 from harnesses.cell import Outcome
-from harnesses.evidence import Evidence
+from harnesses.recorded import Recorded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Record:
     limitations: int
 
 
-def record(evidence: Evidence, kind: str, when: str) -> Record:
+def record(recorded: Recorded, kind: str, when: str) -> Record:
     """The numbers of some recorded results."""
     return Record(
         when=when[:16],
         kind=kind,
-        jax=evidence.versions.jax,
-        cells=evidence.total(),
-        equal=sum(evidence.count(primitive, Outcome.EQUAL) for primitive in evidence.cells),
-        limitations=sum(map(len, evidence.limited.values())),
+        jax=recorded.versions.jax,
+        cells=recorded.total(),
+        equal=sum(recorded.count(primitive, Outcome.EQUAL) for primitive in recorded.cells),
+        limitations=sum(map(len, recorded.limited.values())),
     )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harnesses.cell import Outcome
-from harnesses.evidence import Evidence
+from harnesses.recorded import Recorded
 from tools.families import family
 from tools.history import Record
 
@@ -87,12 +87,12 @@ class Column(NamedTuple):
 
     Attributes:
       name: what it is called.
-      evidence: the evidence of it.
+      recorded: the recorded results of it.
       target: the name of the target.
     """
 
     name: str
-    evidence: Sequence[Evidence]
+    recorded: Sequence[Recorded]
     target: str
 
 
@@ -103,12 +103,12 @@ def coverage(columns: Sequence[Column]) -> str:
     """The share of cells that are equal to JAX, by family of primitives and target."""
     counts: dict[str, list[list[int]]] = {}
     for number, column in enumerate(columns):
-        for evidence in column.evidence:
-            for primitive in evidence.cells:
+        for recorded in column.recorded:
+            for primitive in recorded.cells:
                 of_family = counts.setdefault(family(primitive), [[0, 0] for _ in columns])
                 place = f"{column.target} "
-                of_family[number][0] += evidence.count(primitive, Outcome.EQUAL, place)
-                of_family[number][1] += evidence.count(primitive, None, place)
+                of_family[number][0] += recorded.count(primitive, Outcome.EQUAL, place)
+                of_family[number][1] += recorded.count(primitive, None, place)
     bottom = 66 + _ROW * len(counts)
     title = "How many test cells equal JAX, by primitives?"
     picture = Picture(max(_LABEL + _CELL * len(columns) + 2, _WIDTH), bottom + 26, title)

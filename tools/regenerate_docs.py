@@ -5,7 +5,7 @@
     python -m tools.regenerate_docs --check
 
 With --database, a complete green sweep replaces the recorded results of the installed version of
-JAX in g3doc/evidence.json. It is the default sweep, or that with --per-harness all. If only some
+JAX in g3doc/recorded.json. It is the default sweep, or that with --per-harness all. If only some
 primitives are new, or have other harnesses or limitations than before, a sweep of these with
 --per-harness all is enough; --check prints the command.
 
@@ -30,14 +30,14 @@ from typing import Any, NamedTuple
 import jax
 import jinja2
 
-from harnesses import arguments, evidence, times
+from harnesses import arguments, recorded, times
 from harnesses.cell import SWEPT, Outcome, Verdict
 from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.table import IN_SHORT, TO_COMPARE, summary, tables
-from harnesses.evidence import Evidence
 from harnesses.harness import Harness, all_harnesses
+from harnesses.recorded import Recorded
 from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN, VARIANTS
@@ -48,7 +48,7 @@ from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
 README = G3DOC.parent / "README.md"
-EVIDENCE = G3DOC / "evidence.json"
+RECORDED = G3DOC / "recorded.json"
 OF_CONSUMERS = G3DOC / "consumers.json"
 ACCURACY = G3DOC / "accuracy.json"
 # The pages to explore results with, by what was swept, and how large they may be, in bytes.
@@ -115,7 +115,7 @@ class Coverage(NamedTuple):
     equal: int
 
 
-def coverage(swept: Mapping[str, Evidence]) -> list[Coverage]:
+def coverage(swept: Mapping[str, Recorded]) -> list[Coverage]:
     """The coverage of each primitive that a version of JAX lowers for the CPU."""
     lowered = registry.primitives()
     rows = []
@@ -151,15 +151,15 @@ def dtype_summary(dtypes: Collection[str] | None) -> str:
 
 
 def render(
-    swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence] | None = None
+    swept: Mapping[str, Recorded], of_consumers: Mapping[str, Recorded] | None = None
 ) -> dict[str, str]:
     """The documents by file name.
 
     Args:
-      swept: the evidence of each version of JAX.
+      swept: the recorded results of each version of JAX.
       of_consumers: that of the runtimes of consumers; by default the committed one.
     """
-    of_consumers = evidence.read(OF_CONSUMERS) if of_consumers is None else of_consumers
+    of_consumers = recorded.read(OF_CONSUMERS) if of_consumers is None else of_consumers
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(G3DOC / "templates"),
         undefined=jinja2.StrictUndefined,
@@ -178,7 +178,7 @@ def render(
         "pages": {kind: name for kind, name in PAGES.items() if (G3DOC / name).exists()},
         "accuracy": json.loads(ACCURACY.read_text()),
         "converters": list(CONVERTERS.values()),
-        "evidence": list(swept.values()),
+        "recorded": list(swept.values()),
         "models_evaluated": list(models_evaluated.values()),
         "models_summary": summary(models_evaluated),
         "models_to_compare": summary(models_evaluated, TO_COMPARE),
@@ -204,7 +204,7 @@ def render(
     return {**documents, **drawn}
 
 
-def draw(swept: Mapping[str, Evidence], of_consumers: Mapping[str, Evidence]) -> dict[str, str]:
+def draw(swept: Mapping[str, Recorded], of_consumers: Mapping[str, Recorded]) -> dict[str, str]:
     """The pictures of the recorded results, by file name; the arguments are those of `render`."""
     targets = [target for target in SWEPT if any(target in e.targets for e in swept.values())]
     columns = [pictures.Column(target, list(swept.values()), target) for target in targets]
@@ -240,7 +240,7 @@ def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:
     return groups
 
 
-def _limitations(swept: Sequence[Evidence], natural: bool) -> list[tuple[str, Limitation, int]]:
+def _limitations(swept: Sequence[Recorded], natural: bool) -> list[tuple[str, Limitation, int]]:
     """Each limitation with its primitive and the number of cells that it covers.
 
     They are those of natural targets, among which are the consumers, or all others.
@@ -249,11 +249,11 @@ def _limitations(swept: Sequence[Evidence], natural: bool) -> list[tuple[str, Li
         (p, limitation, sum(e.limited.get(p, {}).get(limitation.reason, 0) for e in swept))
         for p, limitations in sorted(all_limitations().items())
         for limitation in limitations
-        if evidence.is_natural(limitation) == natural
+        if recorded.is_natural(limitation) == natural
     ]
 
 
-def by_primitive(swept: Iterable[Evidence]) -> dict[str, dict[str, str]]:
+def by_primitive(swept: Iterable[Recorded]) -> dict[str, dict[str, str]]:
     """For each primitive and consumer its dtypes, with how many cells are equal if not all are."""
     found: dict[str, dict[str, str]] = {}
     for primitive in sorted({name for e in swept for name in e.cells}):
@@ -269,7 +269,7 @@ def by_primitive(swept: Iterable[Evidence]) -> dict[str, dict[str, str]]:
     return found
 
 
-def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str, Evidence]:
+def import_sweep(path: pathlib.Path, swept: Mapping[str, Recorded]) -> dict[str, Recorded]:
     """`swept` with the results of the sweep in a database, by the installed version of JAX.
 
     Raises:
@@ -289,7 +289,7 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
         for sweep in found[:1]:
             rows = [row for row in database.rows(sweep) if row.target in SWEPT]
             _check_green(path, rows)
-            new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
+            new = recorded.condense(versions(), rows, jax_compat.cpu_primitives())
             return {**swept, new.versions.jax: new}
         before = swept.get(jax.__version__)
         if before is not None and (changed := _changed(before)):
@@ -299,24 +299,24 @@ def import_sweep(path: pathlib.Path, swept: Mapping[str, Evidence]) -> dict[str,
     raise MissingSweepError(_missing(path))
 
 
-def _changed(before: Evidence, dtypes: Collection[str] | None = None) -> list[str]:
+def _changed(before: Recorded, dtypes: Collection[str] | None = None) -> list[str]:
     """The primitives whose harnesses or limitations have changed since they were recorded.
 
     Args:
-      before: the evidence.
+      before: the recorded results.
       dtypes: the dtypes that it is of, if it is of the runtimes of consumers.
     """
-    current = evidence.fingerprints(_harnesses(dtypes), before.targets)
+    current = recorded.fingerprints(_harnesses(dtypes), before.targets)
     return [p for p in current if before.fingerprints.get(p) != current[p]]
 
 
 def _of_changed(
     path: pathlib.Path,
     database: Database,
-    before: Evidence,
+    before: Recorded,
     selection: Selection,
     dtypes: Collection[str] | None = None,
-) -> Evidence:
+) -> Recorded:
     """Recorded results, with some primitives replaced from a sweep of these alone.
 
     Raises:
@@ -326,18 +326,18 @@ def _of_changed(
     found = [sweep for sweep, ran in finished if ran == before.versions == versions()]
     if not found:
         names = ", ".join(selection.primitives)
-        raise MissingSweepError(f"{_missing(path)}; the evidence lacks only {names}")
+        raise MissingSweepError(f"{_missing(path)}; the recorded results lack only {names}")
     rows = [row for row in database.rows(found[0]) if row.target in before.targets]
     _check_green(path, rows)
-    new = evidence.condense(before.versions, rows, before.primitives)
-    current = evidence.fingerprints(_harnesses(dtypes), before.targets)
+    new = recorded.condense(before.versions, rows, before.primitives)
+    current = recorded.fingerprints(_harnesses(dtypes), before.targets)
     outdated = {*selection.primitives, *(before.fingerprints.keys() - current.keys())}
-    return evidence.joined(evidence.without(before, outdated), new, current)
+    return recorded.joined(recorded.without(before, outdated), new, current)
 
 
 def import_sweep_of_consumers(
-    path: pathlib.Path, swept: Mapping[str, Evidence]
-) -> dict[str, Evidence]:
+    path: pathlib.Path, swept: Mapping[str, Recorded]
+) -> dict[str, Recorded]:
     """As `import_sweep`, for a sweep of LiteRT, ONNX Runtime and TF.js.
 
     The sweep has all dtypes, the core dtypes, or the others. Results of dtypes that it leaves out
@@ -353,11 +353,11 @@ def import_sweep_of_consumers(
         for sweep in found[:1]:
             rows = database.rows(sweep)
             _check_green(path, rows)
-            new = evidence.condense(versions(), rows, jax_compat.cpu_primitives())
+            new = recorded.condense(versions(), rows, jax_compat.cpu_primitives())
             before = swept.get(new.versions.jax)
             if before is not None and _is_of_other_dtypes(before, new):
                 both = _harnesses(before.dtypes | new.dtypes)
-                new = evidence.joined(before, new, evidence.fingerprints(both, new.targets))
+                new = recorded.joined(before, new, recorded.fingerprints(both, new.targets))
             return {**swept, new.versions.jax: new}
         before = swept.get(jax.__version__)
         if before is not None and (changed := _changed(before, before.dtypes)):
@@ -368,7 +368,7 @@ def import_sweep_of_consumers(
     raise MissingSweepError(_missing(path))
 
 
-def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
+def _is_of_other_dtypes(before: Recorded, new: Recorded) -> bool:
     """Whether recorded results are still valid beside those of a new sweep."""
     return (
         before.versions == new.versions
@@ -377,9 +377,9 @@ def _is_of_other_dtypes(before: Evidence, new: Evidence) -> bool:
     )
 
 
-def _is_current(swept: Evidence, dtypes: Collection[str] | None = None) -> bool:
+def _is_current(swept: Recorded, dtypes: Collection[str] | None = None) -> bool:
     """Whether recorded results are up to date with the harnesses and limitations of some dtypes."""
-    return swept.fingerprints == evidence.fingerprints(_harnesses(dtypes), swept.targets)
+    return swept.fingerprints == recorded.fingerprints(_harnesses(dtypes), swept.targets)
 
 
 def _harnesses(dtypes: Collection[str] | None = None) -> list[Harness]:
@@ -420,7 +420,7 @@ def _check_green(path: pathlib.Path, rows: Sequence[Row]) -> None:
         raise ValueError(f"the sweep in {path} has {bad} unexpected failures or passes")
 
 
-def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[str]:
+def stale(swept: Mapping[str, Recorded], documents: Mapping[str, str]) -> list[str]:
     """What is out of date, as lines to print."""
     problems = [
         f"{name} is out of date: run `make docs`"
@@ -434,7 +434,7 @@ def stale(swept: Mapping[str, Evidence], documents: Mapping[str, str]) -> list[s
         for path in _pages()
         if not explorer.is_current(path.read_text())
     ]
-    of_consumers = evidence.read(OF_CONSUMERS).get(jax.__version__)
+    of_consumers = recorded.read(OF_CONSUMERS).get(jax.__version__)
     for of_jax, dtypes, options in (
         (swept.get(jax.__version__), None, "--per-harness all"),
         (of_consumers, None if of_consumers is None else of_consumers.dtypes, "--consumers"),
@@ -466,7 +466,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args(argv)
 
-    swept, of_consumers = evidence.read(EVIDENCE), evidence.read(OF_CONSUMERS)
+    swept, of_consumers = recorded.read(RECORDED), recorded.read(OF_CONSUMERS)
     if args.database is not None:
         try:
             try:
@@ -489,9 +489,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         problems = stale(swept, documents)
         print("\n".join(problems) or "the documents are up to date")
         return 1 if problems else 0
-    evidence.write(EVIDENCE, swept)
+    recorded.write(RECORDED, swept)
     if of_consumers:
-        evidence.write(OF_CONSUMERS, of_consumers)
+        recorded.write(OF_CONSUMERS, of_consumers)
     for name, text in documents.items():
         (G3DOC / name).parent.mkdir(exist_ok=True)
         (G3DOC / name).write_text(text)

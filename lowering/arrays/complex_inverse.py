@@ -17,7 +17,7 @@ from lowering.arrays.float_bits import is_negative
 # Beyond these bounds the arc sine and the logarithm of its other part have no digits left.
 _STEEP = 0.6417
 _LARGE_SIZE = 1.5
-# From this size on, squares are all that is left of the radicands.
+# From this size on, radicands equal their squares up to rounding.
 _HUGE = 2.0**20
 # Below this, times the distance to a branch point, the imaginary part changes nothing but itself.
 _NEGLIGIBLE = 2.0**-24
@@ -58,7 +58,7 @@ def atanh(z: jax.Array) -> jax.Array:
     z = atanh_argument(z)
     x, y = lax.real(z), lax.imag(z)
     real, imag = _arc_tangent(y, x)
-    # That of -y, turned back.
+    # -i times the arc tangent of i z.
     return lax.complex(imag, _with_sign(real, is_negative(y)))
 
 
@@ -75,7 +75,7 @@ def _arc_tangent(x: jax.Array, signed_y: jax.Array) -> tuple[jax.Array, jax.Arra
     x, y = lax.abs(x), lax.abs(signed_y)
     large, small = lax.max(x, y), lax.min(x, y)
     is_huge = large > _HUGE
-    # In a unit that overflows nowhere.
+    # Zeros in place of numbers whose squares overflow.
     safe_x, safe_y = (jnp.where(is_huge, np.float32(0), part) for part in (x, y))
     beside = 1 - safe_y
     distance = size_of_parts(beside, safe_x)

@@ -9,18 +9,18 @@ from jax import lax
 
 
 def parts(z):
-    """Returns the real and the imaginary part, which is zero of a real number."""
+    """The real and the imaginary part, which is zero of a real number."""
     return (lax.real(z), lax.imag(z)) if jnp.iscomplexobj(z) else (z, jnp.zeros_like(z))
 
 
 def multiply(z, w):
-    """Returns the product."""
+    """The product."""
     a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
     return lax.complex(a * c - b * d, a * d + b * c)
 
 
 def bilinear(product, z, w, dtype=None):
-    """Returns a bilinear function of z and w, given that of real numbers, in a dtype."""
+    """A bilinear function of z and w, given that of real numbers, in a dtype."""
     a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
     result = lax.complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
     if dtype is None or jnp.issubdtype(dtype, jnp.complexfloating):
@@ -29,7 +29,7 @@ def bilinear(product, z, w, dtype=None):
 
 
 def divide(z, w):
-    """Returns the quotient; the parts of the divisor are scaled, so that no square overflows.
+    """The quotient; the parts of the divisor are scaled, so that no square overflows.
 
     Infinite dividends and divisors of zero count by their direction, as in ISO C, G.5.1.
     """
@@ -60,12 +60,12 @@ def _is_infinite(z):
 
 
 def size(z):
-    """Returns |z|; its square may overflow."""
+    """|z|; its square may overflow."""
     return size_of_parts(lax.real(z), lax.imag(z))
 
 
 def size_of_parts(a, b):
-    """Returns |a + bi| of real numbers."""
+    """|a + bi| of real numbers."""
     large, small = _sorted_sizes(a, b)
     is_special = (large == 0) | (large == jnp.inf)
     ratio = small / jnp.where(is_special, jnp.ones((), large.dtype), large)
@@ -73,7 +73,7 @@ def size_of_parts(a, b):
 
 
 def exp(z):
-    """Returns exp(z); it overflows only where a part does, and is real if z is real."""
+    """exp(z); it overflows only where a part does, and is real if z is real."""
     a, b = lax.real(z), lax.imag(z)
     size, root, zero = lax.exp(a), lax.exp(a * 0.5), jnp.zeros((), a.dtype)
 
@@ -84,7 +84,7 @@ def exp(z):
 
 
 def expm1(z):
-    """Returns exp(z) - 1; the real part does not cancel near zero."""
+    """exp(z) - 1; the real part does not cancel near zero."""
     a, b = lax.real(z), lax.imag(z)
     half_sine = lax.sin(b * 0.5)
     real = lax.expm1(a) * lax.cos(b) - 2 * half_sine * half_sine
@@ -92,7 +92,7 @@ def expm1(z):
 
 
 def log(z):
-    """Returns log(z), accurate also near the unit circle, where log(|z|) would cancel."""
+    """log(z), accurate also near the unit circle, where log(|z|) would cancel."""
     a, b = lax.real(z), lax.imag(z)
     large, small = _sorted_sizes(a, b)
     near_one = 0.5 * lax.log1p((large - 1) * (large + 1) + small * small)
@@ -102,7 +102,7 @@ def log(z):
 
 
 def log1p(z):
-    """Returns log(1 + z), accurate near zero."""
+    """log(1 + z), accurate near zero."""
     a, b = lax.real(z), lax.imag(z)
     near_zero = 0.5 * lax.log1p(a * (a + 2) + b * b)
     is_near_zero = (lax.abs(b) < 1) & (lax.abs(a + 0.25) < 0.5)
@@ -111,7 +111,7 @@ def log1p(z):
 
 
 def sqrt(z):
-    """Returns the principal square root.
+    """The principal square root.
 
     On the negative real axis its imaginary part is positive, whatever the sign of the zero in z.
     """
@@ -131,14 +131,14 @@ def sqrt(z):
 
 
 def square(z):
-    """Returns the square; its real part overflows only where one of its factors does."""
+    """The square; its real part overflows only where one of its factors does."""
     a, b = lax.real(z), lax.imag(z)
     product = a * b
     return lax.complex((a - b) * (a + b), product + product)
 
 
 def rsqrt(z):
-    """Returns 1 / sqrt(z), computed in polar form."""
+    """1 / sqrt(z), computed in polar form."""
     a, b = lax.real(z), lax.imag(z)
     large, small = _sorted_sizes(a, b)
     ratio = small / large
@@ -153,7 +153,7 @@ def rsqrt(z):
 
 
 def pow(z, w):
-    """Returns z to the power of w, computed in polar form; z to the power of 0 is 1 for every z."""
+    """z to the power of w, computed in polar form; z to the power of 0 is 1 for every z."""
     a, b, c, d = lax.real(z), lax.imag(z), lax.real(w), lax.imag(w)
     size, angle = lax.abs(z), lax.atan2(b, a)
     power = lax.pow(size, c) * lax.exp(-d * angle)
@@ -167,7 +167,7 @@ def pow(z, w):
 
 
 def atan2(y, x):
-    """Returns the angle of the vector (x, y), extended analytically to complex x and y.
+    """The angle of the vector (x, y), extended analytically to complex x and y.
 
     It is -i log((x + iy) / sqrt(x^2 + y^2)), with a square root that heeds the sign of a zero.
     """
@@ -182,7 +182,7 @@ def atan2(y, x):
 
 
 def sin(z):
-    """Returns sin(z). On the imaginary axis the real part is zero, also where cosh is infinite."""
+    """sin(z). On the imaginary axis the real part is zero, also where cosh is infinite."""
     a, b = lax.real(z), lax.imag(z)
     cosh, sinh = _hyperbolic(b)
     real = jnp.where(a == 0, jnp.zeros((), a.dtype), lax.sin(a) * cosh)
@@ -190,7 +190,7 @@ def sin(z):
 
 
 def cos(z):
-    """Returns cos(z). On the imaginary axis the imaginary part is zero, as in `sin`."""
+    """cos(z). On the imaginary axis the imaginary part is zero, as in `sin`."""
     a, b = lax.real(z), lax.imag(z)
     cosh, sinh = _hyperbolic(b)
     imag = jnp.where(a == 0, jnp.zeros((), a.dtype), -lax.sin(a) * sinh)
@@ -198,7 +198,7 @@ def cos(z):
 
 
 def sinh(z):
-    """Returns sinh(z). It overflows only where a part does, and is real if z is real."""
+    """sinh(z). It overflows only where a part does, and is real if z is real."""
     a, b = lax.real(z), lax.imag(z)
     cosh, sinh = _hyperbolic(a)
     imag = jnp.where(b == 0, jnp.zeros((), a.dtype), _scaled(cosh, a, lax.sin(b)))
@@ -206,7 +206,7 @@ def sinh(z):
 
 
 def cosh(z):
-    """Returns cosh(z). It overflows only where a part does, and is real if z is real."""
+    """cosh(z). It overflows only where a part does, and is real if z is real."""
     a, b = lax.real(z), lax.imag(z)
     cosh, sinh = _hyperbolic(a)
     imag = jnp.where(b == 0, jnp.zeros((), a.dtype), _scaled(sinh, a, lax.sin(b)))
@@ -214,13 +214,13 @@ def cosh(z):
 
 
 def tan(z):
-    """Returns tan(z) = -i tanh(i z)."""
+    """tan(z) = -i tanh(i z)."""
     turned = tanh(lax.complex(-lax.imag(z), lax.real(z)))
     return lax.complex(lax.imag(turned), -lax.real(turned))
 
 
 def tanh(z):
-    """Returns tanh(z); its real part is 1 or -1 where the sines are too large for their squares."""
+    """tanh(z); its real part is 1 or -1 where the sines are too large for their squares."""
     a, b = lax.real(z), lax.imag(z)
     is_large = lax.abs(a) > 15
     cosh_a, sinh_a = _hyperbolic(jnp.where(is_large, jnp.zeros((), a.dtype), a))
@@ -233,14 +233,14 @@ def tanh(z):
 
 
 def logistic(z):
-    """Returns 1 / (1 + exp(-z)), which is zero where the exponential overflows."""
+    """1 / (1 + exp(-z)), which is zero where the exponential overflows."""
     divisor = 1 + lax.exp(-z)
     is_infinite = (lax.abs(lax.real(divisor)) == jnp.inf) | (lax.abs(lax.imag(divisor)) == jnp.inf)
     return jnp.where(is_infinite, jnp.zeros((), z.dtype), 1 / divisor)
 
 
 def without_negative_zero(z, part):
-    """Returns `z` with a negative zero in `part`, "real" or "imag", replaced by a positive one."""
+    """`z` with a negative zero in `part`, "real" or "imag", replaced by a positive one."""
     a, b = lax.real(z), lax.imag(z)
     zero = jnp.zeros((), a.dtype)
     if part == "real":
@@ -249,7 +249,7 @@ def without_negative_zero(z, part):
 
 
 def atan_argument(z):
-    """Returns the argument for which TensorFlow's Atan gives JAX's atan(z) on the branch cut.
+    """The argument for which TensorFlow's Atan gives JAX's atan(z) on the branch cut.
 
     On the cut, the imaginary axis, the sign of a zero or NaN real part decides that of the result.
     """
@@ -258,13 +258,13 @@ def atan_argument(z):
 
 
 def atanh_argument(z):
-    """Returns the same as `atan_argument` for Atanh, whose branch cut is on the real axis."""
+    """The same as `atan_argument` for Atanh, whose branch cut is on the real axis."""
     a, b = lax.real(z), lax.imag(z)
     return lax.complex(a, _across_cut(b, a))
 
 
 def _across_cut(across, along):
-    """Returns the part of a number across a branch cut, with the sign that JAX takes it to have.
+    """The part of a number across a branch cut, with the sign that JAX takes it to have.
 
     If the part along the cut is large, JAX takes a zero as positive; if it is infinite, JAX takes
     NaN as negative.
@@ -277,19 +277,19 @@ def _across_cut(across, along):
 
 
 def _sorted_sizes(a, b):
-    """Returns the larger and the smaller of |a| and |b|."""
+    """The larger and the smaller of |a| and |b|."""
     a, b = lax.abs(a), lax.abs(b)
     return jnp.where(a > b, a, b), jnp.where(a > b, b, a)
 
 
 def log_size(large, small):
-    """Returns log(sqrt(large^2 + small^2)), which does not overflow."""
+    """log(sqrt(large^2 + small^2)), which does not overflow."""
     ratio = jnp.where(large == small, jnp.ones((), large.dtype), small / large)
     return lax.log(large) + 0.5 * lax.log1p(ratio * ratio)
 
 
 def _scaled(size, x, factor):
-    """Returns the product of cosh(x) or sinh(x) and a factor; the first may overflow."""
+    """The product of cosh(x) or sinh(x) and a factor; the first may overflow."""
     half = lax.abs(x) * 0.5
     # A product of three, which an optimizer may compute in another order, would overflow, too.
     product = lax.sign(size) * (0.5 * factor) * lax.exp(half) / lax.exp(-half)
@@ -297,25 +297,25 @@ def _scaled(size, x, factor):
 
 
 def _hyperbolic(x):
-    """Returns cosh(x) and sinh(x); the sine does not cancel near zero."""
+    """cosh(x) and sinh(x); the sine does not cancel near zero."""
     up, down = lax.expm1(x), lax.expm1(-x)
     return (up + down) * 0.5 + 1, (up - down) * 0.5
 
 
 def _nan_if_nan(x, *parts):
-    """Returns x, with NaN wherever one of `parts` is NaN."""
+    """x, with NaN wherever one of `parts` is NaN."""
     for part in parts:
         x = jnp.where(part != part, part, x)
     return x
 
 
 def maximum(x, y):
-    """Returns the greater one by the real parts, and by the imaginary ones of equal ones."""
+    """The greater one by the real parts, and by the imaginary ones of equal ones."""
     return jnp.where(_is_less(y, x), x, y)
 
 
 def minimum(x, y):
-    """Returns the lesser one; see `maximum`."""
+    """The lesser one; see `maximum`."""
     return jnp.where(_is_less(x, y), x, y)
 
 

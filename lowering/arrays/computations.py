@@ -32,11 +32,11 @@ def monoid(computation: jex_core.ClosedJaxpr) -> str | None:
     if len(computation.eqns) != 1 or len(computation.invars) != 2:
         return None
     (eqn,) = computation.eqns
-    is_whole = eqn.outvars == computation.outvars and (
+    is_all = eqn.outvars == computation.outvars and (
         list(eqn.invars) in (computation.invars, computation.invars[::-1])
     )
     name = eqn.primitive.name
-    return name if is_whole and has_trait(name, Trait.MONOID) else None
+    return name if is_all and has_trait(name, Trait.MONOID) else None
 
 
 def elementwise(computation: jex_core.ClosedJaxpr, rank: int) -> Combine:

@@ -57,7 +57,7 @@ def product_of_elements(
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs_free = [i for i in range(lhs.ndim) if i not in (*lhs_contract, *lhs_batch)]
     rhs_free = [j for j in range(rhs.ndim) if j not in (*rhs_contract, *rhs_batch)]
-    # For each axis of the result, that of each operand; contracted ones come last.
+    # For each axis of the result, the axis of each operand; contracted axes come last.
     pairs = [
         *zip(lhs_batch, rhs_batch, strict=True),
         *((i, None) for i in lhs_free),

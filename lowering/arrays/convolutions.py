@@ -11,7 +11,7 @@ from jax import lax
 from lowering import avals
 from lowering.arrays.windows import Window, elements, unravel
 
-# Of how many elements of the result there may be a contraction each.
+# A result with at most so many positions may be computed by a contraction for each of them.
 _FEW = 64
 
 

@@ -1,6 +1,6 @@
-"""Arithmetic of int32 by ops that runtimes compute exactly whose integers are exact to 24 bits.
+"""Arithmetic of int32 by ops that are exact in runtimes whose integers are exact to 24 bits.
 
-What is known when a function is traced is an array of NumPy, and is computed at once.
+Operands that are known when a function is traced are NumPy arrays, and are computed with at once.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ import numpy as np
 from jax import lax
 
 from lowering import registry
+from lowering.arrays.uint32 import INT32
 
-HALF = np.dtype(np.int32)
-ZERO = np.zeros((), HALF)
+ZERO = np.zeros((), INT32)
 
 
-def elementwise(name: str, dtypes: Sequence[Any] = (HALF, HALF)) -> jex_core.Primitive:
+def elementwise(name: str, dtypes: Sequence[Any] = (INT32, INT32)) -> jex_core.Primitive:
     """A primitive that treats all elements of its operands alike.
 
     Args:
@@ -37,10 +37,10 @@ def elementwise(name: str, dtypes: Sequence[Any] = (HALF, HALF)) -> jex_core.Pri
 
 
 PRODUCT, QUOTIENT, REMAINDER, LOOK_UP, TO_INTEGERS = (
-    elementwise(f"exact_{name}", [HALF])
+    elementwise(f"exact_{name}", [INT32])
     for name in ("product", "quotient", "remainder", "elements", "integers")
 )
-# Operations on the bits of numbers of 16 bits: on two pairs of them, or on two alone.
+# Bitwise operations on numbers of 16 bits: x and y, or (x_high, x_low) and (y_high, y_low).
 BITWISE = registry.new_primitive("exact_bitwise")
 BITWISE.multiple_results = True
 
@@ -48,7 +48,7 @@ BITWISE.multiple_results = True
 @BITWISE.def_abstract_eval
 def _(*operands: Any, op: str) -> Any:
     shape = lax.broadcast_shapes(*(x.shape for x in operands))
-    return [jax.core.ShapedArray(shape, HALF)] * (len(operands) // 2)
+    return [jax.core.ShapedArray(shape, INT32)] * (len(operands) // 2)
 
 
 def is_known(*arrays: Any) -> bool:
@@ -58,7 +58,7 @@ def is_known(*arrays: Any) -> bool:
 
 def known(number: Any) -> Any:
     """An integer as a known array; an array as it is."""
-    return np.asarray(number, HALF) if isinstance(number, int) else number
+    return np.asarray(number, INT32) if isinstance(number, int) else number
 
 
 def is_all(x: Any, number: int) -> bool:
@@ -108,7 +108,7 @@ def quotient(x: Any, y: Any) -> Any:
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """What such a quotient leaves."""
+    """The remainder of `quotient`."""
     y = known(y)
     if is_known(x, y):
         return x % y
@@ -116,7 +116,7 @@ def remainder(x: Any, y: Any) -> Any:
 
 
 def where(which: Any, x: Any, y: Any) -> Any:
-    """As that of NumPy."""
+    """`jnp.where`, or that of NumPy if all is known."""
     return (np.where if is_known(which, x, y) else jnp.where)(which, x, y)
 
 
@@ -126,8 +126,8 @@ def floor(x: Any) -> Any:
 
 
 def to_integers(x: Any) -> Any:
-    """Whole numbers of float32 as int32."""
-    return x.astype(HALF) if is_known(x) else TO_INTEGERS.bind(x)[0]
+    """Integers in float32 as int32."""
+    return x.astype(INT32) if is_known(x) else TO_INTEGERS.bind(x)[0]
 
 
 def looked_up(table: np.ndarray, index: Any) -> Any:

@@ -76,8 +76,8 @@ def fields(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     return is_negative(x), exponent, mantissa
 
 
-# By how much the exponents of float32 are larger than those of float16, and the least normal number
-# and the least number of that.
+# The difference between the biases of float32 and float16; the least normal and the least subnormal
+# number of float16.
 _BIAS_16 = 112
 _NORMAL_16 = 2.0**-14
 _LEAST_16 = 2.0**-24
@@ -85,7 +85,7 @@ _LEAST_16 = 2.0**-24
 
 def bits_of_short(x: jax.Array) -> jax.Array:
     """The bits of each float16 or bfloat16, as int32 from 0 to 65535."""
-    # Targets that compute in float32 have more digits until now.
+    # Targets that compute in float32 have not rounded the number yet.
     info = jnp.finfo(x.dtype)
     number = lax.reduce_precision(x, info.nexp, info.nmant).astype(np.float32)
     bits = lax.bitcast_convert_type(number, np.int32)

@@ -35,12 +35,12 @@ def at_least_float32(fun: Callable[..., Any]) -> Callable[..., Any]:
 def next_after(x: jax.Array, y: jax.Array) -> jax.Array:
     """Adds 1 to the bits, or -1; from a zero, gives the least subnormal with the sign of y."""
     x, y = jnp.broadcast_arrays(x, y)
-    word = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
-    sign = int(ml_dtypes.iinfo(word).min)
-    x_bits, y_bits = lax.bitcast_convert_type(x, word), lax.bitcast_convert_type(y, word)
+    integer = np.dtype(f"int{ml_dtypes.finfo(x.dtype).bits}").type
+    sign = int(ml_dtypes.iinfo(integer).min)
+    x_bits, y_bits = lax.bitcast_convert_type(x, integer), lax.bitcast_convert_type(y, integer)
     x_size, y_size = x_bits & ~sign, y_bits & ~sign
     inwards = (x_size > y_size) | ((x_bits ^ y_bits) < 0)
-    stepped = jnp.where(inwards, x_bits - word(1), x_bits + word(1))
-    bits = jnp.where(x_size == 0, (y_bits & sign) | word(1), stepped)
+    stepped = jnp.where(inwards, x_bits - integer(1), x_bits + integer(1))
+    bits = jnp.where(x_size == 0, (y_bits & sign) | integer(1), stepped)
     result = jnp.where(x == y, y, lax.bitcast_convert_type(bits, x.dtype))
     return jnp.where((x != x) | (y != y), jnp.asarray(jnp.nan, x.dtype), result)

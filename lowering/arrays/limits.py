@@ -1,4 +1,4 @@
-"""The ends of the range of a dtype."""
+"""The lowest and the highest value of a dtype."""
 
 from typing import Any
 

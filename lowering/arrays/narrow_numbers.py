@@ -103,13 +103,13 @@ def rounded_to_power(x: jax.Array) -> jax.Array:
       float32.
     """
     info = jnp.finfo(x.dtype)
-    word = np.dtype(f"int{info.bits}").type
+    integer = np.dtype(f"int{info.bits}").type
 
     def bits_of(value):
-        return np.array(value, x.dtype).view(word)
+        return np.array(value, x.dtype).view(integer)
 
-    bits = lax.bitcast_convert_type(x, word)
-    rounded = (bits + word(1 << (info.nmant - 1))) & word(-(1 << info.nmant))
+    bits = lax.bitcast_convert_type(x, integer)
+    rounded = (bits + integer(1 << (info.nmant - 1))) & integer(-(1 << info.nmant))
     result = lax.bitcast_convert_type(rounded, x.dtype).astype(np.float32)
     # The two least powers are chosen, not computed: the least is subnormal in float32.
     small = jnp.where(bits <= bits_of(2.0**-127), np.float32(2.0**-127), np.float32(2.0**-126))
@@ -150,7 +150,7 @@ def on_order(
     storages: Sequence[np.dtype],
     **params: Any,
 ) -> list[jax.Array]:
-    """What a primitive makes of its operands that orders them.
+    """The results of a primitive that orders its operands.
 
     In a format without negative zero, NaN has the bits of a negative zero and is the least number.
     """

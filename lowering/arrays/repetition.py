@@ -1,4 +1,4 @@
-"""Functions that are applied to their own results, each row of an array as often as it says."""
+"""Applies a function repeatedly, to each row of an array as often as its count says."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def apply_to_each(
     """Applies an elementwise function to each row as often as its count says.
 
     Where that is often, it is applied in blocks, until a block changes nothing any more. Most
-    functions come to that soon: a fixed point, infinity, NaN, or one of two signs.
+    functions soon reach a fixed point, infinity or NaN.
     """
 
     def among(is_mine, new, old):

@@ -2,7 +2,7 @@
 
 TensorFlow has next to no kernels for numbers of eight bits or fewer, and its graph passes do not
 know all of their dtypes. So a model takes, returns and keeps them in a wider dtype, and JAX casts
-between the two. A PRNG key becomes an array of uint32, whose last dimension has its words. For
+between the two. A PRNG key becomes its key data, an array of uint32 with one more dimension. For
 runtimes other than TensorFlow, complex numbers have a last dimension for their two parts, and
 bfloat16 is float32.
 """
@@ -41,8 +41,8 @@ def of_parameter(dtype: Any, target: Target) -> np.dtype:
     return dtype if has_cast else _STORAGE.get(dtype, dtype)
 
 
-def words(leaf: Any) -> Any:
-    """The words of an array of PRNG keys, or of a `jax.ShapeDtypeStruct` of one; else the leaf."""
+def key_data(leaf: Any) -> Any:
+    """The data of PRNG keys, which may be a `jax.ShapeDtypeStruct`; any other leaf itself."""
     if not hasattr(leaf, "dtype") or not is_key(leaf.dtype):
         return leaf
     if isinstance(leaf, jax.ShapeDtypeStruct):
@@ -50,8 +50,8 @@ def words(leaf: Any) -> Any:
     return np.asarray(jax.random.key_data(leaf))
 
 
-def words_shape(shape: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
-    """The shape of the words of keys, which may be symbolic; that of other arrays is theirs."""
+def key_data_shape(shape: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
+    """A shape, which may be symbolic; that of the key data if the dtype is one of keys."""
     return (*shape, *jax_compat.key_shape(dtype)) if is_key(dtype) else tuple(shape)
 
 

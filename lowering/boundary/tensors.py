@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, narrow_formats, targets
-from lowering.boundary import crossing
+from lowering.boundary import uint32
 from lowering.errors import UnsupportedError
 from lowering.narrow_formats import HAS_CAST
 from lowering.ops import dtypes, modes, values
@@ -34,12 +34,12 @@ def split(tensors: Iterable[tf.Tensor], avals_: Sequence[Any]) -> list[tf.Tensor
 def _split(x: tf.Tensor, dtype: Any) -> Sequence[tf.Tensor]:
     if avals.is_complex(dtype) and targets.current().splits("complex64"):
         return parts(x)
-    return crossing.apart(x) if _has_halves(dtype) else (x,)
+    return uint32.split(x) if _splits_uint32(dtype) else (x,)
 
 
-def _has_halves(dtype: Any) -> bool:
-    is_word = dtype == dtypes.WORD or avals.is_key(dtype)
-    return is_word and targets.current().splits(dtypes.WORD)
+def _splits_uint32(dtype: Any) -> bool:
+    is_uint32 = dtype == dtypes.UINT32 or avals.is_key(dtype)
+    return is_uint32 and targets.current().splits(dtypes.UINT32)
 
 
 def parts(x: tf.Tensor) -> Sequence[tf.Tensor]:
@@ -56,7 +56,7 @@ def joined(tensors: Iterable[tf.Tensor], avals_: Sequence[Any]) -> list[tf.Tenso
     def value(dtype: Any) -> tf.Tensor:
         if avals.is_complex(dtype) and targets.current().splits("complex64"):
             return tf.complex(next(rest), next(rest))
-        return crossing.joined(next(rest), next(rest)) if _has_halves(dtype) else next(rest)
+        return uint32.joined(next(rest), next(rest)) if _splits_uint32(dtype) else next(rest)
 
     return [value(aval.dtype) for aval in avals_]
 

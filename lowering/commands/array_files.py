@@ -38,7 +38,7 @@ def arrays(path: pathlib.Path) -> Any:
 
 
 def inputs(path: pathlib.Path, args: Any, names: Any, is_symbolic: bool = False) -> Any:
-    """The arrays of a file in the place of arguments; PRNG keys are made of their words.
+    """The arrays of a file in the place of arguments; PRNG keys are made of key data.
 
     Args:
       path: the file.
@@ -78,7 +78,7 @@ def _replaced(
         )
     leaves, tree = jax.tree.flatten(args)
     for arg, name in zip(leaves, names, strict=True):
-        x, expected = found[name], models.words(arg)
+        x, expected = found[name], models.key_data(arg)
         if x.dtype != expected.dtype or x.ndim != len(expected.shape):
             raise CommandError(
                 f"{name} of {path} is {x.dtype.name} with {x.ndim} dimensions, not "

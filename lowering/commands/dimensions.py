@@ -1,4 +1,4 @@
-"""Symbolic dimensions and constraints on them, as far as their texts tell whether they are some.
+"""Checks texts of symbolic dimensions and of constraints on them, without JAX.
 
 JAX reads them, but takes a second to be imported.
 """

@@ -36,7 +36,7 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "output_names": FORMATS,
     **dict.fromkeys(language_models.OPTIONS, (LANGUAGE_MODELS,)),
 }
-# What becomes the metadata of a model.
+# The options that become the metadata of a model.
 _METADATA = ("name", "description", "labels")
 
 

@@ -1,4 +1,4 @@
-"""Whose fault an error is: that of the command, or of the function that it names."""
+"""Tells errors of a command from errors of the function that it names."""
 
 import types
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lowering.errors import LoweringError
 from lowering.passes import program
 
-# The code that calls the user's function, of which no frame is without it.
+# The code that calls the user's function: an error in that has a frame of this.
 _CALLS = frozenset(
     code
     for code in (program.trace.__code__, *program.trace.__code__.co_consts)

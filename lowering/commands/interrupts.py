@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-# How a program ends that a signal has ended, in shells.
+# The exit code, in shells, of a program that this signal has ended.
 EXIT_CODE = 130
 
 # The file of Python's code that imports modules.

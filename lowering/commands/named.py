@@ -1,4 +1,4 @@
-"""What a command line names: functions and values."""
+"""Finds the functions and values that a command line names."""
 
 import argparse
 import importlib
@@ -62,7 +62,7 @@ def check_module(text: str) -> None:
 
 
 def value_of(text: str) -> Any:
-    """What a `module:name` names.
+    """The object that a `module:name` names.
 
     Raises:
       CommandError: if there is no such module or name.

@@ -1,4 +1,4 @@
-"""What the command line writes to the standard error: stages of an export, and no logs of others.
+"""Writes the stages of exports to the standard error, and keeps the logs of libraries from it.
 
 Native code of TensorFlow and LiteRT logs to the file of the standard error, past Python.
 """
@@ -35,7 +35,7 @@ def open_streams() -> None:
 def without_logs() -> Iterator[None]:
     """A context in which only Python's own text reaches the standard error, without warnings."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Not by their levels, which imports set anew. absl makes its logger when it is imported.
+    # Filters, as imports set the levels anew. absl makes its logger when it is imported.
     with contextlib.suppress(ImportError):
         import absl.logging  # noqa: F401
     loggers = [logging.getLogger(name) for name in ("absl", "jax", "tensorflow")]

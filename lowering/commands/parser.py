@@ -13,7 +13,7 @@ from lowering.commands.mistakes import CommandError, did_you_mean
 FORMATS = ("saved_model", "tflite", "onnx", "tfjs")
 # The format of language models, whose signatures one function makes.
 LANGUAGE_MODELS = "litertlm"
-# What options may be. Tests compare these with the modules that they are for.
+# The values of options. Tests compare these with the modules that they are for.
 TARGETS = ("tf", "xla", "portable", "tflite", "tfjs", "onnx")
 QUANTIZATIONS = {
     "tflite": ("dynamic", "float16", "full", "int8", "int4"),

@@ -1,4 +1,4 @@
-"""What happens to a command: it is parsed, runs, and its errors become messages and exit codes."""
+"""Parses and runs commands; their errors become messages and exit codes."""
 
 import argparse
 import contextlib

@@ -9,7 +9,7 @@ from lowering.commands import named
 from lowering.commands.mistakes import CommandError, did_you_mean
 from lowering.commands.parser import check_target
 
-# The passes, which take seconds to import. Tests compare these with the pipeline.
+# The names of passes, whose modules take seconds to import. Tests compare them with the pipeline.
 NEEDED = (
     "replace references",
     "expand primitives",
@@ -17,15 +17,15 @@ NEEDED = (
     "split keys",
     "promote 16-bit floats",
     "split complex numbers",
-    "split words",
-    "bitcast words",
+    "split uint32",
+    "bitcast uint32",
     "promote narrow numbers",
 )
 SKIPPABLE = (
     "fuse functions",
     "eliminate dead code",
     "fuse in 16 bits",
-    "fuse words",
+    "fuse uint32 quotients",
     "flatten calls",
     "inline calls",
     "hoist invariants",

@@ -54,7 +54,7 @@ DTYPES: Mapping[str, str] = {
     **_SHORT,
     **{name: name for name in (*_SHORT.values(), "bool", *_NARROW, *KEYS)},
 }
-# What others call dtypes.
+# Names that dtypes have elsewhere.
 _LIKE = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64"}
 
 _FRONT = re.compile(r"(?:(?P<function>\w+)/)?(?P<name>\w+)\s*=(?P<rest>.*)", re.DOTALL)

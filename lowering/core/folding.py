@@ -36,7 +36,8 @@ def is_foldable(eqn: jex_core.JaxprEqn) -> bool:
 class Folder:
     """Evaluates equations whose operands are known, each once.
 
-    Equations, literals and operands are told apart by identity and kept, so that it stays theirs.
+    Equations, literals and operands are compared by identity. They are kept alive, as another
+    object may get the identity of one that is freed.
     """
 
     def __init__(self):

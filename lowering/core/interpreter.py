@@ -101,8 +101,8 @@ class Interpreter:
     def known_equation(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """Lowers an equation on known operands, outside of the graph; returns its results.
 
-        It has no symbolic dimensions. The values of those of the program belong to the graph. For
-        a consumer TensorFlow runs it, on the dtypes of the program.
+        It has no symbolic dimensions. The values of those of the program belong to the graph.
+        TensorFlow runs the equation, also if the target is another runtime.
         """
         target = PORTABLE if self.target.is_consumer else self.target
         outside = Interpreter(target, Dimensions({}), self._program, self._caches)
@@ -117,7 +117,7 @@ class Interpreter:
     ) -> list[Value]:
         """Lowers an equation in the first of the representations that applies to it."""
         if self.target.is_consumer:
-            # Consumers stumble over operands and results without elements.
+            # Other runtimes stumble over operands and results without elements.
             if _is_empty(eqn):
                 return [self._nothing(var.aval) for var in eqn.outvars]
             operands = [
@@ -174,9 +174,9 @@ class Interpreter:
         return rule
 
     def _checked(self, ctx: Context, result: Value, aval: Any) -> Value:
-        """Holds a rule to its abstract value, and tells TensorFlow the shape that JAX knows.
+        """Checks the dtype of a result, and tells TensorFlow the shape that JAX knows.
 
-        A result that may be left to be broadcast is wrapped if it is smaller.
+        A result that is smaller than that, because later ops broadcast it, is wrapped.
         """
         if not isinstance(result, tf.Tensor) or not hasattr(aval, "dtype"):
             return result
@@ -295,7 +295,7 @@ class Interpreter:
 
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether no result of an equation has an element, and nothing else comes of it."""
+    """Whether all results of an equation are without elements, and it has no effects."""
     return bool(eqn.outvars) and not eqn.effects and all(map(_has_nothing, eqn.outvars))
 
 

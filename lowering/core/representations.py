@@ -82,12 +82,12 @@ class Broadcasts(Tensors):
             {len(aval.shape) for aval in values} for values in (ctx.in_avals, ctx.out_avals)
         )
         ranks = (of_operands | of_results) - {0}
-        # A bitcast to a wider dtype makes a number of a vector, which has to be all there.
-        is_whole = bool(ranks) and 0 in of_results
+        # A bitcast to a wider dtype makes a scalar of a vector, which may not be broadcast later.
+        makes_scalar = bool(ranks) and 0 in of_results
         return (
             len(ranks) <= 1
-            and not is_whole
-            and max(ranks, default=0) <= (ctx.target.broadcast_groups)
+            and not makes_scalar
+            and max(ranks, default=0) <= ctx.target.broadcast_groups
         )
 
     def operand(self, rule, value, aval):

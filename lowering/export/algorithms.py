@@ -15,7 +15,7 @@ from lowering.tensors.contractions import compute_dtypes
 
 
 def on_every_device(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A JAX function, whose products name the dtypes of their algorithms instead of these."""
+    """The JAX function, with dtypes in place of the `algorithm` of each `dot_general`."""
 
     def run(*args: Any) -> Any:
         jaxpr, shapes = jax.make_jaxpr(fun, return_shape=True)(*args)

@@ -11,7 +11,7 @@ from lowering.export import signatures
 
 
 def set_order(root: Any, functions: Mapping[str, Any]) -> None:
-    """Gives the signatures of a TF Lite model the order of the functions they are made of.
+    """Orders the inputs and outputs of a TF Lite model's signatures as those of its functions.
 
     Args:
       root: the model, as an object.

@@ -1,4 +1,4 @@
-"""What an exporter is given: which functions and arguments it takes, and their names."""
+"""Checks the functions and arguments that an exporter is given, and names them."""
 
 import functools
 import re

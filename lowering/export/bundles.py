@@ -1,4 +1,4 @@
-"""Reads `.litertlm` files: a header with the places of sections, and the sections.
+"""Reads `.litertlm` files: a header with the positions of sections, and the sections.
 
 A section is a TF Lite model, a tokenizer, or the metadata of a language model.
 """

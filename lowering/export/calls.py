@@ -1,4 +1,4 @@
-"""How many arguments a function takes, which is known without JAX and TensorFlow."""
+"""Checks how many arguments a function takes, without JAX and TensorFlow."""
 
 import inspect
 from collections.abc import Callable, Sequence

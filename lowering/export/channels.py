@@ -13,9 +13,9 @@ import numpy as np
 # of them, and then all others.
 _LARGEST = tuple(dict.fromkeys((127, 7, 128, 8, *range(1, 129))))
 
-# Of how many channels and numbers in each it is asked first whether they are such products.
+# So many channels, and numbers of each, are looked at first.
 _SAMPLE = 16, 64
-# Of how many numbers channels are at least.
+# The fewest numbers that a channel has.
 _FEWEST = 8
 # How far a product of a float32 and an integer of eight bits is from that integer.
 _NEAR = 1e-4
@@ -23,7 +23,7 @@ _NEAR = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Scaled:
-    """An array as integers times factors: in float32 the products have all its bits.
+    """An array as int8 integers times factors; in float32, the products equal it bit by bit.
 
     Attributes:
       integers: int8, of the shape of the array.
@@ -55,14 +55,14 @@ def scaled(x: np.ndarray) -> Scaled | None:
 
 
 def _may_be(x: np.ndarray) -> bool:
-    """Whether some numbers of some of the channels, the first axis, are such products."""
+    """Whether a sample of the numbers are such products; channels are the first axis."""
     rows = x[:: max(1, len(x) // _SAMPLE[0])]
     rows = rows.reshape(len(rows), -1)
     return _by_row(rows[:, :: max(1, rows.shape[1] // _SAMPLE[1])], rows) is not None
 
 
 def _in_blocks(x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The integers and the factors of the first axis, of which a block is looked at at a time."""
+    """The integers and the factors of the channels, computed block by block to save memory."""
     integers, scales = np.zeros(x.shape, np.int8), np.ones(len(x), np.float32)
     for start in range(0, len(x), _SAMPLE[1]):
         block = slice(start, start + _SAMPLE[1])
@@ -75,7 +75,7 @@ def _in_blocks(x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _by_row(rows: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The integers and the factor of each row; `whole` are the rows that these are parts of."""
+    """The integers and the factor of each row; `rows` may be a sample of the columns of `whole`."""
     peaks = np.abs(whole).max(1, initial=0)
     scales = np.ones(len(rows), np.float32)
     integers = np.zeros(rows.shape, np.int8)
@@ -97,7 +97,7 @@ def _by_row(rows: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _scale(row: np.ndarray, integers: np.ndarray, near: np.float32) -> np.float32 | None:
-    """The factor near another one with which integers are a row."""
+    """The factor, near an estimate, by which the integers become the row; None if there is none."""
     candidates: Sequence[np.float32] = (
         near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(np.inf))
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How far results of a JAX function move when its arguments change by a few rounding errors."""
+"""Measures how far results of a JAX function move when arguments change by few rounding errors."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -14,7 +14,7 @@ FORMATS = {
 
 # The name of the only function of a SavedModel or TF Lite model.
 DEFAULT = "serving_default"
-# Of a language model, the function of a token.
+# The signature of a language model that reads one token.
 DECODE = "decode"
 
 

@@ -1,4 +1,4 @@
-"""How far the arrays of a model are from those of JAX, and where."""
+"""Measures how far the arrays of a model are from those of JAX, and where."""
 
 import dataclasses
 from typing import Any

@@ -19,12 +19,12 @@ _FLOAT32 = schema.TensorType.FLOAT32
 
 @dataclasses.dataclass
 class Products:
-    """The products with weights of a model, by the names of their outputs.
+    """The products with weights in a model, by the names of their outputs.
 
     Attributes:
-      last: those that are outputs of the model but for their shapes.
-      lengths: of those with one matrix, how many weights each result is a sum of products with.
-      batched: those with a matrix for each of a batch, which is their second operand.
+      last: products that are outputs of the model, perhaps reshaped.
+      lengths: the size of the contracted dimension, of products with one matrix.
+      batched: batched products, whose second operand is the weights.
     """
 
     last: list[str] = dataclasses.field(default_factory=list)
@@ -33,7 +33,7 @@ class Products:
 
 
 def use_lookups(root: Any) -> Products:
-    """Lets a model read rows of tables by `EMBEDDING_LOOKUP`; returns its products."""
+    """Makes a model read rows of tables by `EMBEDDING_LOOKUP`; returns its products."""
     lookup = index_of_code(root, _OPS.EMBEDDING_LOOKUP, 4)
     reshape = index_of_code(root, _OPS.RESHAPE, 1)
     products = Products()
@@ -48,7 +48,7 @@ def use_lookups(root: Any) -> Products:
 
 
 def _note(root: Any, graph: Any, products: Products) -> None:
-    """Adds the products of a graph with constants as second operands."""
+    """Adds the products of a graph whose second operand is a constant."""
     for op in graph.operators:
         kind = _code(root, op)
         if kind not in (_OPS.FULLY_CONNECTED, _OPS.BATCH_MATMUL):
@@ -63,10 +63,10 @@ def _note(root: Any, graph: Any, products: Products) -> None:
 
 
 def _empty_unused(graph: Any) -> None:
-    """Takes their numbers from constants that nothing uses.
+    """Gives constants that no op reads an empty buffer.
 
-    The body of a loop has constants of its own, with buffers of those around it. AI Edge Quantizer
-    quantizes a buffer, but leaves what nothing uses the type of before.
+    The body of a loop has its own constants, which share buffers with those outside of it. AI Edge
+    Quantizer quantizes a buffer, but does not change the type of constants that no op reads.
     """
     used = {i for op in graph.operators for i in (*op.inputs, *op.outputs)}
     used.update((*graph.inputs, *graph.outputs))
@@ -96,7 +96,7 @@ def _reads_rows(root: Any, graph: Any, op: Any) -> bool:
 
 
 def _replace(root: Any, graph: Any, op: Any, lookup: int, reshape: int) -> None:
-    """Makes a `GATHER` a lookup between two changes of shape."""
+    """Replaces a `GATHER` by a lookup between two reshapes."""
     table, indices = op.inputs
     result = op.outputs[0]
     rows, features = math.prod(graph.tensors[indices].shape), graph.tensors[table].shape[1]
@@ -140,7 +140,7 @@ def _reshape(root: Any, graph: Any, code: int, operand: int, result: int) -> Any
 
 
 def _last(root: Any, graph: Any) -> list[str]:
-    """The names of outputs of products that are outputs of a graph but for their shapes."""
+    """The names of outputs of products that are outputs of a graph, perhaps reshaped."""
     makers = {output: op for op in graph.operators for output in op.outputs}
     found = []
     for output in graph.outputs:

@@ -85,7 +85,7 @@ def entry(
       fun: a JAX function of `params`, if there are any, and of `args`; or a module of nnx or
         Equinox, whose parameters the model keeps.
       args: its positional arguments: pytrees of arrays or of `jax.ShapeDtypeStruct`. Those of PRNG
-        keys are uint32 to the model, with a last dimension for the words of a key.
+        keys are key data to the model: uint32 with one more dimension.
       target: who will run the model.
       params: a pytree of arrays that the model keeps.
       polymorphic_shapes: which dimensions of `args` are symbolic, as for `convert`.
@@ -123,7 +123,7 @@ def _entry(
     output_names: Sequence[str] | None = None,
     with_gradient: bool = False,
 ) -> Entry:
-    """As `entry`, for parameters that other entries may share, and with gradients on demand."""
+    """Implements `entry`, for parameters that entries may share, and with gradients on demand."""
     functions.check(fun, "a JAX function, or several by name")
     if not isinstance(args, tuple | list):
         raise TypeError(
@@ -165,8 +165,8 @@ def _entry(
         for leaf in leaves
     ]
     if any(map(is_key, of_fun)):
-        symbolic = list(map(models.words_shape, symbolic, of_fun))
-        leaves = list(map(models.words, leaves))
+        symbolic = list(map(models.key_data_shape, symbolic, of_fun))
+        leaves = list(map(models.key_data, leaves))
         if polymorphic_shapes is not None:
             texts = list(map(polymorphic.specification, symbolic))
             polymorphic_shapes = jax.tree_util.tree_unflatten(tree, texts)
@@ -203,7 +203,7 @@ def _entry(
         found, found_tree = jax.tree_util.tree_flatten(tuple(given))
         if str(found_tree) != str(tree):
             raise TypeError(f"expected inputs like args, of the structure {tree}; found {given!r}")
-        arrays = list(map(np.asarray, map(models.words, found)))
+        arrays = list(map(np.asarray, map(models.key_data, found)))
         for name, x, dtype in zip(names, arrays, dtypes, strict=True):
             if not _is_converted(x.dtype, dtype):
                 raise ValueError(f"an array for the input {name!r} is {x.dtype}, not {dtype}")
@@ -249,7 +249,7 @@ def _entry(
 
 
 def _is_converted(given: np.dtype, dtype: Any) -> bool:
-    """Whether arrays of a dtype become those of another one without losing more than digits."""
+    """Whether converting arrays to a dtype loses digits at most, as from float64 to float32."""
     kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
     rank, least = (
         next((i for i, kind in enumerate(kinds) if jax.dtypes.issubdtype(x, kind)), len(kinds))

@@ -9,7 +9,7 @@ from tensorflow.python.framework import convert_to_constants, op_def_registry
 
 from lowering.export import signatures
 
-# From this size on a variable is no constant of the graph: each rewrite of a graph copies those.
+# Variables from this size on do not become constants, which each rewrite of a graph would copy.
 LARGE_BYTES = 1 << 20
 
 
@@ -51,7 +51,7 @@ def frozen(concrete: Any) -> Frozen:
 
 
 class _Unread(float):
-    """A zero in the place of a large variable, of which it has the shape and the dtype."""
+    """A zero in place of a large variable, with the shape and dtype of the variable."""
 
     def __new__(cls, variable: tf.Variable) -> "_Unread":
         zero = super().__new__(cls, 0)
@@ -63,7 +63,7 @@ class _Unread(float):
 
 
 class _Converter(convert_to_constants._FunctionConverterDataInEager):
-    """Reads the variables that become constants, but for the large ones."""
+    """Reads the variables that become constants, except the large ones."""
 
     def _eval(self, tensor: Any) -> Any:
         is_large = isinstance(tensor, tf.Variable) and _is_large(tensor)
@@ -112,6 +112,11 @@ def _without_variables(
     return graph_def, inputs, outputs, large
 
 
+def node_name(reference: str) -> str:
+    """The name of the node that an input of another node refers to."""
+    return reference.removeprefix("^").partition(":")[0]
+
+
 def keep_needed(nodes: Any, names: Iterable[str]) -> None:
     """Removes the nodes of a graph that those of some names do not depend on."""
     by_name = {node.name: node for node in nodes}
@@ -120,7 +125,7 @@ def keep_needed(nodes: Any, names: Iterable[str]) -> None:
         name = left.pop()
         if name not in needed:
             needed.add(name)
-            left += [x.removeprefix("^").partition(":")[0] for x in by_name[name].input]
+            left += [node_name(x) for x in by_name[name].input]
     for i in reversed(range(len(nodes))):
         if nodes[i].name not in needed:
             del nodes[i]
@@ -132,10 +137,10 @@ def keep_needed(nodes: Any, names: Iterable[str]) -> None:
 
 
 def make_names_unique(graph_def: Any) -> None:
-    """Lets the nodes and arguments of each function have its name in theirs.
+    """Prefixes the names of the nodes and arguments of each function with its name.
 
-    To TF.js a name means one weight. TensorFlow's optimizer makes functions that are copies of
-    others, so this comes after it.
+    In TF.js a name means one weight, even in several functions. TensorFlow's optimizer copies
+    functions, so this runs after it.
     """
     for function in graph_def.library.function:
         name = function.signature.name
@@ -169,10 +174,10 @@ def replace_references(function: Any, new: Callable[[str], str]) -> None:
 
 
 def give_results_nodes(function: Any) -> None:
-    """Makes each result of a function that of a node of its own.
+    """Makes each result of a function the output of a separate node.
 
-    TF.js keeps for each node of a function which of its outputs is a result, and so has only one of
-    them. TensorFlow's optimizer removes such nodes.
+    TF.js stores one result of the function for each node, and so loses the others. TensorFlow's
+    optimizer removes such nodes.
     """
     for arg in function.signature.output_arg:
         node = function.node_def.add(op="Identity", name=f"{function.signature.name}/{arg.name}")
@@ -199,7 +204,7 @@ def number_outputs(function: Any) -> None:
 
 
 def _first_number(node: Any, result: str) -> int:
-    """How many results of an op come before those of a name."""
+    """How many results of an op precede those with a name."""
     op_def = op_def_registry.get(node.op)
     args = list(op_def.output_arg) if op_def else []
     names = [arg.name for arg in args]

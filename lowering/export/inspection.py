@@ -1,4 +1,4 @@
-"""What an exported file holds, in any format."""
+"""Inspects exported files of any format."""
 
 import os
 import pathlib

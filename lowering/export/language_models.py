@@ -22,10 +22,10 @@ MASK = "mask"
 LOGITS = "logits"
 CACHE = "kv_cache_"
 
-# What LiteRT-LM adds to the scores of tokens that are not seen, where the mask is of float32.
+# LiteRT-LM adds this to the scores of tokens that are masked, where the mask is of float32.
 UNSEEN = -0.7 * float(np.finfo(np.float32).max)
 
-# The axis of a cache in which LiteRT-LM counts its places, if there is no mask.
+# The axis of a cache in which LiteRT-LM counts positions, if there is no mask.
 _PLACES = 2
 
 # The dtypes that a mask may have.
@@ -263,7 +263,7 @@ def check(made: Mapping[str, Entry], max_tokens: int | None = None) -> int:
 
 
 def _check_places(decode: Mapping[str, tf.TensorSpec], limit: int) -> None:
-    """Raises a ValueError if LiteRT-LM would take a cache, without a mask, for a smaller one."""
+    """Raises a ValueError if LiteRT-LM would misread the size of a cache; only a mask tells it."""
     name = f"{CACHE}k_0"
     axes = tuple(decode[name].shape) if name in decode else ()
     if len(axes) <= _PLACES or axes[_PLACES] < limit:
@@ -275,7 +275,7 @@ def _check_places(decode: Mapping[str, tf.TensorSpec], limit: int) -> None:
 
 
 def _check_alike(caches: Mapping[str, Mapping[str, str]]) -> None:
-    """Raises a ValueError if caches, by where they are, have other shapes or dtypes."""
+    """Raises a ValueError if the caches of the signatures differ in shapes or dtypes."""
     (first, expected), *others = caches.items()
     for place, found in others:
         for name in sorted({*expected, *found}):
@@ -288,7 +288,7 @@ def _check_alike(caches: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def _check_inputs(name: str, specs: Mapping[str, tf.TensorSpec]) -> None:
-    """Raises a ValueError if the inputs of a signature are not those that LiteRT-LM has."""
+    """Raises a ValueError if the inputs of a signature are not those that LiteRT-LM passes."""
     for key, spec in specs.items():
         if None in spec.shape.as_list():
             raise ValueError(

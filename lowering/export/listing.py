@@ -1,4 +1,4 @@
-"""What a graph is made of: its ops, and the primitives and lines that they come from."""
+"""Lists the ops of a graph, with the primitives and lines that they come from."""
 
 import collections
 import contextlib
@@ -67,7 +67,7 @@ def lines_of(make: Callable[[], Any]) -> list[Line]:
 
 
 def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
-    """What a runtime would refuse of a function, each as the message of the error.
+    """The messages of the errors for what a runtime would refuse of a function.
 
     Args:
       make: makes the entry of the function for the target.
@@ -85,7 +85,7 @@ def refusals(make: Callable[[], Entry], target: Target) -> list[str]:
         with kernels.unchecked(), _each_op(record):
             _ = make().concrete
     except UnsupportedError as error:
-        # What comes after it in the program is not lowered.
+        # The program after the refused equation is not lowered.
         found[str(error)] = None
     return list(found)
 

@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Answers requests until there are no more."""
+    """Answers requests until the input ends."""
     # The library may print; replies have a stream of their own.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -22,7 +22,7 @@ def main() -> None:
     greedy = litert_lm.SamplerConfig(top_k=1, top_p=1.0, temperature=1.0, seed=0)
 
     def generate(prompt: str, count: int) -> str:
-        """What the model writes after a prompt, the most probable token each time."""
+        """The text that the model generates greedily after a prompt."""
         with engine.create_session(
             apply_prompt_template=False, sampler_config=greedy, max_output_tokens=count
         ) as session:

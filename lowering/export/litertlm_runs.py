@@ -1,4 +1,4 @@
-"""What LiteRT-LM writes, compared with what JAX writes, the most probable token each time."""
+"""Compares what LiteRT-LM writes with what JAX writes, the most probable token each time."""
 
 import json
 import pathlib
@@ -79,7 +79,7 @@ def verify(
     vocabulary: int,
     is_quantized: bool,
 ) -> None:
-    """Compares the texts after a short prompt and one that is longer than a prefill.
+    """Compares the texts that follow a short prompt, and one that is longer than a prefill.
 
     Args:
       path: the file.
@@ -89,8 +89,8 @@ def verify(
       stop: tokens that end an answer.
       capacity: how many tokens the cache has room for.
       vocabulary: how many tokens there are.
-      is_quantized: whether the model is. It writes something else than JAX, and is
-        compared with itself in LiteRT's interpreter.
+      is_quantized: whether the model is quantized. Its texts differ from JAX's, so they are
+        compared with those of the same model in LiteRT's interpreter.
 
     Raises:
       VerificationError: if they differ.

@@ -1,7 +1,7 @@
-"""Memory that an export is done with.
+"""Gives the memory that an export has freed back to the system.
 
-glibc keeps what is freed, in pieces as large as weights too, for the thread that has had it; the
-next stage of an export, which may run in other threads, takes new memory then.
+glibc keeps freed memory, even pieces as large as weights, for the thread that has used it. The next
+stage of an export may run in other threads, and would take new memory.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What TF Lite and ONNX models say of themselves: a name, a description, labels of outputs.
+"""The metadata of TF Lite and ONNX models: a name, a description, labels of outputs.
 
 In TF Lite it is a buffer (`tflite_metadata`), and labels are files of a zip archive behind the
 model. In ONNX it is `metadata_props`, with labels as JSON.

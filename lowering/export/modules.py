@@ -1,8 +1,8 @@
 """Modules of nnx, Equinox and other libraries, which are functions and hold their parameters.
 
-A module is taken apart: its arrays of floats are the parameters of the model, like `params` of a
-function, and the rest of it is constant. A module of nnx is put together anew in each call, so that
-it may change its state, as statistics in training do; the model forgets the change.
+The arrays of floats of a module are the parameters of the model, like `params` of a function; the
+rest of it is constant. A module of nnx is made anew in each call, so that it may change its state,
+such as statistics of training; the model forgets the change.
 """
 
 import inspect
@@ -40,7 +40,7 @@ def taken_apart(fun: Any, params: Any) -> tuple[Any, Any]:
         return fun, None
     tree, put_together = found
     leaves, structure = jax.tree.flatten(tree)
-    # What else an array is used for, such as a size, has to stay known.
+    # Other arrays, such as sizes, have to stay known.
     is_parameter = [_is_float_array(leaf) for leaf in leaves]
     if not any(is_parameter) and not _is_of_nnx(fun):
         return fun, None

@@ -20,15 +20,15 @@ def agreeing(
     samples: Sequence[np.ndarray],
     outputs: Mapping[int, tuple[np.ndarray, float]],
 ) -> list[int]:
-    """The places of the outputs of a model that are JAX's op by op.
+    """The indices of the outputs of a model that equal JAX's when it runs op by op.
 
-    They are not computed, and there are none, unless an input or one of these outputs has NaN.
+    JAX runs op by op only if an input or one of these outputs has NaN; else there are none.
 
     Args:
       reference: the JAX function.
       samples: inputs of it.
-      outputs: by their places, outputs of the model and how far they may be from JAX's, relative to
-        its largest element.
+      outputs: by index, outputs of the model and how far they may be from JAX's, relative to its
+        largest element.
     """
     if not any(are_nan(x).any() for x in (*samples, *(actual for actual, _ in outputs.values()))):
         return []

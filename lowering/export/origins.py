@@ -1,4 +1,4 @@
-"""What a converter or runtime refuses, traced back to the primitive and the user's line.
+"""Traces what a converter or runtime refuses back to the primitive and the user's line.
 
 Converters speak of ops. If the error of a converter names a type of op, the equations that such ops
 come from are added to it. To find these, the function is lowered once more.

@@ -30,12 +30,12 @@ def read(folder: pathlib.Path) -> Mapping[str, Sequence[str]]:
 
 
 def ordered(names: Iterable[str], written: Sequence[str]) -> list[str]:
-    """Names in the order that is written, if it is theirs; or else sorted, `x_2` before `x_10`."""
+    """Names in the written order if it has the same names; else sorted, `x_2` before `x_10`."""
     names = list(names)
     return list(written) if sorted(written) == sorted(names) else sorted(names, key=_parts)
 
 
 def _parts(name: str) -> list[tuple[int, str]]:
-    """What a name is sorted by: its numbers as numbers."""
+    """The key by which a name is sorted, so that `x_2` is before `x_10`."""
     found = re.findall(r"\d+|\D+", name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in found]

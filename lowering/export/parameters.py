@@ -72,7 +72,7 @@ def _as_jax_has_it(leaf: Any) -> Any:
     """A leaf in the dtype that JAX gives it, without a copy if it is that already."""
     if isinstance(leaf, np.ndarray) and jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype:
         return leaf
-    return models.words(jax.numpy.asarray(leaf))
+    return models.key_data(jax.numpy.asarray(leaf))
 
 
 def _is_on_cpu(array: jax.Array) -> bool:

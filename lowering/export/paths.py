@@ -14,7 +14,7 @@ from lowering.export.readers import TFLITE
 # Why a file cannot become larger. These errors do not have its name.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Of models, of the weights beside them, and of the outputs of a run.
+# The suffixes of models, of the weights beside them, and of the outputs of a run.
 _SUFFIXES = (".tflite", ".onnx", ".litertlm", ".data", ".npz", ".npy")
 
 _ADVICE = "exporters replace a model with overwrite=True"
@@ -111,13 +111,13 @@ def check_directories(path: pathlib.Path) -> None:
 
 
 def error_of_file(error: Exception, path: str | os.PathLike[str]) -> OSError:
-    """What Python raises of a file that TensorFlow cannot write.
+    """The error that Python raises for a file that TensorFlow cannot write.
 
     Args:
       error: what TensorFlow raises; its message ends with a reason of the system.
       path: the file or directory.
     """
-    # As in "{{function_node ...}} file; No space left on device [Op:SaveV2]".
+    # Messages look like "{{function_node ...}} file; No space left on device [Op:SaveV2]".
     reason = str(error).partition(" [Op:")[0].rpartition("; ")[2]
     number = next((n for n in errno.errorcode if os.strerror(n) == reason), errno.EIO)
     return OSError(number, reason, str(path))

@@ -15,13 +15,13 @@ import numpy as np
 from lowering import narrow_formats
 from lowering.export.entry import Reference
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs
-from lowering.registry import Trait, called, facts, has_trait
+from lowering.registry import Trait, called, has_trait, is_call
 
 _COARSEST = np.dtype(ml_dtypes.bfloat16)
 
 
 def epsilons(reference: Reference, samples: Sequence[np.ndarray]) -> list[float]:
-    """For each output the largest epsilon of what it is computed of, at most that of bfloat16.
+    """For each output, the largest epsilon of the dtypes it is computed in; at most bfloat16's.
 
     It is 0 where nothing is rounded.
 
@@ -37,7 +37,7 @@ def epsilons(reference: Reference, samples: Sequence[np.ndarray]) -> list[float]
 
 
 def _of_results(jaxpr: Jaxpr, given: Sequence[float]) -> list[float]:
-    """The largest epsilons of what results are computed of, given those of operands."""
+    """The largest epsilon of each result of a jaxpr, given those of its operands."""
     known: dict[Any, float] = dict(zip(jaxpr.invars, given, strict=True))
 
     def read(atom):
@@ -45,7 +45,7 @@ def _of_results(jaxpr: Jaxpr, given: Sequence[float]) -> list[float]:
 
     for eqn in jaxpr.eqns:
         operands = list(map(read, eqn.invars))
-        if facts(eqn.primitive.name).called is not None:
+        if is_call(eqn):
             found = _of_results(*called(eqn, operands))
         else:
             found = [max([*operands, _of_equation(eqn)])] * len(eqn.outvars)

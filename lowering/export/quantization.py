@@ -31,12 +31,12 @@ HalfStep = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 def of_range(steps: int) -> HalfStep:
-    """Steps of the same size, as of integers; zero is one of the numbers."""
+    """Steps of asymmetric integers: equal steps over a range; zero is one of the numbers."""
     return lambda x, low, high: (jnp.maximum(high, 0) - jnp.minimum(low, 0)) / (2 * steps)
 
 
 def _symmetric(steps: int) -> HalfStep:
-    """Steps of the same size, as many on each side of zero."""
+    """Steps of symmetric integers: equal steps, as many on each side of zero."""
     return lambda x, low, high: jnp.maximum(jnp.abs(low), jnp.abs(high)) / (2 * steps)
 
 
@@ -87,14 +87,14 @@ _CONTRACTIONS = frozenset({"dot_general", "conv_general_dilated"})
 
 
 class _Evaluation:
-    """An evaluation of a program in which numbers are off by random parts of half a step."""
+    """An evaluation of a program that adds random errors of up to half a step to numbers."""
 
     def __init__(self, quantization: Quantization, parts: Any = None, ranges: Any = None):
         """
         Args:
-          quantization: which numbers are off.
-          parts: by which parts of a half step each is off; see `_parts`. None for exact numbers.
-          ranges: the least and largest value of each number that is quantized as a value.
+          quantization: which numbers get errors.
+          parts: the error of each number, as parts of half a step; None for exact numbers.
+          ranges: the least and largest value of each activation that is quantized.
         """
         self._quantization = quantization
         self._parts = None if parts is None else iter(parts)
@@ -106,13 +106,13 @@ class _Evaluation:
     def run(
         self, jaxpr: jex_core.ClosedJaxpr, weights: int, operands: Sequence[Any]
     ) -> list[jax.Array]:
-        """The results of the constants of a program and of its operands.
+        """The results of a program for its constants and operands.
 
-        The first ones are weights, which are off already.
+        The first `weights` of them are weights, which have their errors already.
         """
         quantization = self._quantization
         env: dict[Any, Any] = {}
-        # What is computed of weights alone.
+        # Variables that are computed of weights alone.
         known: set[Any] = set()
 
         def read(atom):
@@ -145,7 +145,7 @@ class _Evaluation:
         return list(map(read, jaxpr.jaxpr.outvars))
 
     def _value(self, x: Any, kind: str) -> Any:
-        """A number that is computed from others; its kind is the primitive that makes it."""
+        """An activation, quantized if activations are; its kind is the primitive that makes it."""
         if self._quantization.values is None or not _is_real(x):
             return x
         x = jnp.asarray(x)
@@ -184,7 +184,7 @@ def _part(rng: np.random.Generator, shape: tuple[int, ...], amplitude: int) -> n
 
 @functools.partial(jax.jit, static_argnums=2)
 def _moved(x: jax.Array, part: jax.Array, half_step: HalfStep) -> jax.Array:
-    """A weight that is off by a part of half a step."""
+    """A weight with an error, which is a part of half a step."""
     return x + (part * half_step(x, x.min(), x.max())).astype(x.dtype)
 
 
@@ -224,7 +224,7 @@ class _Program:
         self._ranges_of, self._drawn = ranges_of, drawn
 
     def look_at(self, inputs: Sequence[np.ndarray]) -> None:
-        """Widens the ranges to what the numbers are for some inputs; zero is in all of them."""
+        """Widens the ranges to include the activations for some inputs; all ranges include zero."""
         found = self._ranges_of(*self._flat(inputs))
         known = self._ranges or [(0.0, 0.0)] * len(found)
         self._ranges = [
@@ -235,8 +235,8 @@ class _Program:
     def widen(self, other: "_Program") -> None:
         """Widens the ranges to those of a program for other shapes.
 
-        That may have some equations more or fewer: what has the size 1 is not broadcast. So numbers
-        are matched by the primitives that make them.
+        That program may have some equations more or fewer, as dimensions of size 1 are not
+        broadcast. So activations are matched by the primitives that make them.
         """
         matcher = difflib.SequenceMatcher(None, self._kinds, other._kinds, autojunk=False)
         for i, j, count in matcher.get_matching_blocks():
@@ -267,14 +267,14 @@ class _Program:
 
 
 def _union(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """The range of numbers that are in either of two ranges."""
+    """The least range that includes two others."""
     return min(one[0], other[0]), max(one[1], other[1])
 
 
 def spread(
     entry: Entry, quantization: Quantization, data: Sequence[Sequence[np.ndarray]] = ()
 ) -> list[np.ndarray]:
-    """How far each element of the outputs may be from JAX's in a quantized model.
+    """For each element of the outputs, how far a quantized model may be from JAX.
 
     A real output gets one number, six standard deviations of that element which varies most. An
     element of an integer output, such as the index of a maximum, gets the largest change that
@@ -283,7 +283,7 @@ def spread(
     Args:
       entry: the entry; its samples are the inputs.
       quantization: what is quantized.
-      data: inputs that the ranges of values are found with; by default the samples.
+      data: inputs by which the ranges of activations are calibrated; by default the samples.
     """
     programs: dict[Any, _Program] = {}
     for inputs in (entry.samples, *data):
@@ -314,22 +314,22 @@ def spread(
     return spreads
 
 
-# The quantizations of TF Lite: integers of 8 bits but the least, and halves.
+# The quantizations of TF Lite: integers of 8 bits but the least one, and float16.
 TFLITE = {
     "dynamic": Quantization(weights=_symmetric(127), operands=_symmetric(127)),
     "float16": Quantization(weights=_of_float16),
     "full": Quantization(weights=_symmetric(127), values=of_range(255)),
 }
 
-# Those of TF.js: integers between the least and the largest weight, and halves.
+# The quantizations of TF.js: integers between the least and the largest weight, and float16.
 TFJS = {
     "uint8": Quantization(weights=of_range(255)),
     "uint16": Quantization(weights=of_range(65535)),
     "float16": Quantization(weights=_of_float16),
 }
 
-# Those of ONNX: integers of 8 bits between the least and the largest weight or operand, as many on
-# both sides of zero, or of 4 bits between the least and the largest weight of a block.
+# The quantizations of ONNX: integers of 8 bits between the least and the largest weight or operand,
+# as many on both sides of zero, or of 4 bits between the least and the largest weight of a block.
 ONNX = {
     "dynamic": Quantization(weights=of_range(255), operands=of_range(255)),
     "int8": Quantization(weights=_symmetric(127), values=of_range(255)),

@@ -61,11 +61,11 @@ def sampled(name: str, entry: Entry) -> Iterator[Entry]:
 
 
 class _Program:
-    """A program whose branches and bodies of loops have marks.
+    """A program with a mark for each branch and body of a loop, which is set when that runs.
 
     Attributes:
-      places: what each mark is of.
-      has_loops: whether some are of loops.
+      places: for each mark, the branch or body, as messages name it.
+      has_loops: whether some marks are those of loops.
     """
 
     def __init__(self, entry: Entry):
@@ -78,7 +78,7 @@ class _Program:
         self._look(self._jaxpr)
 
     def reached(self, samples: Sequence[np.ndarray]) -> list[bool]:
-        """Whether samples lead to each of the places."""
+        """For each mark, whether the program sets it for some samples."""
         if not self.places:
             return []
         return list(map(bool, self._run(*jax.tree.leaves(self._arguments(samples)))))
@@ -120,7 +120,7 @@ class _Program:
 
     def _equation(self, eqn, marks, operands):
         name, params, mark = eqn.primitive.name, eqn.params, self._marks[id(eqn)]
-        if registry.facts(name).called is not None:
+        if registry.is_call(eqn):
             jaxpr, operands = registry.called(eqn, operands)
             return self.run(jaxpr, marks, operands)
         if _is_choice(eqn):
@@ -185,7 +185,7 @@ def _select(which: Any, x: Any, y: Any) -> Any:
 def _run_by(eqn: jex_core.JaxprEqn) -> list[Jaxpr]:
     """The jaxprs that an equation runs, as far as they are looked at."""
     name, params = eqn.primitive.name, eqn.params
-    if registry.facts(name).called is not None:
+    if registry.is_call(eqn):
         return [registry.called(eqn, list(eqn.invars))[0]]
     if _is_choice(eqn):
         return list(params["branches"])

@@ -13,10 +13,10 @@ from lowering.export import schemas, tflite_metadata
 from lowering.export.descriptions import Array, Description, Signature
 from lowering.export.packages import import_package
 
-# What is at the fourth byte of a TF Lite model.
+# The identifier of TF Lite models, at the fourth byte.
 TFLITE = b"TFL3"
 
-# What the converter writes into each TF Lite model, and says nothing of it.
+# Entries that the converter writes into each TF Lite model, and that say nothing about it.
 _OF_CONVERTER = ("MLIR Converted.", "min_runtime_version", "CONVERSION_METADATA")
 
 # The name of the function of a file whose format has one.

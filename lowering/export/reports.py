@@ -1,4 +1,4 @@
-"""What exporters return: a report on the model that they have written."""
+"""Reports on models that have been written, which exporters return."""
 
 import contextlib
 import functools
@@ -38,7 +38,7 @@ class Report:
         self._describe = describe
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the description itself in the place of the function that makes it."""
+        """The state to pickle: the description in place of the function that makes it."""
         state = {**self.__dict__, "description": self.description}
         state.pop("_describe", None)  # It is gone from what was pickled before.
         return state

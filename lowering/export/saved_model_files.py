@@ -1,4 +1,4 @@
-"""What the file of a SavedModel says, read without TensorFlow, which takes seconds to import."""
+"""Reads the file of a SavedModel without TensorFlow, which takes seconds to import."""
 
 import collections
 import dataclasses

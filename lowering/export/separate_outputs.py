@@ -21,7 +21,7 @@ _COPIED = (tf.float32, tf.int32, tf.int64, tf.bool)
 
 
 def shared(root: Any) -> dict[str, _Shared]:
-    """By name of a signature, the outputs that are the tensors of inputs or of each other."""
+    """The outputs that share a tensor with an input or another output, by name of the signature."""
     found = {}
     for signature in root.signatureDefs or ():
         inputs = set(root.subgraphs[signature.subgraphIndex].inputs)

@@ -12,7 +12,7 @@ from lowering.frontend import effects
 
 # Ops that say something or stop the program, and have nothing to do with results.
 _LEFT_OUT = ("Assert", "CheckNumerics", "Print")
-# Those that read a table.
+# Ops that read a table.
 _READING = ("LookupTableFind", "LookupTableSize", "HashTable", "AnonymousHashTable")
 
 

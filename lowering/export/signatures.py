@@ -9,7 +9,7 @@ from tensorflow.python.util import nest
 
 from lowering.export.descriptions import DEFAULT
 
-# What a node of a graph is called: letters, digits and underscores.
+# The names of nodes of a graph: letters, digits and underscores.
 NAME = re.compile(r"[A-Za-z0-9]\w*", re.ASCII)
 
 
@@ -67,7 +67,7 @@ def single(functions: Any, model: str) -> Any:
 
 
 def described(model: str, name: str) -> str:
-    """What a message says of a signature of a model."""
+    """How a message names a signature of a model."""
     return model if name == DEFAULT else f"{name!r} of {model}"
 
 
@@ -151,7 +151,7 @@ def flat(concrete: Any) -> Any:
 def results(concrete: Any, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """The results of a concrete function for tensors in the order of its placeholders."""
     args, kwargs = concrete.structured_input_signature
-    # What was given by default may be of a kind that cannot be given.
+    # A default value may be of a type that cannot be given.
     while args and not _has_tensor(args[-1]):
         args = args[:-1]
     kwargs = {name: value for name, value in kwargs.items() if _has_tensor(value)}

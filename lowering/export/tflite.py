@@ -149,7 +149,7 @@ def _exported(
     verify: bool,
     tolerance: float | None,
 ) -> bytes:
-    """As `to_tflite`, in the dtypes that JAX has there."""
+    """Implements `to_tflite`, under the setting of JAX for 64 bits that the target needs."""
     _log.info("lowering for TF Lite")
     with kernels.unchecked() if allow_flex else contextlib.nullcontext():
         made = {

@@ -23,7 +23,7 @@ from lowering.export.verification import refusals
 from lowering.export.weight_quantization import Weights
 from lowering.export.weights import dtypes_of
 
-# What quantization leaves of the bytes of weights.
+# The fraction of the bytes of weights that a quantization leaves.
 WEIGHTS_KEPT: Mapping[Any, float] = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
 
 # Inputs by name, or the name of a signature and its inputs.

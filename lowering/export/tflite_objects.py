@@ -13,7 +13,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 _IDENTIFIER = b"TFL3"
-# What the converter notes in models that have their buffers behind the flatbuffer.
+# The metadata of models that have their buffers behind the flatbuffer.
 _BEHIND = b"buffer_location"
 # Where LiteRT asks buffers to begin.
 _ALIGNMENT = 16

@@ -77,12 +77,12 @@ def _store_table(
     places: Sequence[tuple[Any, Any]],
     of_program: Iterable[np.dtype],
 ) -> None:
-    """Stores integers of the program in its dtype, if all ops take parts of them.
+    """Stores integers of 32 bits in a narrower dtype of the program, if all ops select elements.
 
     Args:
       root: the model.
       buffer: the integers in 32 bits.
-      places: graphs, and their tensors of the integers.
+      places: the tensors that have this buffer, with their graphs.
       of_program: dtypes of the program.
     """
     numbers = np.asarray(buffer.data, np.uint8).view(np.int32)
@@ -107,7 +107,7 @@ def _store_table(
 
 
 def _take_part(root: Any, graph: Any, op: Any, kind: int) -> None:
-    """Changes the type of the result of an op, and casts that to what there was before."""
+    """Changes the type of the result of an op, and casts the result to its former type."""
     (result,) = op.outputs
     users = [other for other in graph.operators if result in other.inputs]
     codes = {root.operatorCodes[other.opcodeIndex].builtinCode for other in users}
@@ -131,12 +131,12 @@ def _take_part(root: Any, graph: Any, op: Any, kind: int) -> None:
 
 
 def _may_be_scaled(numbers: np.ndarray, of_program: Iterable[np.dtype]) -> bool:
-    """Whether a weight may be integers of the program times factors."""
+    """Whether it is worth looking for int8 integers times factors in a weight."""
     return numbers.nbytes >= LARGE_BYTES and np.dtype(np.int8) in of_program
 
 
 def _widen(root: Any, graph: Any, tensor: Any, kind: int, scales: Scaled | None) -> None:
-    """Makes a constant the result of an op on another one, with its buffer, of another type."""
+    """Makes a constant the result of an op that widens a new constant, which gets its buffer."""
     stored = schema.TensorT()
     stored.name = tensor.name + b"/stored"
     stored.shape, stored.type, stored.buffer = tensor.shape, kind, tensor.buffer

@@ -25,7 +25,7 @@ from lowering.registry import Trait, has_trait
 _log = logging.getLogger("lowering.export")
 
 # The tolerance, in square roots of the epsilon of a dtype: runtimes sum in another order than JAX.
-# Of a coarser dtype that an output is computed in, one root is enough.
+# One root is enough for outputs that are computed in a coarser dtype.
 _ROOTS = 4
 
 

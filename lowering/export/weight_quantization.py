@@ -58,7 +58,7 @@ class Weights:
         return min(self.bits, self.embedding, self.last)
 
 
-# Those that have a name.
+# The quantizations that have a name.
 NAMED = {"int8": Weights(), "int4": Weights(4, block=32)}
 
 

@@ -96,7 +96,7 @@ def _differentiate(
     results = [jax.typeof(outs[j]) for j in floating]
     first = len(primals) - linear
     if min(active) >= first:
-        # What is linear in the operands that have tangents is its own derivative.
+        # A function that is linear in the operands with tangents is its own derivative.
         pairs = zip(primals[first:], tangents[first:], strict=True)
         changes = [jnp.zeros_like(x) if t is None else t for x, t in pairs]
         transposed = params["transposed"]

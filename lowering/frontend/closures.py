@@ -25,7 +25,7 @@ import tensorflow as tf
 from lowering.errors import LoweringError
 from lowering.frontend.containers import WRAPPERS, content, plain
 
-# What contains nothing, of the types that large containers have most of.
+# Common types of the elements of large containers that contain nothing themselves.
 _ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes, np.ndarray))
 _SEQUENCES = (list, tuple)
 _DICTIONARIES = (dict, collections.OrderedDict, collections.defaultdict)

@@ -7,10 +7,10 @@ from tensorflow.python.framework import op_def_registry
 
 # The ops that call functions of the graph, whose own ops count.
 _CALLING = frozenset(("StatefulPartitionedCall", "While", "If", "Case"))
-# Those that read what others have written, and name it.
+# Stateful ops that read variables, or name them.
 _READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarHandleOp"))
 _WRITING = ("Assign", "ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStrided")
-# Those of which `tf.vectorized_map` makes one for all elements that does what they do in turn.
+# Stateful ops that `tf.vectorized_map` may run once for all elements, as if element by element.
 _AT_ONCE = ("Assert", "Random", "TruncatedNormal", "ParameterizedTruncatedNormal", "Multinomial")
 # The ops whose results have as many elements as their operands say.
 _OF_ANY_SIZE = frozenset(

@@ -1,4 +1,4 @@
-"""What is taken for a JAX function, and what to give instead of other things."""
+"""Checks that something is a JAX function, and says what to give instead."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 _MADE_OF = "give the function that it was made of"
 
-# What people take for a JAX function, and what to do with it.
+# What people give in place of a JAX function, and what to do with it.
 _INSTEAD = {
     jax.export.Exported: f"it has the program in StableHLO alone; {_MADE_OF}",
     jax.stages.Lowered: f"it has the program in StableHLO alone; {_MADE_OF}",

@@ -243,7 +243,7 @@ def _differentiable(values: Sequence[Any]) -> list[int]:
 
 
 def _as_given(operand: jax.Array, aval: Any) -> jax.Array:
-    """An operand as the function takes it: tensors hold keys as their words."""
+    """An operand as the function takes it: in place of keys, tensors have their key data."""
     if not avals.is_key(aval.dtype):
         return operand
     return jax.random.wrap_key_data(operand, impl=jax_compat.key_impl(aval.dtype))

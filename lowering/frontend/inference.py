@@ -20,8 +20,8 @@ Shapes: TypeAlias = Sequence[Sequence[Any]]
 # The values of variables that polynomials are made for. They divide evenly by most numbers that
 # programs divide by, so that what a function asks of its sizes is true of them.
 _FIRST, _STEP = 24, 12
-# Values that a polynomial has to be right for, too: where a quotient leaves something, and where a
-# minimum or a maximum is another.
+# Further values for which a polynomial has to be right: there, quotients leave remainders, and
+# minima and maxima are of other operands.
 _CHECKED = ((109, 133, 157), (1, 2, 3), (5, 1, 2), (2, 7, 1))
 # More variables would take too many traces.
 _MOST_VARIABLES = 3

@@ -92,7 +92,7 @@ def plan(arguments: tuple[Argument, ...], scope: Any, constraints: tuple[str, ..
     known = {step.name for step in steps}
     checked: list[tuple[str, bool, Dim]] = []
     aliases: dict[str, Dim] = {}
-    # Without a symbolic dimension the constraints speak of nothing.
+    # Without a symbolic dimension, the constraints are about nothing.
     for text, is_equality, difference in jax_compat.dim_constraints(scope) if known else ():
         if text not in constraints:  # JAX has derived it from another.
             continue
@@ -102,7 +102,7 @@ def plan(arguments: tuple[Argument, ...], scope: Any, constraints: tuple[str, ..
 
 
 def aliases_in(text: str, difference: Dim, known: Set[str], scope: Any) -> dict[str, Dim]:
-    """What the variables of a constraint that are in no shape are equal to, by other constraints.
+    """What the variables of a constraint that are in no shape are, by other constraints.
 
     Args:
       text: the constraint.

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 _ARRAYS = (tf.Tensor, tf.Variable, np.generic, np.ndarray, jax.Array)
 
-# Of the classes of TensorFlow and NumPy that hold arrays, what makes arrays of them.
+# Classes of TensorFlow and NumPy that contain arrays, and how to get arrays from them.
 _INSTEAD = (
     (tf.RaggedTensor, "give its to_tensor(), and its row_lengths() if the function needs them"),
     (tf.SparseTensor, "give tf.sparse.to_dense(...) of it, or its indices and values"),

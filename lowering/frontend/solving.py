@@ -1,4 +1,4 @@
-"""From the sizes of arguments to the values of dimension variables.
+"""Solves for dimension variables, given the sizes of arguments.
 
 A specification such as "(a + 2*b, a)" is a system of equations: each dimension is an expression
 over variables, and its size is known when the function is called. `solve` finds out, without any

@@ -66,7 +66,7 @@ def _graph(callee: Callee, operand_avals: Sequence[Any], compiled: bool) -> Grap
 
 def _new_graph(callee: Callee, specs: Sequence[tf.TensorSpec], compiled: bool) -> Graph:
     function = tf.function(lambda *x: callee(*x), autograph=False, jit_compile=compiled)
-    # It is to be no part of the graph that is made now.
+    # The graph is made outside of the one that is being made now.
     with modes.eagerly(), callees.observed(callee.root) as structures:
         try:
             concrete = function.get_concrete_function(*specs)

@@ -18,7 +18,7 @@ from lowering.linalg.scaling import hypot
 
 
 def norm(x: Array) -> Array:
-    """Returns the Euclidean norm of a vector; the squares neither overflow nor underflow."""
+    """The Euclidean norm of a vector; the squares neither overflow nor underflow."""
     largest = jnp.max(abs(x), initial=0)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
     # The absolute value comes first, as JAX would divide a complex x by a complex `scale`.
@@ -27,7 +27,7 @@ def norm(x: Array) -> Array:
 
 
 def reflector(x: Array, k: Array) -> tuple[Array, Array, Array]:
-    """Returns v, tau and beta with H^H x = beta e_k, where beta is real and x[:k] is ignored.
+    """v, tau and beta with H^H x = beta e_k, where beta is real and x[:k] is ignored.
 
     If x already is beta e_k, tau is zero.
     """
@@ -45,27 +45,27 @@ def reflector(x: Array, k: Array) -> tuple[Array, Array, Array]:
 
 
 def apply_left(a: Array, v: Array, tau: Array) -> Array:
-    """Returns H a, where H is the reflector of v and tau."""
+    """H a, where H is the reflector of v and tau."""
     return a - (tau * v)[:, None] * matmul(v.conj(), a)[None, :]
 
 
 def apply_right(a: Array, v: Array, tau: Array) -> Array:
-    """Returns a H, where H is the reflector of v and tau."""
+    """a H, where H is the reflector of v and tau."""
     return a - matmul(a, v)[:, None] * (tau * v.conj())[None, :]
 
 
 def matmul(x: Array, y: Array) -> Array:
-    """Returns the product of matrices or vectors, computed in full precision."""
+    """The product of matrices or vectors, computed in full precision."""
     return jnp.matmul(x, y, precision=lax.Precision.HIGHEST)
 
 
 def with_real_diagonal(a: Array) -> Array:
-    """Returns a square matrix without the imaginary parts of its diagonal."""
+    """A square matrix without the imaginary parts of its diagonal."""
     return jnp.where(masked.on_diagonal(a.shape[0]), jnp.real(a).astype(a.dtype), a)
 
 
 def _reflect_column(a, k, row):
-    """Returns v and tau of the reflector that clears column k below `row`; the packed column."""
+    """v and tau of the reflector that clears column k below `row`; the packed column."""
     rows, column = masked.positions(a.shape[0]), masked.column(a, k)
     v, tau, beta = reflector(column, row)
     return v, tau, jnp.where(rows < row, column, jnp.where(rows == row, beta, v))
@@ -80,13 +80,13 @@ def _factor_column(k, state):
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
-    """Returns the QR decomposition of an m x n matrix: the packed matrix with R, and tau."""
+    """The QR decomposition of an m x n matrix: the packed matrix with R, and tau."""
     steps = jax_compat.min_dim(*a.shape)
     return lax.fori_loop(0, steps, _factor_column, (a, jnp.zeros(steps, a.dtype)))
 
 
 def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
-    """Returns the QR decomposition with pivoting of columns: packed, the permutation, and tau.
+    """The QR decomposition with pivoting of columns: packed, the permutation, and tau.
 
     The columns are permuted so that the diagonal of R does not increase. Columns with a nonzero
     entry in `jpvt` are moved to the front and stay there. The permutation counts from one.
@@ -117,20 +117,20 @@ def geqp3(a: Array, jpvt: Array) -> tuple[Array, Array, Array]:
 
 
 def _stored_vector(a, k):
-    """Returns the vector v of the reflector that column k stores below the diagonal."""
+    """The vector v of the reflector that column k stores below the diagonal."""
     positions = masked.positions(a.shape[0])
     column = masked.column(a, k)
     return jnp.where(positions < k, 0, jnp.where(positions == k, 1, column)).astype(a.dtype)
 
 
 def product(a: Array, taus: Array) -> Array:
-    """Returns the product of the reflectors of `a`: as many of its first columns as `a` has."""
+    """The product of the reflectors of `a`: as many of its first columns as `a` has."""
     m, n = a.shape
     return multiply(a, taus, jnp.eye(m, n, dtype=a.dtype), left=True, transpose=False)
 
 
 def multiply(a: Array, taus: Array, c: Array, *, left: bool, transpose: bool) -> Array:
-    """Returns Q c, Q^H c, c Q or c Q^H, where Q is the product of the reflectors of `a`."""
+    """Q c, Q^H c, c Q or c Q^H, where Q is the product of the reflectors of `a`."""
     steps = taus.shape[0]
     taus = taus.conj() if transpose else taus
     apply = apply_left if left else apply_right

@@ -24,7 +24,7 @@ _MAX_SWEEPS = 40
 
 
 def eigh(a: Array) -> tuple[Array, Array]:
-    """Returns the eigenvalues of a Hermitian matrix, ascending, and its eigenvectors as columns.
+    """The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors as columns.
 
     Only the lower triangle is read. All results are NaN if an element of it is not finite.
     """
@@ -56,7 +56,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
 
 def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]:
-    """Returns s and, if `compute_uv`, U and V^H of an m x n matrix with m > 0 and n > 0.
+    """s and, if `compute_uv`, U and V^H of an m x n matrix with m > 0 and n > 0.
 
     The method factors A = Q R and rotates the rows of R from one side: Z. Drmac and K. Veselic, New
     fast and accurate Jacobi SVD algorithm, SIAM J. Matrix Anal. Appl. 29 (2008). It omits their
@@ -85,7 +85,7 @@ def svd(a: Array, *, full_matrices: bool, compute_uv: bool) -> tuple[Array, ...]
 
 
 def _rotated(a: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array, Array, Array]:
-    """Returns n singular values of an m x n matrix, descending, U, and all of V.
+    """The n singular values of an m x n matrix, descending, U, and all of V.
 
     U has min(m, n) columns, or m if `full_matrices`. Without `compute_uv` U and V are no use.
     """
@@ -124,7 +124,7 @@ def _rotated(a: Array, *, compute_uv: bool, full_matrices: bool) -> tuple[Array,
 
 
 def _of_unit_length(v: Array) -> Array:
-    """Returns columns that many rotations have made a little longer or shorter, of length 1."""
+    """Columns that many rotations have made a little longer or shorter, of length 1."""
     return v / jnp.sqrt(jnp.sum(square(v), axis=0))
 
 
@@ -133,17 +133,17 @@ def _nan_unless_finite(scale: Array) -> Array:
 
 
 def _repeat(times: int, step: Callable[..., tuple[Array, ...]], *state: Array) -> tuple[Array, ...]:
-    """Returns the state after `times` steps."""
+    """The state after `times` steps."""
     return lax.fori_loop(0, times, lambda _, state: step(*state), state)
 
 
 def _even(n: int) -> int:
-    """Returns the even number that is `n` or follows it; n may be symbolic."""
+    """The even number that is `n` or follows it; n may be symbolic."""
     return 2 * ((n + 1) // 2)
 
 
 def _next_pairs(n: int) -> Array:
-    """Returns the order of columns that makes i and i + n/2 the pairs of the next round.
+    """The order of columns that makes i and i + n/2 the pairs of the next round.
 
     The pairs of all rounds are those of a round-robin tournament.
     """
@@ -153,7 +153,7 @@ def _next_pairs(n: int) -> Array:
 
 
 def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Array]:
-    """Returns t, c and s of the rotations that make [[alpha, gamma], [conj(gamma), beta]] diagonal.
+    """t, c and s of the rotations that make [[alpha, gamma], [conj(gamma), beta]] diagonal.
 
     Columns p and q become c p - conj(s) q and s p + c q; s includes a phase. The eigenvalues are
     alpha - t |gamma| and beta + t |gamma|.
@@ -169,7 +169,7 @@ def _rotation(alpha: Array, beta: Array, gamma: Array) -> tuple[Array, Array, Ar
 
 
 def _halves(x: Array) -> Sequence[Array]:
-    """Returns the halves of the last axis."""
+    """The halves of the last axis."""
     half = x.shape[-1] // 2
     return lax.split(x, (half, x.shape[-1] - half), axis=x.ndim - 1)
 

@@ -13,7 +13,7 @@ _PANEL = 64
 
 
 def lu(a: Array) -> tuple[Array, Array, Array]:
-    """Returns L and U of an m x n matrix in one matrix, the pivots, and the permutation of rows.
+    """L and U of an m x n matrix in one matrix, the pivots, and the permutation of rows.
 
     The algorithm is right-looking and works on panels of columns: G. Golub and C. Van Loan, Matrix
     Computations, 4th edition, sections 3.4 and 3.6. As in LAPACK, the pivot of a complex column is
@@ -46,7 +46,7 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
 
 
 def _panel(a: Array) -> tuple[Array, Array, Array]:
-    """Returns the same as `lu`, eliminating one column at a time."""
+    """The same as `lu`, eliminating one column at a time."""
     m, n = a.shape
     rows, columns = masked.positions(m), masked.positions(n)
 
@@ -70,7 +70,7 @@ def _panel(a: Array) -> tuple[Array, Array, Array]:
 
 
 def permutation(pivots: Array, *, permutation_size: int) -> Array:
-    """Returns the order of the rows after swapping row i with row pivots[i], for each i in turn."""
+    """The order of the rows after swapping row i with row pivots[i], for each i in turn."""
 
     def swap(i, order):
         return masked.swap_elements(order, i, masked.element(pivots, i))
@@ -80,7 +80,7 @@ def permutation(pivots: Array, *, permutation_size: int) -> Array:
 
 
 def pivots(permutation: Array) -> Array:
-    """Returns the swaps that result in a permutation of n rows; the inverse of `permutation`.
+    """The swaps that result in a permutation of n rows; the inverse of `permutation`.
 
     Step k moves the original row p = permutation[k] to position k. If p >= k, that row is still at
     position p. If p < k, step p has swapped it with row permutation[p], so it is where that row

@@ -5,7 +5,7 @@ from jax import Array, lax
 
 
 def moderate(a: Array) -> tuple[Array, Array]:
-    """Returns a real factor, and the matrix divided by it.
+    """A real factor, and the matrix divided by it.
 
     The factor is 1 if the largest element is in the safe range or is not finite.
     """
@@ -20,24 +20,24 @@ def moderate(a: Array) -> tuple[Array, Array]:
 
 
 def size(x: Array) -> Array:
-    """Returns |re| + |im|, by which LAPACK compares complex numbers."""
+    """|re| + |im|, by which LAPACK compares complex numbers."""
     if not jnp.issubdtype(x.dtype, jnp.complexfloating):
         return abs(x)
     return abs(jnp.real(x)) + abs(jnp.imag(x))
 
 
 def square(x: Array) -> Array:
-    """Returns |x|^2."""
+    """|x|^2."""
     return jnp.real(x) * jnp.real(x) + jnp.imag(x) * jnp.imag(x)
 
 
 def hypot(x: Array, y: Array) -> Array:
-    """Returns sqrt(x^2 + y^2) of real numbers; the squares neither overflow nor underflow."""
+    """sqrt(x^2 + y^2) of real numbers; the squares neither overflow nor underflow."""
     return lax.abs(lax.complex(x, y))
 
 
 def scaled(a: Array) -> tuple[Array, Array]:
-    """Returns the same as `moderate`, or NaN and zeros if an element of `a` is not finite."""
+    """The same as `moderate`, or NaN and zeros if an element of `a` is not finite."""
     is_finite = jnp.all(jnp.isfinite(a))
     factor, a = moderate(jnp.where(is_finite, a, 0))
     return jnp.where(is_finite, factor, jnp.nan), a

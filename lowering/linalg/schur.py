@@ -23,7 +23,7 @@ _MAX_STEPS = 30
 
 
 def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
-    """Returns the Schur form T and, if `compute_vectors`, the unitary Z with a = Z T Z^H.
+    """The Schur form T and, if `compute_vectors`, the unitary Z with a = Z T Z^H.
 
     T is upper triangular. If `a` is real, T has a 2 x 2 block on the diagonal for each pair of
     complex eigenvalues, with equal diagonal elements and off-diagonal elements of opposite signs.
@@ -80,7 +80,7 @@ def schur(a: Array, *, compute_vectors: bool = True) -> tuple[Array, Array]:
 
 
 def _deflated(t, last, norm):
-    """Returns T without negligible elements below the diagonal, and what is left of these elements.
+    """T without negligible elements below the diagonal, and what is left of these elements.
 
     The latter are a vector: element i is that of row i, and the first is zero.
     """
@@ -95,7 +95,7 @@ def _deflated(t, last, norm):
 
 
 def _first_column(t, below, first, last, step):
-    """Returns the vector with which the sweep of the block first ... last starts.
+    """The vector with which the sweep of the block first ... last starts.
 
     It is the first column of the shifted block (complex), or of the product of two shifted blocks
     (real). The elements of the block start at position `first`; all others are zero. `below` is the
@@ -208,7 +208,7 @@ def _rotate_columns(x, k, cs, sn):
 
 
 def eig(a: Array, *, left: bool, right: bool) -> list[Array]:
-    """Returns the eigenvalues of a matrix and, if requested, its left and right eigenvectors.
+    """The eigenvalues of a matrix and, if requested, its left and right eigenvectors.
 
     Each vector has Euclidean norm 1, and its largest component is real. For a real matrix, complex
     eigenvalues and vectors come in exactly conjugate pairs, the one with imag(w) > 0 first.
@@ -226,7 +226,7 @@ def eig(a: Array, *, left: bool, right: bool) -> list[Array]:
 
 
 def _triangular(t, z):
-    """Returns the eigenvalues of a real Schur form, the complex Schur form and its vectors."""
+    """The eigenvalues of a real Schur form, the complex Schur form and its vectors."""
     n = t.shape[0]
     dtype = jnp.result_type(t.dtype, jnp.complex64)
     if avals.is_at_most(n, 1):
@@ -259,7 +259,7 @@ def _triangular(t, z):
 
 
 def _triangular_vectors(t, w):
-    """Returns the eigenvectors of an upper triangular matrix with the diagonal w, as columns.
+    """The eigenvectors of an upper triangular matrix with the diagonal w, as columns.
 
     Back substitution computes all of them at once, from the last row to the first. A column that
     grows is scaled down. Differences of eigenvalues that are too small are replaced by a small
@@ -285,7 +285,7 @@ def _triangular_vectors(t, w):
 
 
 def normalized(v: Array, w: Array | None) -> Array:
-    """Returns the columns of a complex v scaled to norm 1, with a real largest component.
+    """The columns of a complex v scaled to norm 1, with a real largest component.
 
     If the vectors are those of a real matrix, w are the eigenvalues, else None.
     """

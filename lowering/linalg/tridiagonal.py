@@ -60,7 +60,7 @@ def solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool) -
 
 
 def _perturbed(pivot: Array, dividend: Array, largest: Array) -> Array:
-    """Returns a pivot by which `dividend` can be divided without overflow.
+    """A pivot by which `dividend` can be divided without overflow.
 
     A pivot that is too small is moved away from zero, by a tolerance that is doubled often enough.
     """

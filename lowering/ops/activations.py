@@ -25,8 +25,8 @@ def are_lost(op: str, operands: tuple[Any, ...]) -> bool:
     return any(map(_is_of_product, operands))
 
 
-def apart(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The operands, with products of one more axis, which the converter leaves alone."""
+def with_more_axes(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands, where products have an axis more: the converter leaves those alone."""
     return tuple(_of_more_axes(x) if _is_of_product(x) else x for x in operands)
 
 

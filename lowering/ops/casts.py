@@ -12,7 +12,7 @@ from lowering.ops.emission import cast, emit
 from lowering.targets import Quirk
 from lowering.targets.tflite import quirks
 
-# How many ops of a graph have been looked at, and whether there is a broadcast among them.
+# The key of how many ops of a graph have been looked at, and whether one of them is a broadcast.
 _BROADCASTS = "broadcasts"
 
 

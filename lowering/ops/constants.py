@@ -24,7 +24,7 @@ from lowering.ops import memo, modes
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
-# What TensorFlow has in one node.
+# The most bytes that TensorFlow takes in one node.
 _LARGEST_BYTES = 2**31 - 1
 
 # Ops whose result has the elements of their first operand.

@@ -13,8 +13,8 @@ from lowering.ops import values
 from lowering.ops.constants import constant
 from lowering.targets.tflite import quirks
 
-# What compares 0 or 1 with 0 and is always true, or never, and what is the same with -1 in place of
-# 0: if the 0 is the first operand, and if it is the second one.
+# Comparisons of a bool (0 or 1) with 0 that are always true or never, and the comparison with -1
+# that has the same result: for a 0 that is the first operand, and for one that is the second.
 _INSTEAD = (
     {"LessEqual": "Less", "Greater": "GreaterEqual"},
     {"GreaterEqual": "Greater", "Less": "LessEqual"},

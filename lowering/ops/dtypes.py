@@ -21,9 +21,8 @@ WIDE_FLOAT = (np.float32, np.float64)
 FLOAT = (*LOW_PRECISION, *WIDE_FLOAT)
 COMPLEX = (np.complex64, np.complex128)
 
-# What PRNG keys and random bits are made of.
-WORD = np.dtype(np.uint32)
-WORDS = (WORD,)
+UINT32 = np.dtype(np.uint32)
+UNSIGNED_32 = (UINT32,)
 
 FLOAT0 = jax.dtypes.float0
 
@@ -70,9 +69,9 @@ def _storages(target: targets.Target) -> Mapping[Any, np.dtype]:
 def to_tf(dtype: Any) -> tf.DType:
     """The dtype of tensors that have values of a JAX dtype in a program: its storage dtype.
 
-    `float0`, the dtype of gradients of integers, is stored as False, as in the programs that JAX
-    compiles, PRNG keys as the uint32 words of their data, and numbers of eight bits or fewer in a
-    wider dtype; see `passes.legalize.narrow_numbers`.
+    `float0`, the dtype of gradients of integers, is stored as False, as in programs that JAX
+    compiles. PRNG keys are stored as their key data, which are uint32, and numbers of eight bits or
+    fewer in a wider dtype; see `passes.legalize.narrow_numbers`.
 
     Raises:
       TypeError: if there is none.
@@ -80,7 +79,7 @@ def to_tf(dtype: Any) -> tf.DType:
     if is_narrow(dtype):
         return tf.dtypes.as_dtype(storage(dtype))
     of_argument = to_tf_argument(dtype)
-    return tf.dtypes.as_dtype(storage(WORD)) if avals.is_key(dtype) else of_argument
+    return tf.dtypes.as_dtype(storage(UINT32)) if avals.is_key(dtype) else of_argument
 
 
 @functools.cache

@@ -70,7 +70,7 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if (place := decided.place_of_zero(op, operands)) is not None:
         op, operands = decided.with_other_number(op, operands, place)
     if activations.are_lost(op, operands):
-        operands = activations.apart(operands)
+        operands = activations.with_more_axes(operands)
     return _run(op, *operands, **attrs)
 
 

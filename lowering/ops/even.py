@@ -17,7 +17,7 @@ from lowering.targets.tfjs import quirks
 def contracted(x: tf.Tensor, y: tf.Tensor, x_axis: int, y_axis: int) -> tuple[tf.Tensor, tf.Tensor]:
     """The operands of a contraction, with zeros after the axes that are contracted, if need be.
 
-    With a constant operand there is none: behind it the memory has zeros.
+    With a constant operand there is no need, as zeros follow it in memory.
     """
     has_quirk = targets.current().has(quirks.products_of_odd_sizes)
     if not has_quirk or x.dtype != tf.float32 or is_weight(x) or is_weight(y):

@@ -75,6 +75,6 @@ def _of_known(op, x, y):
 
 def _with_zeros(op, x, y, result):
     """`result`, but with the right zero where the operands are zeros of different signs."""
-    word = dtypes.signed(x.dtype)
-    both = emit(_OF_SIGNS[op], bitcast(x, word), bitcast(y, word))
+    integer = dtypes.signed(x.dtype)
+    both = emit(_OF_SIGNS[op], bitcast(x, integer), bitcast(y, integer))
     return emit("SelectV2", emit("Equal", x, y), bitcast(both, x.dtype), result)

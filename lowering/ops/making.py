@@ -72,7 +72,7 @@ def first_tensor(operands: Sequence[Any]) -> tf.Tensor:
 
 
 def _kind(op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """What the attributes of an op follow from; None if it cannot be told."""
+    """What determines the attributes of an op; None if that is not known."""
     dtypes: list[Any] = []
     if not operands:
         return None
@@ -91,9 +91,9 @@ def _kind(op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 
 def _maker(results: Any) -> Callable[[Sequence[Any]], Any] | None:
-    """What makes an op like that of some results, on operands of the same kinds.
+    """A function that makes an op like the one of some results, on operands of the same kinds.
 
-    None for an op whose results have some other structure than those of most ops.
+    None for an op whose results are neither a tensor nor a sequence of tensors.
     """
     tensors = [results] if isinstance(results, tf.Tensor) else results
     if not isinstance(tensors, list | tuple) or not tensors:

@@ -1,6 +1,6 @@
-"""What TensorFlow's graph optimizer must leave as it is.
+"""Keeps TensorFlow's graph optimizer from rewriting ops to others that compute something else.
 
-What it would make of them stands in `targets/grappler/quirks.py`.
+The rewrites are in `targets/grappler/quirks.py`.
 
 An attribute of a node keeps the optimizer from that, and costs nothing when the graph runs. There
 are two, as the optimizer asks for one when it moves ops, and for the other when it looks at known
@@ -61,14 +61,14 @@ _SOURCES = frozenset({"Const", "Placeholder"})
 
 # So many terms of a sum, and sums in it, are looked at.
 _MOST_TERMS = 64
-# Of larger constants the optimizer is kept from anything.
+# Larger constants are not looked at: the optimizer is kept from whatever their values may permit.
 _MOST_ELEMENTS = 4096
 
 Tensors = tuple[Any, ...]
 
 
 def emitted(op: str, operands: Tensors, run: Callable[..., Any]) -> Any:
-    """The results of an op whose composition with those before it is left as it is.
+    """The results of an op that the optimizer does not rewrite together with those before it.
 
     Args:
       op: the name of the op.

@@ -51,7 +51,7 @@ def _have_many_groups(operands):
 
 
 def _known(x, rank):
-    """The sizes of an operand of which it only matters whether they are one."""
+    """The sizes of an operand, with leading ones up to a rank."""
     sizes = x.shape.as_list() if isinstance(x, tf.Tensor) else list(np.shape(x))
     return [1] * (rank - len(sizes)) + sizes
 
@@ -163,7 +163,7 @@ def _reduced(op, run, x, axes, keep_dims=False):
 
 
 def _joined(op, run, operands, attrs):
-    """Tensors that are joined along an axis, or along a new one."""
+    """Joins tensors along an axis, or along a new one."""
     xs, *axes = operands
     axis, rank = _number(axes[0] if axes else attrs["axis"]), _rank(xs[0])
     if op == "Pack":
@@ -180,7 +180,7 @@ def _joined(op, run, operands, attrs):
 
 
 def _parts(op, run, operands, attrs):
-    """What a tensor is taken apart to, along an axis."""
+    """Splits a tensor along an axis."""
     middle = constant(1, tf.int32)
     if op == "Unpack":
         (x,) = operands

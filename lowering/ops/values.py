@@ -98,7 +98,7 @@ def tensor(value: Value, dtype: Any = None) -> tf.Tensor:
 
 
 def in_storage(value: Value, dtype: Any) -> Value:
-    """A known value in its storage dtype: keys as words, narrow numbers in a wider dtype.
+    """A known value in its storage dtype: keys as key data, narrow numbers in a wider dtype.
 
     Args:
       value: a value. If it is not known it is returned as it is.

@@ -34,7 +34,7 @@ class Everywhere:
         """
         self._change = change
         self._finish = finish
-        # By identity, with the jaxpr itself, so that the identity stays its own.
+        # By identity, with the jaxpr itself, which keeps its identity from being reused.
         self._jaxprs: dict[int, tuple[Jaxpr, Jaxpr]] = {}
 
     def jaxpr(self, jaxpr: Jaxpr) -> Any:
@@ -46,7 +46,7 @@ class Everywhere:
             if id(last) in self._jaxprs:
                 pending.pop()
                 continue
-            # What is called a thousand times is looked at once.
+            # A jaxpr that is called a thousand times is changed once.
             inner = {id(x): x for x in self._inner(last) if id(x) not in self._jaxprs}
             pending += inner.values()
             if not inner:

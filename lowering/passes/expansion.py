@@ -1,9 +1,9 @@
-"""Puts calls of what they compute in place of primitives that are not JAX's.
+"""Replaces primitives that are not JAX's by calls of what they compute.
 
 Libraries and users define primitives of their own, to give them derivatives or a batching rule.
-When a program has been traced these have done their work. What is left of such a primitive is what
-it computes, which it says in JAX: in its `impl`, or in the function that its lowering to MLIR was
-made of. Traced, that is a jaxpr like any other, so all other passes see through it.
+Once a program is traced, only what such a primitive computes matters. Its `impl`, or the function
+that its lowering to MLIR was made of, says that in JAX. It is traced to a jaxpr, which all other
+passes understand.
 """
 
 from collections.abc import Callable, Mapping
@@ -128,7 +128,7 @@ class _Expander(Everywhere):
 
 def _has_rule(eqn: jex_core.JaxprEqn) -> bool:
     """Whether there is a rule for an equation, for any target or for PRNG keys."""
-    if registry.facts(eqn.primitive.name).on_words is not None:
+    if registry.facts(eqn.primitive.name).on_key_data is not None:
         return True
     return any(registry.rule_of(eqn, target) for target in TARGETS.values())
 

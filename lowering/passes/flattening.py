@@ -1,7 +1,7 @@
 """Makes programs that draw random bits independent of the shape, so that calls share a function.
 
-What `jax.random` computes is random bits in row-major order, and an elementwise function of them.
-As a program on a vector of any length it is one function of the graph for all shapes. Row of the
+`jax.random` draws bits in row-major order, and computes an elementwise function of them. Written
+for vectors of any length, such a program is one function of the graph for all shapes. Row of the
 bench that shows the gain: random_normal, nodes of each further call.
 """
 
@@ -66,8 +66,8 @@ def flatten_calls(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _program(eqn: jex_core.JaxprEqn) -> tuple[Jaxpr | None, Sequence[Any]]:
-    """The jaxpr that an equation calls or, if it draws random bits, is; and its operands."""
-    if registry.facts(eqn.primitive.name).called is not None:
+    """The jaxpr that an equation calls, or is itself if it draws random bits; and its operands."""
+    if registry.is_call(eqn):
         return registry.called(eqn, eqn.invars)
     return (jax_compat.jaxpr_of(eqn) if _draws_bits(eqn) else None), eqn.invars
 
@@ -77,10 +77,10 @@ def _draws_bits(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def flatten(program: Jaxpr) -> Flattened | None:
-    """A program on vectors that gives the elements of the results of another.
+    """The same program on vectors; None if it cannot be written so.
 
-    None if those have different shapes, or it draws no random bits, or does not treat all elements
-    alike. Its operands have to be words of keys or of size one.
+    It has to draw random bits, and to treat all elements alike. Its results have to be of one
+    shape, and its operands key data or of size one.
     """
     jaxpr = inline_calls(program, frozenset())
     shapes = {getattr(x.aval, "shape", ()) for x in jaxpr.outvars}
@@ -91,10 +91,10 @@ def flatten(program: Jaxpr) -> Flattened | None:
     if not drawing:
         return None
     is_small = math.prod(shape) <= SMALL
-    words = frozenset(used(drawing))
-    if any(x not in words and x.aval.shape == shape for x in jaxpr.invars):
+    keys = frozenset(used(drawing))
+    if any(x not in keys and x.aval.shape == shape for x in jaxpr.invars):
         return None
-    flattening = _Flattening(shape, _SMALL_LENGTH if is_small else _LARGE_LENGTH, words)
+    flattening = _Flattening(shape, _SMALL_LENGTH if is_small else _LARGE_LENGTH, keys)
     try:
         eqns = [flattening.equation(eqn) for eqn in jaxpr.eqns]
         invars, outvars = map(flattening.atoms, (jaxpr.invars, jaxpr.outvars))
@@ -109,12 +109,12 @@ class _NotElementwiseError(Exception):
 
 
 class _Flattening:
-    """Makes equations on vectors of equations on arrays of a shape."""
+    """Rewrites equations on arrays of one shape as equations on vectors."""
 
-    def __init__(self, shape: Sequence[int], length: Sequence[Any], words: frozenset[jex_core.Var]):
-        """`words` are the variables of keys, which stay as they are."""
+    def __init__(self, shape: Sequence[int], length: Sequence[Any], keys: frozenset[jex_core.Var]):
+        """`keys` are the variables of key data, which stay as they are."""
         self._shape = shape
-        self._words = words
+        self._keys = keys
         self._length = length
         self._vars: dict[jex_core.Var, jex_core.Var] = {}
 
@@ -131,7 +131,7 @@ class _Flattening:
         is_literal = isinstance(atom, jex_core.Literal)
         if not hasattr(atom.aval, "dtype") or (is_literal and atom.aval.shape):
             raise _NotElementwiseError
-        if is_literal or atom in self._words:
+        if is_literal or atom in self._keys:
             return atom
         if atom not in self._vars:
             aval = jax.core.ShapedArray(self._vector(atom.aval.shape), atom.aval.dtype)
@@ -139,7 +139,7 @@ class _Flattening:
         return self._vars[atom]
 
     def _vector(self, shape):
-        """What becomes of a shape."""
+        """The shape in the program on vectors."""
         if not shape:
             return ()
         if shape == self._shape:
@@ -154,7 +154,7 @@ class _Flattening:
             # Otherwise the order of the bits depends on whether the length is even.
             if len(eqn.invars[0].aval.shape) == 1 and eqn.params["partitionable"]:
                 return {**eqn.params, "shape": shape}
-        elif not self._words.isdisjoint(used([eqn])):
+        elif not self._keys.isdisjoint(used([eqn])):
             raise _NotElementwiseError
         elif name == "broadcast_in_dim" and math.prod(eqn.invars[0].aval.shape) == 1:
             axes = tuple(range(len(self._vector(eqn.invars[0].aval.shape))))

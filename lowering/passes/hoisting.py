@@ -96,7 +96,7 @@ def _split(
             is_fixed.update(eqn.outvars)
     read_later = used(varying, body.outvars)
     for eqn in reversed(invariant):
-        # What is made of literals alone is known in the body as well as before the loop.
+        # Results of literals alone are known in the body as well as before the loop.
         is_hoisted = used([eqn]) and not has_trait(eqn.primitive.name, Trait.NOT_HOISTED)
         if not is_hoisted and not read_later.isdisjoint(eqn.outvars):
             varying.insert(0, eqn)
@@ -144,7 +144,7 @@ def _contract_scan(new, eqn, *, mode):
 
 @dataclasses.dataclass(frozen=True)
 class _Split:
-    """The body of a scan in two.
+    """The body of a scan, split in two.
 
     Attributes:
       results: the variables of the body that are computed for all steps.
@@ -169,7 +169,7 @@ def _split_contractions(
         if not known.isdisjoint(inputs) and inputs <= known | fixed and _is_plain(eqn):
             candidates.append(eqn)
             known.update(eqn.outvars)
-    # Of these, the contractions and what they need.
+    # Only the contractions among these, and what they depend on.
     ahead = needed(candidates, lambda eqn: has_trait(eqn.primitive.name, Trait.CONTRACTION))
     if not ahead:
         return None

@@ -31,13 +31,13 @@ def inline_calls(jaxpr: Jaxpr, kept: frozenset[int]) -> Jaxpr:
       jaxpr: a jaxpr.
       kept: the identities of jaxprs of which calls stay calls.
     """
-    if not any(_is_call(eqn) for eqn in jaxpr.eqns):
+    if not any(registry.is_call(eqn) for eqn in jaxpr.eqns):
         return jaxpr
     new = Rewriter(jaxpr)
 
     def walk(eqns: Sequence[jex_core.JaxprEqn]) -> None:
         for eqn in eqns:
-            if not _is_call(eqn):
+            if not registry.is_call(eqn):
                 new.add(eqn)
                 continue
             called, operands = registry.called(eqn, new.read(eqn.invars))
@@ -50,7 +50,3 @@ def inline_calls(jaxpr: Jaxpr, kept: frozenset[int]) -> Jaxpr:
 
     walk(jaxpr.eqns)
     return new.jaxpr()
-
-
-def _is_call(eqn: jex_core.JaxprEqn) -> bool:
-    return registry.facts(eqn.primitive.name).called is not None

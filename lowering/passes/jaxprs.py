@@ -9,7 +9,7 @@ import jax.extend.core as jex_core
 # An open or closed jaxpr: the bodies of some primitives have no constants and are open.
 Jaxpr: TypeAlias = jex_core.ClosedJaxpr | jex_core.Jaxpr
 
-# Instances of tuples of types are told faster than those of unions.
+# `isinstance` is faster with a tuple of types than with a union.
 _JAXPRS = (jex_core.ClosedJaxpr, jex_core.Jaxpr)
 _SEQUENCES = (tuple, list)
 # Most parameters are of these types, and passes look at all of them many times.
@@ -76,7 +76,7 @@ def is_long(
 ) -> bool:
     """Whether a jaxpr and all that it calls have at least `limit` equations.
 
-    `count` says as how many equations one counts.
+    `count` says how many equations an equation counts as.
     """
 
     def rest(caller, left):
@@ -91,10 +91,15 @@ def is_long(
     return rest(jaxpr, limit) <= 0
 
 
+def is_variable(atom: Any) -> bool:
+    """Whether an atom is a variable, not a literal."""
+    return not isinstance(atom, jex_core.Literal)
+
+
 def used(eqns: Sequence[jex_core.JaxprEqn], outvars: Sequence[Any] = ()) -> set[jex_core.Var]:
     """The variables that equations and results use."""
     atoms = (*(atom for eqn in eqns for atom in eqn.invars), *outvars)
-    return {atom for atom in atoms if not isinstance(atom, jex_core.Literal)}
+    return set(filter(is_variable, atoms))
 
 
 def needed(
@@ -102,7 +107,7 @@ def needed(
     is_wanted: Callable[[jex_core.JaxprEqn], bool],
     results: Sequence[Any] = (),
 ) -> list[jex_core.JaxprEqn]:
-    """The equations that are wanted, those that give results, and those that these need."""
+    """The equations that are wanted or make results, and those that they depend on."""
     kept, variables = [], used((), results)
     for eqn in reversed(eqns):
         if is_wanted(eqn) or not variables.isdisjoint(eqn.outvars):

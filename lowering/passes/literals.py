@@ -16,7 +16,7 @@ _FLOATS = tuple(map(np.dtype, (np.float32, np.float64)))
 
 
 def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
-    """Without conversions of literals: `convert_element_type` of one is a literal."""
+    """Replaces conversions of literals by converted literals."""
     if not any(map(_converts_literal, jaxpr.eqns)):
         return jaxpr
     new = Rewriter(jaxpr)
@@ -31,7 +31,7 @@ def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def flush_literals(jaxpr: Jaxpr) -> Jaxpr:
-    """With zeros in place of subnormal literals of sums, products and extrema.
+    """Replaces subnormal literals of sums, products and extrema by zeros.
 
     XLA takes them for zero on the CPU, and so do most runtimes; onnxruntime computes with them.
     """
@@ -64,7 +64,7 @@ def _flushed(atom: jex_core.Literal) -> jex_core.Literal:
 
 
 def _converts_literal(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether an equation converts a number to a type that has it."""
+    """Whether an equation converts a scalar literal to a dtype that represents it exactly."""
     if eqn.primitive.name != "convert_element_type":
         return False
     (atom,) = eqn.invars
@@ -74,7 +74,7 @@ def _converts_literal(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def _value(atom: jex_core.Literal) -> np.ndarray:
-    """The number that a literal is; its `val` may be one of Python, which has more digits."""
+    """A literal's number in its dtype; `val` may be a number of Python, which has more digits."""
     return np.asarray(atom.val, atom.aval.dtype)
 
 

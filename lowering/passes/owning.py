@@ -1,8 +1,7 @@
 """Lets a program keep what the user's arrays contained when it was traced.
 
-JAX puts the arrays of NumPy that a function finds without being given them into the jaxpr as they
-are. A user may write to them later, when one part of the program has been lowered and another has
-not.
+JAX puts NumPy arrays that a function closes over into the jaxpr as they are. A user may write to
+them later, when one part of the program has been lowered and another has not.
 """
 
 from typing import Any
@@ -14,14 +13,14 @@ from lowering.passes.everywhere import Everywhere, are_same
 
 
 def with_own_constants(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
-    """A jaxpr whose arrays nobody else can write to, nor those of the jaxprs in it."""
+    """A jaxpr whose arrays, and those of the jaxprs in it, nobody else can write to."""
     return _Owning().jaxpr(jaxpr)
 
 
 class _Owning(Everywhere):
     def __init__(self):
         super().__init__(self._with_own_literals, self._with_own_constants)
-        # By identity, with the arrays themselves: what is shared stays shared.
+        # By identity, with the arrays themselves, so that one array has one copy.
         self._copies: dict[int, tuple[Any, Any]] = {}
 
     def _with_own_constants(self, jaxpr: Any) -> Any:

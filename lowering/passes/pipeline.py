@@ -22,16 +22,16 @@ from lowering.passes.fusion.natural import LATE_PATTERNS, NATURAL_PATTERNS
 from lowering.passes.fusion.norms import fold_norms
 from lowering.passes.fusion.patterns import Pattern, Search, fuse
 from lowering.passes.fusion.spreading import SPREADING_SEARCHES
-from lowering.passes.fusion.words import fuse_words
+from lowering.passes.fusion.uint32_quotients import fuse_uint32_quotients
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import FUNCTION_EQUATIONS, inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls, is_long
-from lowering.passes.legalize.bitcasts import avals_of_bits, bitcast_words
+from lowering.passes.legalize.bitcast_uint32 import avals_of_bits, bitcast_uint32
 from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
 from lowering.passes.legalize.floats import Floats, promote_floats
-from lowering.passes.legalize.keys import avals_of_words, split_keys
+from lowering.passes.legalize.keys import avals_of_key_data, split_keys
 from lowering.passes.legalize.narrow_numbers import Narrow, promote_narrow
-from lowering.passes.legalize.words import avals_of_halves, split_words
+from lowering.passes.legalize.split_uint32 import avals_of_uint32_parts, split_uint32
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
@@ -119,19 +119,19 @@ def _splits_complex(mode: Mode, target: Target) -> bool:
     return target.splits("complex64")
 
 
-def _splits_words(mode: Mode, target: Target) -> bool:
+def _splits_uint32(mode: Mode, target: Target) -> bool:
     return target.splits("uint32")
 
 
-def _lacks_words(mode: Mode, target: Target) -> bool:
+def _lacks_uint32(mode: Mode, target: Target) -> bool:
     return target.emulates("uint32")
 
 
-def _bitcasts_words(mode: Mode, target: Target) -> bool:
+def _bitcasts_uint32(mode: Mode, target: Target) -> bool:
     return target.emulates("uint32") and not target.splits("uint32")
 
 
-# What is done once to a traced function and all jaxprs in it.
+# The passes that run once, on a traced function and all jaxprs in it.
 WHOLE_PROGRAM = (
     # Calls are found by what JAX traces, so nothing may have changed it.
     Pass("fuse functions", fuse_functions, given=("target",), when=_is_natural),
@@ -144,7 +144,7 @@ WHOLE_PROGRAM = (
         split_keys,
         given=("target",),
         is_required=True,
-        legal_avals=avals_of_words,
+        legal_avals=avals_of_key_data,
     ),
     # Functions with constants are found in the dtype to which these are rounded.
     Pass("fuse in 16 bits", fuse_half_floats, when=_promotes_half_floats),
@@ -164,20 +164,20 @@ WHOLE_PROGRAM = (
         is_required=True,
         legal_avals=avals_of_parts,
     ),
-    Pass("fuse words", fuse_words, when=_lacks_words),
+    Pass("fuse uint32 quotients", fuse_uint32_quotients, when=_lacks_uint32),
     Pass(
-        "split words",
-        split_words,
+        "split uint32",
+        split_uint32,
         given=("target",),
-        when=_splits_words,
+        when=_splits_uint32,
         is_required=True,
-        legal_avals=avals_of_halves,
+        legal_avals=avals_of_uint32_parts,
     ),
     Pass(
-        "bitcast words",
-        bitcast_words,
+        "bitcast uint32",
+        bitcast_uint32,
         given=("target",),
-        when=_bitcasts_words,
+        when=_bitcasts_uint32,
         is_required=True,
         legal_avals=avals_of_bits,
     ),
@@ -190,8 +190,8 @@ WHOLE_PROGRAM = (
     ),
 )
 
-# What is done to each jaxpr before its equations are lowered: a program, a body, a branch. Some of
-# the last ones make primitives of our own, which no pass knows that comes before them.
+# The passes that run on each jaxpr before it is lowered: a program, a body, a branch. Some of
+# the last ones introduce primitives of our own, which earlier passes do not know.
 PASSES = (
     Pass("flatten calls", flatten_calls, when=_in_graph),
     Pass("inline calls", inline_calls, given=("functions",)),
@@ -253,7 +253,7 @@ def steps(passes: Sequence[Pass], jaxpr: Jaxpr, setting: Setting) -> Iterator[tu
 def whole_program(
     jaxpr: jex_core.ClosedJaxpr, target: Target = TF
 ) -> tuple[jex_core.ClosedJaxpr, frozenset[int]]:
-    """What is done once to a traced function that is lowered for a target, and to all jaxprs in it.
+    """Runs the passes for a whole program, and all jaxprs in it, for a target.
 
     Returns:
       The jaxpr, without references and dead code, plain, in primitives that have rules where
@@ -269,7 +269,7 @@ def functions(jaxpr: Jaxpr, target: Target) -> frozenset[int]:
     return outlined(jaxpr, lambda called: _is_op(called, target))
 
 
-# What has more equations than this is not looked at, as no pass makes a single one of them.
+# A jaxpr with more equations is never an op: no pass fuses so many.
 _MOST_FUSED = 40
 
 
@@ -281,15 +281,15 @@ def _is_op(jaxpr: Jaxpr, target: Target) -> bool:
 
 
 def legalized(jaxpr: jex_core.ClosedJaxpr, target: Target) -> jex_core.ClosedJaxpr:
-    """What is done once to a traced decomposition: it has the dtypes of the target afterwards."""
+    """Runs the passes that give a traced decomposition the dtypes of the target."""
     legalizing = [each for each in WHOLE_PROGRAM if each.legal_avals is not None]
     return _last(legalizing, jaxpr, Setting(target=target))
 
 
 def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Target = TF) -> Jaxpr:
-    """What is done to each jaxpr before its equations are lowered: a program, a body, a branch.
+    """Runs the passes for one jaxpr before it is lowered: a program, a body or a branch.
 
-    It is done once, and kept for as long as the jaxpr lives.
+    The result is kept for as long as the jaxpr lives.
 
     Args:
       jaxpr: a jaxpr. Those among the parameters of its equations stay as they are; they are

@@ -1,8 +1,8 @@
 """Makes a jaxpr plain, so that rules and passes meet Python's own integers and NumPy's arrays.
 
-JAX takes NumPy integers for sizes, paddings and axes, and leaves them in parameters. To rules and
-passes, what is no `int` there is a symbolic dimension. Constants may be arrays of JAX, whose
-operators do other things than those of NumPy, and depend on settings of JAX.
+JAX accepts NumPy integers as sizes, paddings and axes, and leaves them in parameters. Rules and
+passes take whatever is no `int` there for a symbolic dimension. Constants may be arrays of JAX,
+whose operators differ from those of NumPy, and depend on settings of JAX.
 """
 
 import dataclasses

@@ -15,7 +15,7 @@ from lowering.passes.everywhere import Everywhere
 def without_references(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
     """A jaxpr that makes no references, nor does any jaxpr in it.
 
-    What it does with references that it is given from outside stays.
+    References that are its arguments stay.
     """
     return Everywhere(finish=_discharged).jaxpr(jaxpr)
 

@@ -8,7 +8,7 @@ import jax.extend.core as jex_core
 import numpy as np
 
 from lowering import jax_compat
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, needed
 
 
 class Rewriter:
@@ -104,3 +104,11 @@ def replace_equations(
         replace = replacements.get(eqn.primitive.name)
         new.add((replace and replace(new, eqn)) or eqn)
     return new.jaxpr()
+
+
+def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
+    """A jaxpr without equations whose results nothing uses."""
+    eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), jaxpr.jaxpr.outvars)
+    if len(eqns) == len(jaxpr.eqns):
+        return jaxpr
+    return jaxpr.replace(jaxpr=jaxpr.jaxpr.replace(eqns=eqns))

@@ -1,4 +1,4 @@
-"""From a function of this package, written in JAX, to a closed jaxpr."""
+"""Traces JAX functions of this package to closed jaxprs."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +33,6 @@ def trace_ours(
     return plain(jaxpr), jax.tree_util.treedef_is_leaf(traced.out_tree)
 
 
-# For functions that are the same objects at each call, and arguments that are hashable. What is
-# traced here has no constants of the user; with those, `ProgramCaches.decompositions` keeps it.
+# Cached by the function object and its hashable arguments. Nothing of the user's may be among them:
+# that is cached with the program, in `ProgramCaches.decompositions`.
 trace_ours_once = functools.lru_cache(maxsize=1024)(trace_ours)

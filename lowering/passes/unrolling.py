@@ -1,4 +1,4 @@
-"""How many elements a step of a scan's loop takes: its parameter `unroll`.
+"""Chooses how many elements a step of a scan takes: its parameter `unroll`.
 
 A loop costs time itself, beside its body: about as much as thirty ops. XLA's loops cost little, and
 run no faster if they are unrolled. Row of the bench that shows the gain: lstm, batch 1, graph.
@@ -20,7 +20,7 @@ _UNROLLED_EQUATIONS = 64
 _STEP_EQUATIONS = 48
 _STEP_ELEMENTS = 8
 
-# As how many equations one counts that becomes many ops of a runtime.
+# An equation that becomes many ops of a runtime counts as this many.
 _LONG = 32
 
 
@@ -54,7 +54,7 @@ def widen_steps(jaxpr: Jaxpr, mode: Mode, target: Target) -> Jaxpr:
 
 
 def _counts(target: Target) -> Callable[[jex_core.JaxprEqn], int]:
-    """The function that says as how many equations one counts."""
+    """The function that says how many equations an equation counts as."""
     if target.has_tensorflow_kernels:
         return lambda eqn: 1
     return lambda eqn: _LONG if has_trait(eqn.primitive.name, Trait.LONG) else 1

@@ -35,7 +35,7 @@ def scaled_elu_by_difference(x, alpha):
 
 @decomposition("scaled_elu", target=ONNX)
 def scaled_elu_by_tanh(x, alpha):
-    """By expm1(x) = 2 t / (1 - t) of t = tanh(x / 2), where nothing cancels out for negative x.
+    """expm1(x) is 2 t / (1 - t) for t = tanh(x / 2); for negative x nothing cancels out.
 
     The Elu of onnxruntime keeps no digits of small numbers, and its tanh does.
     """
@@ -55,7 +55,7 @@ def log_softmax_tfjs(ctx, x):
 
 @rule("gelu", target=PORTABLE, traits=Trait.ELEMENTWISE)
 def gelu(ctx, x):
-    """By the complement of the error function, as JAX has it."""
+    """0.5 x erfc(-x / sqrt(2)), as in JAX."""
     complement = emit("Erfc", emit("Mul", x, constant(-np.sqrt(0.5), x.dtype)))
     return emit("Mul", emit("Mul", constant(0.5, x.dtype), x), complement)
 
@@ -73,7 +73,7 @@ def gelu_consumer(ctx, x):
 def gelu_by_op(ctx, x):
     """The converter to TF Lite makes one op of the group, so that it needs no Erf.
 
-    Of TF.js the sum with 1 does not need the digits of `tfjs.quirks.digits_of_small_errors`.
+    In TF.js, `tfjs.quirks.digits_of_small_errors` does no harm, as 1 is added.
     """
     with kernels.unchecked():
         erf = tf.raw_ops.Erf(x=emit("Mul", x, constant(np.sqrt(0.5), x.dtype)))

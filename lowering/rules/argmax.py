@@ -43,22 +43,22 @@ on_promoted("argmax", "argmin", dtypes=(E8M0,))(narrow_numbers.reduced_from_infi
 for _find in (lax.argmax, lax.argmin):
 
     @decomposition(_find.__name__, target=ONNX, dtypes=(np.uint64,))
-    @legalization(_find.__name__, dtypes=dtypes.WORDS)
+    @legalization(_find.__name__, dtypes=dtypes.UNSIGNED_32)
     def argmax_unsigned(x, *, axes, index_dtype, find=_find):
-        """The operand or the index is a word."""
+        """The operand or the index is uint32."""
         if jnp.issubdtype(x.dtype, np.unsignedinteger):
             x = order.in_signed_order(x)
-        found = np.int32 if index_dtype == dtypes.WORD else index_dtype
+        found = np.int32 if index_dtype == dtypes.UINT32 else index_dtype
         return find(x, axes[0], found).astype(index_dtype)
 
 
 for _find, _reduce in ((lax.argmax, lax.reduce_max), (lax.argmin, lax.reduce_min)):
 
-    @decomposition(_find.__name__, target=TFJS, dtypes=dtypes.WORDS)
-    def argmax_halves(x, *, axes, index_dtype, find=_find, reduce=_reduce):
-        """The first position of the extremum; the operand or the index is a word."""
+    @decomposition(_find.__name__, target=TFJS, dtypes=dtypes.UNSIGNED_32)
+    def argmax_uint32_tfjs(x, *, axes, index_dtype, find=_find, reduce=_reduce):
+        """The first position of the extremum; the operand or the index is uint32."""
         (axis,) = axes
-        if x.dtype != dtypes.WORD:
+        if x.dtype != dtypes.UINT32:
             return find(x, axis, np.int32).astype(index_dtype)
         best = lax.expand_dims(reduce(x, (axis,)), (axis,))
         positions = lax.broadcasted_iota(np.int32, x.shape, axis)

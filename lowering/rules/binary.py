@@ -8,12 +8,12 @@ import tensorflow as tf
 from jax import lax
 
 from lowering.arrays import complex_math, floats, integers
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, extrema, tuning
 from lowering.ops.values import source, tensor
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.rules import halves
+from lowering.rules import uint32_parts
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, PORTABLE, TFJS, TFLITE, Mode
 from lowering.tensors import complex_division, movement
@@ -50,9 +50,9 @@ register_ops({"max": "LogicalOr", "min": "LogicalAnd"}, dtypes=dtypes.BOOL)
 
 @rule("mul", target=TFJS, dtypes=(np.int32,), keep_constants=True)
 def mul_tfjs(ctx, x, y, **_):
-    """Large products are made of halves; see `tfjs.quirks.products_in_float64`.
+    """Large products are computed by 16-bit factors; see `tfjs.quirks.products_in_float64`.
 
-    Of products with constants in a row TensorFlow's optimizer makes one, with a large constant.
+    TensorFlow's optimizer makes one product, with a large constant, of several with constants.
     """
     for operand, other in ((x, y), (y, x)):
         if isinstance(other, np.ndarray) and _is_exact_factor(other):
@@ -80,7 +80,7 @@ def _product(x, y):
     return emit("AddV2", high, emit("Mul", emit("FloorMod", x, size), y))
 
 
-halves.register(
+uint32_parts.register(
     {
         "add": arithmetic.add,
         "add_any": arithmetic.add,
@@ -123,8 +123,8 @@ def max_natural(ctx, x, y):
     return emit("Maximum", tensor(x), tensor(y))
 
 
-legalization("max", dtypes=dtypes.WORDS)(lambda x, y: jnp.where(x < y, y, x))
-legalization("min", dtypes=dtypes.WORDS)(lambda x, y: jnp.where(x < y, x, y))
+legalization("max", dtypes=dtypes.UNSIGNED_32)(lambda x, y: jnp.where(x < y, y, x))
+legalization("min", dtypes=dtypes.UNSIGNED_32)(lambda x, y: jnp.where(x < y, x, y))
 decomposition("max", dtypes=dtypes.COMPLEX)(complex_math.maximum)
 decomposition("min", dtypes=dtypes.COMPLEX)(complex_math.minimum)
 
@@ -180,17 +180,17 @@ def rem_integer(ctx, x, y):
     """The remainder by zero is the dividend."""
     divisor, is_zero, _ = _safe_divisor(y)
     x = tensor(x)
-    # Without signs both remainders are the same, and only FloorMod has kernels.
+    # The remainders of unsigned integers are the same, and only FloorMod has kernels.
     remainder = emit("FloorMod" if x.dtype.is_unsigned else "TruncateMod", x, divisor)
     return remainder if is_zero is None else emit("SelectV2", is_zero, x, remainder)
 
 
-for _primitive, _of_words, _of_halves in (
+for _primitive, _general, _tfjs in (
     ("div", integers.divide, integers.divide_by_floats),
     ("rem", integers.remainder, integers.remainder_by_floats),
 ):
-    legalization(_primitive, dtypes=dtypes.WORDS)(_of_words)
-    decomposition(_primitive, target=TFJS, dtypes=dtypes.WORDS)(_of_halves)
+    legalization(_primitive, dtypes=dtypes.UNSIGNED_32)(_general)
+    decomposition(_primitive, target=TFJS, dtypes=dtypes.UNSIGNED_32)(_tfjs)
 
 
 def _safe_divisor(y):
@@ -226,7 +226,7 @@ def _root(x):
 
 
 def _natural_root(x):
-    """As `_root`, but for the sign of zero."""
+    """As `_root`, but the power of -0 may be -0."""
     return jnp.where(x == -jnp.inf, jnp.asarray(jnp.inf, x.dtype), lax.sqrt(x))
 
 
@@ -254,7 +254,7 @@ def pow_(ctx, x, y):
 
 @decomposition("pow", target=CONSUMER, dtypes=dtypes.LOW_PRECISION)
 def pow_low_precision(x, y):
-    """An exponent that is an integer is rounded: it may be even only then."""
+    """JAX rounds integer exponents to the dtype, which may make an odd one even."""
     info = jnp.finfo(x.dtype)
     exponent = y.astype(np.float32)
     if jnp.issubdtype(y.dtype, np.integer):
@@ -296,8 +296,8 @@ def pow_tfjs(ctx, x, y):
     return emit("SelectV2", is_one, one, power)
 
 
-@legalization("pow", dtypes=dtypes.WORDS)
-def pow_words(x, y):
+@legalization("pow", dtypes=dtypes.UNSIGNED_32)
+def pow_uint32(x, y):
     return lax.pow(x, lax.convert_element_type(y, x.dtype))
 
 
@@ -312,7 +312,7 @@ decomposition("atan2", dtypes=dtypes.COMPLEX)(complex_math.atan2)
 @decomposition("integer_pow", dtypes=NARROW)
 @decomposition("integer_pow", traits=Trait.PROMOTED)
 def integer_pow(x, *, y):
-    """Repeated squaring."""
+    """Exponentiation by squaring."""
     result, power, n = None, x, abs(y)
     while n:
         if n & 1:

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import float_bits, halves, narrow_numbers
-from lowering.arrays import half_conversions as conversions
-from lowering.arrays.words import WORD
+from lowering.arrays import float_bits, narrow_numbers, uint32_parts
+from lowering.arrays import split_conversions as conversions
+from lowering.arrays.uint32 import UINT32
 from lowering.narrow_formats import NARROW, SHORT, width
 from lowering.ops import bitcast, cast, dtypes, kernels
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.rules.halves import elementwise
+from lowering.rules.uint32_parts import elementwise
 from lowering.targets import CONSUMER, ONNX, TFJS
 
 _WIDE = (np.int64, np.uint64, np.float64)
@@ -31,14 +31,14 @@ def bitcast_convert_type(ctx, x, *, new_dtype, **_):
     dtypes=(*SHORT, np.int32, np.uint32, np.float32),
 )
 def bitcast_convert_type_consumer(ctx, x, **_):
-    """Consumers without a bitcast compute the bits of floats."""
+    """Runtimes without a bitcast compute the bits of floats."""
     source, target = ctx.in_avals[0].dtype, ctx.out_aval.dtype
     to = dtypes.to_tf(target)
     if 8 in (source.itemsize, target.itemsize):
         regroup = _of_wide if source.itemsize == 8 else _to_wide
         return ctx.lower(regroup, x, avals=ctx.in_avals, dtype=target)
     if {source.itemsize, target.itemsize} != {4}:
-        return ctx.lower(_through_words, x, avals=ctx.in_avals, dtype=target)
+        return ctx.lower(_through_int32, x, avals=ctx.in_avals, dtype=target)
     if x.dtype == to:
         return x
     if kernels.supports("Bitcast", x.dtype):
@@ -57,26 +57,26 @@ def bitcast_convert_type_short(x, *, new_dtype, **_):
     dtype = np.dtype(new_dtype)
     if dtype.itemsize == 8:
         return _to_wide(x, dtype=dtype)
-    return (_of_wide if x.dtype.itemsize == 8 else _through_words)(x, dtype=dtype)
+    return (_of_wide if x.dtype.itemsize == 8 else _through_int32)(x, dtype=dtype)
 
 
-@decomposition("bitcast_convert_type", target=TFJS, dtypes=dtypes.WORDS)
-def bitcast_convert_type_of_halves(x, *, new_dtype, **_):
-    """From and to all dtypes but int32."""
+@decomposition("bitcast_convert_type", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def bitcast_convert_type_uint32_tfjs(x, *, new_dtype, **_):
+    """All conversions from and to uint32, but those between it and int32."""
     if x.dtype == np.float32:
-        return halves.join(*_HALVES_OF_BITS.bind(x))
-    if x.dtype != WORD:
-        return _joined(x)
+        return uint32_parts.join(*_PARTS_OF_FLOAT_BITS.bind(x))
+    if x.dtype != UINT32:
+        return _of_short(x)
     if new_dtype == np.float32:
-        return _FLOAT_OF_BITS.bind(*halves.apart(x))[0]
-    return _apart(*halves.apart(x), dtype=np.dtype(new_dtype))
+        return _FLOAT_OF_PARTS.bind(*uint32_parts.split(x))[0]
+    return _of_parts(*uint32_parts.split(x), dtype=np.dtype(new_dtype))
 
 
-_HALVES_OF_BITS = elementwise(
-    "halves_of_float_bits", conversions.of_float_bits, traits=Trait.OF_BITS
+_PARTS_OF_FLOAT_BITS = elementwise(
+    "parts_of_float_bits", conversions.of_float_bits, traits=Trait.OF_BITS
 )
-_FLOAT_OF_BITS = elementwise(
-    "float_bits_of_halves",
+_FLOAT_OF_PARTS = elementwise(
+    "float_of_parts",
     lambda *x: conversions.to_float_bits(x),
     [np.float32],
     Trait.OF_BITS,
@@ -95,10 +95,10 @@ def bitcast_convert_type_wide(ctx, x, **_):
 def _of_wide(x, *, dtype):
     """Numbers of 64 bits as smaller numbers, by their lower and their upper 32 bits."""
     bits = lax.bitcast_convert_type(x, np.uint64)
-    halves_ = bits & np.uint64(0xFFFFFFFF), lax.shift_right_logical(bits, np.uint64(32))
-    pair = jnp.stack([half.astype(np.uint32) for half in halves_], -1)
-    parts = lax.bitcast_convert_type(pair, dtype)
-    return lax.reshape(parts, (*x.shape, 8 // dtype.itemsize))
+    parts = bits & np.uint64(0xFFFFFFFF), lax.shift_right_logical(bits, np.uint64(32))
+    pair = jnp.stack([part.astype(np.uint32) for part in parts], -1)
+    numbers = lax.bitcast_convert_type(pair, dtype)
+    return lax.reshape(numbers, (*x.shape, 8 // dtype.itemsize))
 
 
 def _to_wide(x, *, dtype):
@@ -111,28 +111,28 @@ def _to_wide(x, *, dtype):
     return lax.bitcast_convert_type(bits, dtype)
 
 
-def _apart(high, low, *, dtype):
-    """Words as numbers of 8 or 16 bits."""
+def _of_parts(high, low, *, dtype):
+    """uint32, given by its parts, as numbers of 8 or 16 bits."""
     parts = jnp.stack([low, high], -1)
     if dtype.itemsize == 1:
         upper = lax.shift_right_logical(parts, np.int32(8))
         bytes_ = jnp.stack([parts - upper * np.int32(256), upper], -1)
         parts = lax.reshape(bytes_, (*low.shape, 4))
-    return _from_word(parts, dtype)
+    return _from_int32(parts, dtype)
 
 
-def _joined(x):
-    """Numbers of 8 or 16 bits as words."""
+def _of_short(x):
+    """Numbers of 8 or 16 bits as uint32."""
     width = 8 * x.dtype.itemsize
     factors = np.uint32(1) << np.arange(0, 32, width, dtype=np.uint32)
-    parts = _to_word(x).astype(np.uint32) * factors
+    parts = _to_int32(x).astype(np.uint32) * factors
     return functools.reduce(lax.add, [parts[..., i] for i in range(parts.shape[-1])])
 
 
-def _through_words(x, *, dtype):
+def _through_int32(x, *, dtype):
     """Numbers of 8, 16 or 32 bits as numbers of `dtype`, by arithmetic on int32."""
     width, new_width = 8 * x.dtype.itemsize, 8 * dtype.itemsize
-    bits = _to_word(x)
+    bits = _to_int32(x)
     if width > new_width:
         amounts = np.arange(0, width, new_width, dtype=np.int32)
         bits = lax.shift_right_logical(
@@ -142,24 +142,24 @@ def _through_words(x, *, dtype):
     elif width < new_width:
         factors = 1 << np.arange(0, new_width, width, dtype=np.int32)
         bits = jnp.sum(bits * factors, -1, dtype=np.int32)
-    return _from_word(bits, dtype)
+    return _from_int32(bits, dtype)
 
 
-def _to_word(x):
+def _to_int32(x):
     """The bits of numbers as int32, positive where they are fewer than 32."""
     width = 8 * x.dtype.itemsize
     if width == 32:
         return lax.bitcast_convert_type(x, np.int32)
     if jnp.issubdtype(x.dtype, np.floating):
         return float_bits.bits_of_short(x)
-    word = x.astype(np.int32)
+    bits = x.astype(np.int32)
     if jnp.issubdtype(x.dtype, np.unsignedinteger):
-        return word
-    return jnp.where(word < 0, word + np.int32(1 << width), word)
+        return bits
+    return jnp.where(bits < 0, bits + np.int32(1 << width), bits)
 
 
-def _from_word(bits, dtype):
-    """The inverse of `_to_word`."""
+def _from_int32(bits, dtype):
+    """The inverse of `_to_int32`."""
     width = 8 * dtype.itemsize
     if width == 32:
         return lax.bitcast_convert_type(bits, dtype)
@@ -172,7 +172,7 @@ def _from_word(bits, dtype):
 
 @on_promoted("bitcast_convert_type", dtypes=NARROW)
 def bitcast_convert_type_narrow(x, *, new_dtype, dtypes, storages, **_):
-    """By the bits of the numbers, as integers of eight bits or fewer that are uint8."""
+    """Regroups the bits of the numbers, which are stored as uint8."""
     (source,), (storage,) = dtypes, storages
     bits = narrow_numbers.to_bits(x, source) if source in NARROW else x
     dtype = np.dtype(np.uint8) if new_dtype in NARROW else new_dtype

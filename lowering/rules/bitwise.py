@@ -7,11 +7,11 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import bit_counts, narrow_numbers
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import cast, dtypes, emit
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.rules import halves
+from lowering.rules import uint32_parts
 from lowering.rules.unary import register_ops
 from lowering.targets import CONSUMER, ONNX, TFJS, TFLITE
 
@@ -25,8 +25,10 @@ register_ops(
 )
 
 
-halves.register({op: functools.partial(arithmetic.bitwise, op) for op in ("and", "or", "xor")})
-halves.register({"not": arithmetic.invert})
+uint32_parts.register(
+    {op: functools.partial(arithmetic.bitwise, op) for op in ("and", "or", "xor")}
+)
+uint32_parts.register({"not": arithmetic.invert})
 
 
 @on_promoted("not", dtypes=SHORT)
@@ -55,20 +57,20 @@ def population_count_of_unsigned(x):
 
 @decomposition("population_count", target=ONNX, dtypes=(np.uint32,))
 @decomposition("population_count", target=TFJS, dtypes=(np.uint32,))
-def population_count_words(x):
+def population_count_in_parallel(x):
     return bit_counts.ones_in_parallel(x)
 
 
 @decomposition("population_count", target=ONNX, dtypes=(np.int64, np.uint64))
 def population_count_wide(x):
-    """The bits of both halves."""
+    """The bits of the upper and of the lower 32."""
     parts = lax.bitcast_convert_type(x, np.uint32)
     return jnp.sum(lax.population_count(parts), -1, dtype=np.uint32).astype(x.dtype)
 
 
 @decomposition("population_count", target=TFJS, dtypes=(np.int32,))
-def population_count_halves(x):
-    """The bits of both halves, as WebGL holds no integers of more than 24 bits."""
+def population_count_tfjs(x):
+    """16 bits at a time, as integers of more than 24 bits are not exact in WebGL."""
     parts = x & np.int32(0xFFFF), lax.shift_right_logical(x, np.int32(16))
     return sum(bit_counts.ones(half, bits=16) for half in parts)
 
@@ -97,8 +99,8 @@ def _without_sign(x, dtype):
 
 
 @decomposition("population_count", target=ONNX, dtypes=SHORT)
-def population_count_of_words(x):
-    """Of the number with zeros before it."""
+def population_count_short_onnx(x):
+    """The integers are extended by zeros, not by their sign."""
     bits = x.astype(np.dtype(f"uint{8 * x.dtype.itemsize}")).astype(np.int32)
     return lax.population_count(bits).astype(x.dtype)
 

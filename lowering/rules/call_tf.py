@@ -23,7 +23,7 @@ def call_tf(ctx, *operands, callee, **_):
 def _checked(ctx, y, aval):
     """A result that is to have the symbolic shape that JAX takes it to have.
 
-    Consumers of graphs have no assertions.
+    Graphs of natural targets have no assertions.
     """
     if avals.is_static(aval.shape) or ctx.target.is_natural:
         return y

@@ -26,13 +26,13 @@ def clamp_natural(ctx, low, x, high):
     return emit("Minimum", emit("Maximum", x, tensor(low)), tensor(high))
 
 
-@legalization("clamp", dtypes=dtypes.WORDS)
-def clamp_words(low, x, high):
+@legalization("clamp", dtypes=dtypes.UNSIGNED_32)
+def clamp_uint32(low, x, high):
     return integers.on_signed_order(lax.clamp, low, x, high)
 
 
-@decomposition("clamp", target=TFJS, dtypes=dtypes.WORDS)
-def clamp_halves(low, x, high):
+@decomposition("clamp", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def clamp_uint32_tfjs(low, x, high):
     return lax.min(lax.max(low, x), high)
 
 

@@ -1,7 +1,7 @@
 """Collectives: what the devices of a mesh do together.
 
 Each is a JAX function that is mapped over the axes of the mesh. Most use `_peers`, which costs
-nothing once it is mapped, as one array holds the values of all devices already.
+nothing once it is mapped: the values of all devices are one array already.
 """
 
 from collections.abc import Sequence

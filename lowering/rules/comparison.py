@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 from jax import lax
 
-from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import integers
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.ops import dtypes, emit
-from lowering.registry import decomposition, legalization, on_words, rule
-from lowering.rules import halves
+from lowering.registry import decomposition, legalization, on_key_data, rule
+from lowering.rules import uint32_parts
 from lowering.rules.unary import register_ops
 from lowering.targets import PORTABLE
 from lowering.tensors.ordering import total_order
@@ -38,12 +38,12 @@ def ne_of_parts(x, y):
     return (lax.real(x) != lax.real(y)) | (lax.imag(x) != lax.imag(y))
 
 
-@on_words("eq")
+@on_key_data("eq")
 def eq_of_keys(x, y, **_):
     return jnp.all(x == y, -1)
 
 
-@on_words("ne")
+@on_key_data("ne")
 def ne_of_keys(x, y, **_):
     return jnp.any(x != y, -1)
 
@@ -51,12 +51,12 @@ def ne_of_keys(x, y, **_):
 _COMPARE = {"lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge}
 for _primitive, _compare in {**_COMPARE, "lt_to": lax.lt, "le_to": lax.le}.items():
 
-    @legalization(_primitive, dtypes=dtypes.WORDS)
-    def compare_words(x, y, compare=_compare, **_):
+    @legalization(_primitive, dtypes=dtypes.UNSIGNED_32)
+    def compare_uint32(x, y, compare=_compare, **_):
         return compare(integers.in_signed_order(x), integers.in_signed_order(y))
 
 
-_OF_HALVES = {
+_ON_PARTS = {
     "eq": arithmetic.equal,
     "ne": lambda x, y: ~arithmetic.equal(x, y),
     "lt": arithmetic.less,
@@ -64,8 +64,8 @@ _OF_HALVES = {
     "gt": lambda x, y: arithmetic.less(y, x),
     "ge": lambda x, y: arithmetic.less(y, x, or_equal=True),
 }
-halves.register(
-    {**_OF_HALVES, **{f"{name}_to": _OF_HALVES[name] for name in ("eq", "lt", "le")}},
+uint32_parts.register(
+    {**_ON_PARTS, **{f"{name}_to": _ON_PARTS[name] for name in ("eq", "lt", "le")}},
     dtypes=dtypes.BOOL,
 )
 

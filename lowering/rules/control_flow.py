@@ -13,7 +13,7 @@ from lowering.passes.jaxprs import is_long
 from lowering.registry import Trait, rule
 from lowering.tensors import loops, movement
 
-# About what an equation takes in a file.
+# An equation takes about as many bytes in a file.
 _EQUATION_BYTES = 256
 
 
@@ -44,7 +44,7 @@ def cond(ctx, index, *operands, branches, **_):
 
 
 def _nested(ctx, index, thunks, first):
-    """Branches by halves, as runtimes have pairs only; an index out of range is clamped."""
+    """A binary tree of conditionals, as runtimes have no switch; the index is clamped."""
     if len(thunks) == 1:
         return thunks[0]()
     half = len(thunks) // 2

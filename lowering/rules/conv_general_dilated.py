@@ -65,7 +65,7 @@ def conv_general_dilated_of_parts(lhs, rhs, *, preferred_element_type=None, **pa
 # ONNX has these dtypes, but onnxruntime convolves float32 alone with most of them.
 @decomposition("conv_general_dilated", target=CONSUMER, dtypes=(np.int8, np.uint8))
 def conv_general_dilated_of_bytes(lhs, rhs, *, preferred_element_type=None, **params):
-    """In float32, where that is exact; else in int32, wrapped around once."""
+    """Computed in float32 where that is exact, else in int32, and wrapped around once."""
     convolution = functools.partial(lax.conv_general_dilated_p.bind, **params)
     out = np.dtype(preferred_element_type or lhs.dtype)
     product = functools.partial(convolution, preferred_element_type=np.dtype(np.float32))
@@ -181,9 +181,9 @@ def _room(sizes, axes):
 
 
 def _with_room(ctx, lhs, rhs):
-    """A convolution of images with room for one window, of which only what is wanted is kept.
+    """A convolution of images padded so that one window fits, sliced to the wanted result.
 
-    JAX cannot slice it, as it does not know that a result with room for more is no smaller.
+    TensorFlow slices it, as JAX cannot prove that the padded result is no smaller.
     """
     padded = functools.partial(_padded_for_room, **ctx.eqn.params)
     roomy = jax.eval_shape(padded, *map(avals.struct, ctx.in_avals)).shape

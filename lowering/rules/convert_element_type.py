@@ -7,13 +7,13 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals, narrow_formats
-from lowering.arrays import complex_math, exact, halves, narrow_numbers, words
-from lowering.arrays import half_conversions as conversions
-from lowering.arrays.halves import HALF, SIZE
-from lowering.arrays.words import BITS, WORD
+from lowering.arrays import complex_math, exact, narrow_numbers, uint32, uint32_parts
+from lowering.arrays import split_conversions as conversions
+from lowering.arrays.uint32 import INT32, UINT32
+from lowering.arrays.uint32_parts import BASE
 from lowering.ops import cast, constant, dtypes, emit
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
-from lowering.rules.halves import elementwise
+from lowering.rules.uint32_parts import elementwise
 from lowering.targets import PORTABLE, TFJS
 
 
@@ -39,47 +39,47 @@ def convert_element_type_of_parts(x, *, new_dtype, **_):
         return lax.convert_element_type(lax.real(x), new_dtype)
     dtype = avals.real_dtype(new_dtype)
     if not jnp.iscomplexobj(x):
-        # Here and not before, as float8_e8m0fnu has no zero.
+        # Converted here, as float8_e8m0fnu has no zero for an imaginary part.
         x = lax.convert_element_type(x, dtype)
     return lax.complex(*(lax.convert_element_type(x, dtype) for x in complex_math.parts(x)))
 
 
-@legalization("convert_element_type", dtypes=dtypes.WORDS)
-def convert_element_type_of_words(x, *, new_dtype, **_):
-    """From and to all dtypes but int32, whose bits the words are."""
-    if x.dtype != WORD:
+@legalization("convert_element_type", dtypes=dtypes.UNSIGNED_32)
+def convert_element_type_uint32(x, *, new_dtype, **_):
+    """All conversions from and to uint32, but those between it and int32, which change no bit."""
+    if x.dtype != UINT32:
         is_float = jnp.issubdtype(x.dtype, np.floating)
-        return words.of_bits(_saturated_bits(x) if is_float else x.astype(BITS))
-    bits = words.bits_of(x)
+        return uint32.of_bits(_saturated_bits(x) if is_float else x.astype(INT32))
+    bits = uint32.bits_of(x)
     if new_dtype == np.bool_ or jnp.issubdtype(new_dtype, np.integer):
         if np.dtype(new_dtype).itemsize < 8:
             return bits.astype(new_dtype)
         number = bits.astype(np.int64)
         return jnp.where(bits < 0, number + np.int64(1 << 32), number).astype(new_dtype)
     wide = np.dtype(np.float64 if new_dtype == np.float64 else np.float32)
-    low = exact.remainder(bits, SIZE)
-    high = exact.remainder(exact.quotient(bits, SIZE), SIZE)
-    return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
+    low = exact.remainder(bits, BASE)
+    high = exact.remainder(exact.quotient(bits, BASE), BASE)
+    return (high.astype(wide) * wide.type(BASE) + low.astype(wide)).astype(new_dtype)
 
 
 def _saturated_bits(x):
-    """Floats as words: what int32 does not hold is converted without the highest bit."""
+    """The bits of uint32 from floats; from 2^31 on, the highest bit is set after the conversion."""
     bit, zero = 1 << 31, jnp.zeros((), x.dtype)
     is_high = x >= bit
-    low = lax.max(jnp.where(is_high, x - bit, x), zero).astype(BITS)
-    bits = jnp.where(is_high, low + BITS.type(-bit), low)
-    return jnp.where(x >= 2 * bit, BITS.type(-1), bits)
+    low = lax.max(jnp.where(is_high, x - bit, x), zero).astype(INT32)
+    bits = jnp.where(is_high, low + INT32.type(-bit), low)
+    return jnp.where(x >= 2 * bit, INT32.type(-1), bits)
 
 
-_HALVES_OF_FLOAT = elementwise("halves_of_float", conversions.of_float32)
+_PARTS_OF_FLOAT = elementwise("parts_of_float", conversions.of_float32)
 
 
-@decomposition("convert_element_type", target=TFJS, dtypes=dtypes.WORDS)
-def convert_element_type_of_halves(x, *, new_dtype, **_):
-    """From and to all dtypes but int32, whose bits the words are."""
-    if x.dtype != WORD:
-        return _to_halves(x)
-    high, low = halves.apart(x)
+@decomposition("convert_element_type", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def convert_element_type_uint32_tfjs(x, *, new_dtype, **_):
+    """All conversions from and to uint32, but those between it and int32, which change no bit."""
+    if x.dtype != UINT32:
+        return _to_uint32_tfjs(x)
+    high, low = uint32_parts.split(x)
     if new_dtype == np.bool_:
         return (high + low).astype(np.bool_)
     is_integer = jnp.issubdtype(new_dtype, np.integer)
@@ -87,15 +87,15 @@ def convert_element_type_of_halves(x, *, new_dtype, **_):
         return low.astype(new_dtype)
     is_wide = np.dtype(new_dtype).itemsize == 8
     wide = np.dtype(new_dtype if is_wide else np.float32)
-    return (high.astype(wide) * wide.type(SIZE) + low.astype(wide)).astype(new_dtype)
+    return (high.astype(wide) * wide.type(BASE) + low.astype(wide)).astype(new_dtype)
 
 
-def _to_halves(x):
+def _to_uint32_tfjs(x):
     if jnp.issubdtype(x.dtype, np.floating):
-        return halves.join(*_HALVES_OF_FLOAT.bind(x.astype(np.float32)))
+        return uint32_parts.join(*_PARTS_OF_FLOAT.bind(x.astype(np.float32)))
     if x.dtype == np.bool_ or jnp.issubdtype(x.dtype, np.unsignedinteger):
-        return halves.of_short(x)
-    return x.astype(HALF).astype(WORD)
+        return uint32_parts.of_short(x)
+    return x.astype(INT32).astype(UINT32)
 
 
 @rule("to_integers", target=PORTABLE)

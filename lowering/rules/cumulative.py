@@ -8,8 +8,8 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import computations, halves, narrow_numbers
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import computations, narrow_numbers, uint32_parts
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.arrays.limits import highest, lowest
 from lowering.narrow_formats import E8M0, NARROW, infinity_is_nan
 from lowering.ops import cast, constant, dtypes, emit, kernels
@@ -29,17 +29,12 @@ def cumsum(ctx, x, *, axis, reverse, **_):
     return scan(x, constant(axis, tf.int32))
 
 
-@decomposition("cumsum", target=TFJS, dtypes=dtypes.WORDS)
-def cumsum_halves(x, *, axis, reverse, **_):
+@decomposition("cumsum", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def cumsum_uint32_tfjs(x, *, axis, reverse, **_):
     if not avals.is_at_most(x.shape[axis], arithmetic.MOST_SUMMED):
         return _by_steps(x, op="Cumsum", axis=axis, reverse=reverse)
     sums = functools.partial(lax.cumsum, axis=axis, reverse=reverse)
-    return halves.join(*arithmetic.sum_by(sums, halves.apart(x), x.shape[axis]))
-
-
-@decomposition("cumprod", target=TFJS, dtypes=dtypes.WORDS)
-def cumprod_halves(x, *, axis, reverse, **_):
-    return computations.scan(lax.mul, x, 1, axis, reverse)
+    return uint32_parts.join(*arithmetic.sum_by(sums, uint32_parts.split(x), x.shape[axis]))
 
 
 def _by_steps(x, *, op, axis, reverse):
@@ -54,7 +49,8 @@ def cumsum_complex(x, *, axis, reverse, **_):
 
 
 @decomposition("cumprod", dtypes=dtypes.COMPLEX)
-def cumprod_complex(x, *, axis, reverse, **_):
+@decomposition("cumprod", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def cumprod_by_steps(x, *, axis, reverse, **_):
     return computations.scan(lax.mul, x, 1, axis, reverse)
 
 

@@ -24,6 +24,6 @@ def _value(ctx, dim):
 
 @rule("shape_assertion")
 def shape_assertion(ctx, holds, *values, error_message):
-    """Where XLA compiles the graph, it leaves assertions out."""
+    """An assertion of the graph, which XLA leaves out where it compiles."""
     tf.debugging.Assert(holds, [error_message, *values])
     return []

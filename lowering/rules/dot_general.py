@@ -91,7 +91,7 @@ _cheapest_of_static = functools.lru_cache(maxsize=1024)(_cheapest)
 @decomposition(
     "dot_general",
     target=CONSUMER,
-    dtypes=(*SHORT, *dtypes.WORDS, *dtypes.COMPLEX),
+    dtypes=(*SHORT, *dtypes.UNSIGNED_32, *dtypes.COMPLEX),
 )
 def dot_general_on_consumers(
     lhs,
@@ -103,7 +103,7 @@ def dot_general_on_consumers(
     permutation=None,
     **params,
 ):
-    """In the dtypes that runtimes multiply, rounded or wrapped around once."""
+    """A product in a dtype that runtimes multiply in, rounded or wrapped around once."""
     dot_general = functools.partial(
         lax.dot_general_p.bind, dimension_numbers=dimension_numbers, precision=None, **params
     )
@@ -186,14 +186,14 @@ class _Product:
             # BatchMatMulV2 with one matrix for all rows needs no shape.
             if len(self.contract) != 1:
                 x = self._shaped(ctx, x, (*rows, self.contract))
-            adj_x, is_whole = False, len(columns) == 1
+            adj_x, is_shaped = False, len(columns) == 1
         else:
             x, adj_x = self._matrices(ctx, x, self.x)
-            is_whole = len(rows) == len(columns) == 1 and not self._is_flat(ctx)
+            is_shaped = len(rows) == len(columns) == 1 and not self._is_flat(ctx)
         y, adj_y = self._matrices(ctx, y, self.y)
         matmul = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=not adj_y)
         result = _multiply(x, y, matmul, dtype)
-        result = result if is_whole else self._shaped(ctx, result, self._natural)
+        result = result if is_shaped else self._shaped(ctx, result, self._natural)
         if list(self.out) == self._natural:
             return result
         if self._is_in_order(self.out, self._natural):
@@ -212,7 +212,7 @@ class _Product:
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         batch = [self.batch] if self._is_flat(ctx) else [[label] for label in self.batch]
         axes = [*batch, *map(list, matrix)]
-        # What has these axes already, one by one, is not reshaped: sizes may be symbolic.
+        # An operand that has these axes one by one is not reshaped: sizes may be symbolic.
         is_shaped = not is_moved and axes == [[label] for label in labels]
         return x if is_shaped else self._shaped(ctx, x, axes), layout == "cf"
 

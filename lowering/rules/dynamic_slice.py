@@ -2,10 +2,10 @@
 
 from jax import lax
 
-from lowering.arrays import halves, words
+from lowering.arrays import uint32, uint32_parts
 from lowering.ops import dtypes
 from lowering.ops.values import tensor
-from lowering.passes.legalize.bitcasts import on_bits
+from lowering.passes.legalize.bitcast_uint32 import on_bits
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import TFJS
 from lowering.tensors import blocks
@@ -19,11 +19,13 @@ def dynamic_slice(ctx, x, *starts, slice_sizes):
     return blocks.read(ctx, tensor(x), shape, begin, slice_sizes)
 
 
-@legalization("dynamic_slice", dtypes=dtypes.WORDS)
-def dynamic_slice_of_words(x, *starts, **params):
-    return on_bits(lax.dynamic_slice_p, x, *map(words.places, starts), **params)
+@legalization("dynamic_slice", dtypes=dtypes.UNSIGNED_32)
+def dynamic_slice_uint32(x, *starts, **params):
+    return on_bits(lax.dynamic_slice_p, x, *map(uint32.indices, starts), **params)
 
 
-@decomposition("dynamic_slice", target=TFJS, dtypes=dtypes.WORDS)
-def dynamic_slice_of_halves(x, *starts, **params):
-    return halves.on_halves(lax.dynamic_slice_p.bind, x, *map(words.places, starts), **params)
+@decomposition("dynamic_slice", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def dynamic_slice_uint32_tfjs(x, *starts, **params):
+    return uint32_parts.on_parts(
+        lax.dynamic_slice_p.bind, x, *map(uint32.indices, starts), **params
+    )

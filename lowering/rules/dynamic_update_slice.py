@@ -2,10 +2,10 @@
 
 from jax import lax
 
-from lowering.arrays import halves, words
+from lowering.arrays import uint32, uint32_parts
 from lowering.ops import dtypes
 from lowering.ops.values import tensor
-from lowering.passes.legalize.bitcasts import on_bits
+from lowering.passes.legalize.bitcast_uint32 import on_bits
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import TFJS
 from lowering.tensors import blocks
@@ -19,12 +19,12 @@ def dynamic_update_slice(ctx, x, update, *starts):
     return blocks.write(ctx, tensor(x), shape, tensor(update), sizes, begin)
 
 
-@legalization("dynamic_update_slice", dtypes=dtypes.WORDS)
-def dynamic_update_slice_of_words(x, update, *starts, **params):
-    return on_bits(lax.dynamic_update_slice_p, x, update, *map(words.places, starts), **params)
+@legalization("dynamic_update_slice", dtypes=dtypes.UNSIGNED_32)
+def dynamic_update_slice_uint32(x, update, *starts, **params):
+    return on_bits(lax.dynamic_update_slice_p, x, update, *map(uint32.indices, starts), **params)
 
 
-@decomposition("dynamic_update_slice", target=TFJS, dtypes=dtypes.WORDS)
-def dynamic_update_slice_of_halves(x, update, *starts):
-    places = map(words.places, starts)
-    return halves.on_halves(lax.dynamic_update_slice_p.bind, x, update, *places)
+@decomposition("dynamic_update_slice", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def dynamic_update_slice_uint32_tfjs(x, update, *starts):
+    places = map(uint32.indices, starts)
+    return uint32_parts.on_parts(lax.dynamic_update_slice_p.bind, x, update, *places)

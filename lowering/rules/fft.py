@@ -54,7 +54,7 @@ def fourier_transform(ctx, real, *imag, kind):
 def fft_of_parts(x, *, fft_type, fft_lengths):
     """Products with the matrices of the transforms, an axis after the other.
 
-    Lengths of programs on devices are short. The matrices of those that are known are constants.
+    Programs on devices have short transforms. Matrices of known sizes are constants.
     """
     return _of_axes(x, fft_type, fft_lengths, lambda length: False)
 
@@ -121,7 +121,7 @@ def _real_of_half(x, length, has_op):
         full = lax.concatenate([x, rest], x.ndim - 1)
         return lax.real(_transformed(full, x.ndim - 1, length, "IFFT", has_op))
     cos, sin = _roots(length, count, length, dtype)
-    k, size = _places(count)[:, None], _number(length, np.int32)
+    k, size = _numbers_below(count)[:, None], _number(length, np.int32)
     library = np if isinstance(k, np.ndarray) else jnp
     # Each but the first and, of an even length, the last stands for its conjugate, too.
     weights = library.where((k == 0) | (2 * k == size), 1, 2) / _number(length, dtype)
@@ -131,21 +131,21 @@ def _real_of_half(x, length, has_op):
 
 
 def _roots(length, rows, columns, dtype):
-    """Cosines and sines of the roots of unity that elements are multiplied by for results.
+    """The matrices of the cosines and sines of 2 pi j k / length, for j < rows and k < columns.
 
-    They are arrays of NumPy if the sizes are known. If not, products of two places are of 32 bits,
-    in which there is room for those in matrices that fit into memory.
+    They are NumPy arrays if the sizes are known. Else j k is computed in 32 bits, which are enough
+    for matrices that fit into memory.
     """
-    places = _places(rows)[:, None] * _places(columns)[None, :]
-    if isinstance(places, np.ndarray):
-        angles = 2 * np.pi * (places % length) / length
+    products = _numbers_below(rows)[:, None] * _numbers_below(columns)[None, :]
+    if isinstance(products, np.ndarray):
+        angles = 2 * np.pi * (products % length) / length
         return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
-    turns = (places % _number(length, np.int32)).astype(dtype) / _number(length, dtype)
+    turns = (products % _number(length, np.int32)).astype(dtype) / _number(length, dtype)
     angles = dtype.type(2 * np.pi) * turns
     return jnp.cos(angles), jnp.sin(angles)
 
 
-def _places(size):
+def _numbers_below(size):
     """The numbers from 0 up to a size, of NumPy if that is known."""
     return np.arange(size) if is_static([size]) else lax.iota(np.int32, size)
 

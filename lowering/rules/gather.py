@@ -1,4 +1,4 @@
-"""Gather: windows of an array at computed places."""
+"""Gather: windows of an array at computed positions."""
 
 import math
 
@@ -9,11 +9,11 @@ from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
-from lowering.arrays import complex_math, halves, words
+from lowering.arrays import complex_math, uint32, uint32_parts
 from lowering.narrow_formats import FLOAT, INTEGER, NARROW, SHORT
 from lowering.ops import cast, constant, dtypes, move
 from lowering.ops.values import tensor
-from lowering.passes.legalize.bitcasts import on_bits
+from lowering.passes.legalize.bitcast_uint32 import on_bits
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import TFJS
 from lowering.tensors import blocks, indexing, movement
@@ -52,14 +52,14 @@ def gather(ctx, operand, index, *, dimension_numbers, slice_sizes, mode, fill_va
     return move("SelectV2", is_inside, windows, value)
 
 
-@legalization("gather", dtypes=dtypes.WORDS)
-def gather_of_words(operand, index, *, fill_value, **params):
+@legalization("gather", dtypes=dtypes.UNSIGNED_32)
+def gather_uint32(operand, index, *, fill_value, **params):
     """Without a fill value, windows are filled with the greatest integer."""
-    if operand.dtype == dtypes.WORD:
+    if operand.dtype == dtypes.UINT32:
         fill = np.asarray(-1 if fill_value is None else fill_value).astype(np.uint32)
         fill_value = fill.view(np.int32).item()
     params["fill_value"] = fill_value
-    return on_bits(lax.gather_p, operand, words.places(index), **params)
+    return on_bits(lax.gather_p, operand, uint32.indices(index), **params)
 
 
 @legalization("gather", dtypes=dtypes.COMPLEX)
@@ -71,14 +71,16 @@ def gather_of_parts(operand, index, *, fill_value, **params):
     )
 
 
-@decomposition("gather", target=TFJS, dtypes=dtypes.WORDS)
-def gather_of_halves(operand, index, *, fill_value, **params):
-    index = words.places(index)
-    if operand.dtype != dtypes.WORD:
+@decomposition("gather", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def gather_uint32_tfjs(operand, index, *, fill_value, **params):
+    index = uint32.indices(index)
+    if operand.dtype != dtypes.UINT32:
         return lax.gather_p.bind(operand, index, fill_value=fill_value, **params)
     fill = int(np.asarray(-1 if fill_value is None else fill_value).astype(np.uint32))
-    parts = zip(halves.apart(operand), divmod(fill, halves.SIZE), strict=True)
-    return halves.join(*(lax.gather_p.bind(x, index, fill_value=n, **params) for x, n in parts))
+    parts = zip(uint32_parts.split(operand), divmod(fill, uint32_parts.BASE), strict=True)
+    return uint32_parts.join(
+        *(lax.gather_p.bind(x, index, fill_value=n, **params) for x, n in parts)
+    )
 
 
 @on_promoted("gather", dtypes=NARROW + SHORT)

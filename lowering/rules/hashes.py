@@ -8,11 +8,11 @@ import numpy as np
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import half_arithmetic as arithmetic
-from lowering.arrays.halves import HALF
+from lowering.arrays import split_arithmetic as arithmetic
+from lowering.arrays.uint32 import INT32
 from lowering.passes import flattening
 from lowering.registry import Trait, decomposition, rule
-from lowering.rules.halves import register
+from lowering.rules.uint32_parts import register
 from lowering.targets import CONSUMER, TFJS, TFLITE
 from lowering.tensors import threefry
 
@@ -26,7 +26,7 @@ def threefry2x32(ctx, *operands):
 
 @decomposition("threefry2x32", target=CONSUMER)
 def threefry2x32_consumer(key0, key1, x0, x1):
-    """Op by op, which needs none but sums, products, shifts and the exclusive or of words."""
+    """Each step as its own op: sums, products, shifts and exclusive or of uint32."""
     schedule = [key0, key1, key0 ^ key1 ^ np.uint32(threefry.PARITY)]
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
     for i in range(5):
@@ -37,22 +37,22 @@ def threefry2x32_consumer(key0, key1, x0, x1):
     return x0, x1
 
 
-def threefry2x32_halves(key0, key1, x0, x1):
-    """The same of halves, with fewer ops: it is most of what a random number costs."""
+def threefry2x32_of_parts(key0, key1, x0, x1):
+    """The hash of 16-bit parts in as few ops as possible, as it is most of the cost of a draw."""
     parity = arithmetic.known(threefry.PARITY)
-    schedule = [key0, key1, functools.reduce(_xor_halves, (key0, key1, parity))]
+    schedule = [key0, key1, functools.reduce(_xor, (key0, key1, parity))]
     terms, x1 = [x0, key0], arithmetic.add(x1, key1)
     for i in range(5):
         for distance in threefry.DISTANCES[i % 2]:
             total = arithmetic.add(*terms, x1)
-            terms, x1 = [total], _xor_halves(arithmetic.rotate_left(x1, int(distance)), total)
+            terms, x1 = [total], _xor(arithmetic.rotate_left(x1, int(distance)), total)
         terms.append(schedule[(i + 1) % 3])
         x1 = arithmetic.add(x1, schedule[(i + 2) % 3], arithmetic.known(i + 1))
     return *arithmetic.add(*terms), *x1
 
 
-_xor_halves = functools.partial(arithmetic.bitwise, "xor")
-register({"threefry2x32": threefry2x32_halves}, dtypes=(HALF,) * 4, traits=Trait.LONG)
+_xor = functools.partial(arithmetic.bitwise, "xor")
+register({"threefry2x32": threefry2x32_of_parts}, dtypes=(INT32,) * 4, traits=Trait.LONG)
 
 
 # Rotation distances of Threefry-4x32 (Salmon et al., "Parallel random numbers", SC 2011, Table 4).
@@ -82,7 +82,7 @@ def threefry4x32(*operands):
 
 
 def _high_and_low(x, multiplier):
-    """The halves of the 64-bit product of uint32s."""
+    """The upper and the lower 32 bits of a product of uint32."""
     multiplier = jnp.full(x.shape, multiplier, np.uint32)
     return lax.mulhi(x, multiplier), x * multiplier
 

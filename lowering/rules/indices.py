@@ -1,4 +1,4 @@
-"""Rows that are taken and one-hot vectors, of natural targets; see `passes.fusion.index_ops`."""
+"""`take` and `one_hot` of natural targets; see `passes.fusion.index_ops`."""
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def one_hot(ctx, index, *, depth, dtype):
 
 @rule("one_hot", target=TFJS)
 def one_hot_tfjs(ctx, index, *, depth, dtype):
-    """Of integers, which are cast; see `tfjs.quirks.one_hot_of_integers`."""
+    """One-hot vectors of int32, which are cast; see `tfjs.quirks.one_hot_of_integers`."""
     on, off = (constant(value, np.int32) for value in (1, 0))
     vectors = emit("OneHot", index, constant(depth, np.int32), on, off)
     return cast(vectors, dtypes.to_tf(dtype))
@@ -62,6 +62,6 @@ def one_hot_tfjs(ctx, index, *, depth, dtype):
 
 @rule("one_hot", target=ONNX)
 def one_hot_onnx(ctx, index, *, depth, dtype):
-    """By comparisons, as OneHot of ONNX counts negative indices from the end."""
+    """Comparisons, as OneHot of ONNX counts negative indices from the end."""
     expanded = emit("ExpandDims", index, constant(-1, np.int32))
     return cast(emit("Equal", expanded, constant(range(depth), index.dtype)), dtypes.to_tf(dtype))

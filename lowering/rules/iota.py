@@ -29,12 +29,12 @@ def iota_of_parts(*dyn_shape, dtype, shape, dimension, **_):
 
 
 @decomposition("iota", target=TFJS, dtypes=(np.uint32,))
-def iota_of_halves(*dyn_shape, dtype, shape, dimension, **_):
+def iota_uint32_tfjs(*dyn_shape, dtype, shape, dimension, **_):
     return lax.broadcasted_iota(np.int32, shape, dimension).astype(dtype)
 
 
 @legalization("iota_2x32_shape", dtypes=(np.uint32,))
-def iota_2x32_shape_of_words(*, shape):
+def iota_2x32_shape_uint32(*, shape):
     low = lax.reshape(lax.iota(np.int32, math.prod(shape)), shape)
     return jnp.zeros(shape, np.uint32), low.astype(np.uint32)
 
@@ -54,14 +54,14 @@ def empty_of_parts(*, dtype, shape=(), **_):
 @rule("iota_2x32_shape", traits=Trait.BROADCASTS)
 def iota_2x32_shape(ctx, *, shape):
     """The position of each element in row-major order, as the high and low half of 64 bits."""
-    size, word = ctx.size(math.prod(shape)), dtypes.to_tf(ctx.out_avals[0].dtype)
+    size, uint32 = ctx.size(math.prod(shape)), dtypes.to_tf(ctx.out_avals[0].dtype)
     if not isinstance(size, int) or size <= np.iinfo(np.int32).max:
-        low = bitcast(_range(size), word)
+        low = bitcast(_range(size), uint32)
         # The ops that use the high half broadcast it.
-        return constant(0, word), low if len(shape) == 1 else movement.reshape(ctx, low, shape)
+        return constant(0, uint32), low if len(shape) == 1 else movement.reshape(ctx, low, shape)
     x = _range(size, np.int64)
-    high = cast(tf.bitwise.right_shift(x, constant(32, np.int64)), word)
-    return [movement.reshape(ctx, half, shape) for half in (high, cast(x, word))]
+    high = cast(tf.bitwise.right_shift(x, constant(32, np.int64)), uint32)
+    return [movement.reshape(ctx, half, shape) for half in (high, cast(x, uint32))]
 
 
 def _range(size, dtype=np.int32):

@@ -1,4 +1,4 @@
-"""Ops that move elements, in place of several; see `passes.fusion.moves`."""
+"""Single ops that move elements, in place of several; see `passes.fusion.moves`."""
 
 from lowering.ops import integers, move
 from lowering.registry import Trait, rule
@@ -30,13 +30,13 @@ def slice_and_squeeze(ctx, x, *, start_indices, limit_indices, dimensions):
         return move("Squeeze", cut, axis=list(dimensions))
     # A whole axis may be of any size: the masks stand for its bounds.
     bounds = list(zip(start_indices, limit_indices, shape, strict=True))
-    whole = [
+    uncut = [
         i
         for i, (low, high, dim) in enumerate(bounds)
         if i not in dimensions and low == 0 and high == dim
     ]
-    starts, ends = ([0 if i in whole else b[j] for i, b in enumerate(bounds)] for j in (0, 1))
-    mask, shrunk = (sum(1 << i for i in axes) for axes in (whole, dimensions))
+    starts, ends = ([0 if i in uncut else b[j] for i, b in enumerate(bounds)] for j in (0, 1))
+    mask, shrunk = (sum(1 << i for i in axes) for axes in (uncut, dimensions))
     operands = (integers(starts), integers(ends), integers([1] * len(shape)))
     return move(
         "StridedSlice", x, *operands, begin_mask=mask, end_mask=mask, shrink_axis_mask=shrunk

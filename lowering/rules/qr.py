@@ -37,7 +37,7 @@ def qr(ctx, x, *, pivoting, full_matrices, **_):
 
 @decomposition("qr", target=CONSUMER)
 def qr_consumer(x, *, pivoting, full_matrices, **_):
-    """By Householder reflections."""
+    """A decomposition by Householder reflections."""
     if pivoting:
         return _pivoted_qr(x, full_matrices=full_matrices)
     if 0 in x.shape[-2:]:

@@ -20,22 +20,22 @@ def reduce_precision(x, *, exponent_bits, mantissa_bits):
     info = ml_dtypes.finfo(x.dtype)
     if mantissa_bits >= info.nmant and exponent_bits >= info.nexp:
         return x
-    word = np.dtype(f"uint{info.bits}").type
-    bits = lax.bitcast_convert_type(x, word)
-    sign = word(1 << (info.bits - 1))
+    integer = np.dtype(f"uint{info.bits}").type
+    bits = lax.bitcast_convert_type(x, integer)
+    sign = integer(1 << (info.bits - 1))
     if mantissa_bits < info.nmant:
         dropped = info.nmant - mantissa_bits
-        is_odd = lax.shift_right_logical(bits, jnp.full(x.shape, dropped, word)) & word(1)
-        rounded = bits + (is_odd + word((1 << (dropped - 1)) - 1))
-        bits = rounded & ~word((1 << dropped) - 1)
+        is_odd = lax.shift_right_logical(bits, jnp.full(x.shape, dropped, integer)) & integer(1)
+        rounded = bits + (is_odd + integer((1 << (dropped - 1)) - 1))
+        bits = rounded & ~integer((1 << dropped) - 1)
     if exponent_bits < info.nexp:
         largest = (1 << (exponent_bits - 1)) - 1
         bias = (1 << (info.nexp - 1)) - 1
-        infinity = word(((1 << info.nexp) - 1) << info.nmant)
+        infinity = integer(((1 << info.nexp) - 1) << info.nmant)
         exponent = bits & infinity
-        too_large = exponent > word((bias + largest) << info.nmant)
-        too_small = exponent <= word((bias - largest) << info.nmant)
-        magnitude = jnp.where(too_small, word(0), jnp.where(too_large, infinity, bits & ~sign))
+        too_large = exponent > integer((bias + largest) << info.nmant)
+        too_small = exponent <= integer((bias - largest) << info.nmant)
+        magnitude = jnp.where(too_small, integer(0), jnp.where(too_large, infinity, bits & ~sign))
         bits = (bits & sign) | magnitude
     return jnp.where(x != x, x, lax.bitcast_convert_type(bits, x.dtype))
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import half_arithmetic as arithmetic
-from lowering.arrays import halves, narrow_numbers
 from lowering.arrays import integers as order
+from lowering.arrays import narrow_numbers, uint32_parts
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.arrays.computations import tree_reduce
 from lowering.narrow_formats import E8M0, NARROW, SHORT, has_infinity
 from lowering.ops import cast, dtypes, emit, integers, kernels
@@ -111,7 +111,7 @@ def reduce_sum_by_product(x, *, axes, **_):
 for _reduce in (lax.reduce_max, lax.reduce_min):
 
     @decomposition(_reduce.__name__, target=ONNX, dtypes=(np.uint64,))
-    @legalization(_reduce.__name__, dtypes=dtypes.WORDS)
+    @legalization(_reduce.__name__, dtypes=dtypes.UNSIGNED_32)
     def reduce_max_unsigned(x, *, axes, reduce=_reduce, **_):
         return order.on_signed_order(reduce, x, axes=axes)
 
@@ -133,8 +133,14 @@ def reduce_max_narrow(x, *, axes, primitive, dtypes, storages, **params):
     return result if has_elements or has_infinity(*dtypes) else narrow_numbers.clip(result, *dtypes)
 
 
-def _extremum_of_halves(reduce, of_nothing, beyond):
-    """Of the lower halves only those beside the extremum of the upper ones count."""
+def _extremum_uint32_tfjs(reduce, of_nothing, beyond):
+    """An extremum by the upper 16 bits, then by the lower 16 bits of the numbers that have these.
+
+    Args:
+      reduce: the reduction of int32.
+      of_nothing: the result for no elements.
+      beyond: an int32 that is never the extremum of the lower 16 bits.
+    """
 
     def extremum(x, *, axes, **_):
         if not axes:
@@ -142,30 +148,30 @@ def _extremum_of_halves(reduce, of_nothing, beyond):
         if any(x.shape[axis] == 0 for axis in axes):
             shape = [dim for i, dim in enumerate(x.shape) if i not in axes]
             return lax.full(shape, of_nothing, np.uint32)
-        high, low = halves.apart(x)
+        high, low = uint32_parts.split(x)
         best = reduce(high, axes)
         beside = high == lax.expand_dims(best, axes)
-        return halves.join(best, reduce(jnp.where(beside, low, np.int32(beyond)), axes))
+        return uint32_parts.join(best, reduce(jnp.where(beside, low, np.int32(beyond)), axes))
 
     return extremum
 
 
 for _primitive, _extremum in (
-    ("reduce_max", _extremum_of_halves(lax.reduce_max, 0, -1)),
-    ("reduce_min", _extremum_of_halves(lax.reduce_min, (1 << 32) - 1, halves.SIZE)),
+    ("reduce_max", _extremum_uint32_tfjs(lax.reduce_max, 0, -1)),
+    ("reduce_min", _extremum_uint32_tfjs(lax.reduce_min, (1 << 32) - 1, uint32_parts.BASE)),
 ):
-    decomposition(_primitive, target=TFJS, dtypes=dtypes.WORDS)(_extremum)
+    decomposition(_primitive, target=TFJS, dtypes=dtypes.UNSIGNED_32)(_extremum)
 
 
-@decomposition("reduce_sum", target=TFJS, dtypes=dtypes.WORDS)
-def reduce_sum_of_halves(x, *, axes, **_):
+@decomposition("reduce_sum", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def reduce_sum_uint32_tfjs(x, *, axes, **_):
     if not axes:
         return x
     count = math.prod(x.shape[axis] for axis in axes)
     if not avals.is_at_most(count, arithmetic.MOST_SUMMED):
         return _reduced_by_steps(x, op="Sum", axes=tuple(axes))
     fun = functools.partial(lax.reduce_sum, axes=axes)
-    return halves.join(*arithmetic.sum_by(fun, halves.apart(x), count))
+    return uint32_parts.join(*arithmetic.sum_by(fun, uint32_parts.split(x), count))
 
 
 @rule("reduce_or", "reduce_and", dtypes=dtypes.BOOL)
@@ -193,7 +199,7 @@ def _reduction(op, identity):
 
 
 legalization("reduce_prod", dtypes=dtypes.COMPLEX)(_reduction(lax.mul, 1))
-decomposition("reduce_prod", target=TFJS, dtypes=dtypes.WORDS)(_reduction(lax.mul, 1))
+decomposition("reduce_prod", target=TFJS, dtypes=dtypes.UNSIGNED_32)(_reduction(lax.mul, 1))
 decomposition("reduce_prod", target=ONNX, dtypes=_WIDE)(_reduction(lax.mul, 1))
 decomposition("reduce_max", dtypes=dtypes.COMPLEX)(_reduction(lax.max, -np.inf))
 decomposition("reduce_min", dtypes=dtypes.COMPLEX)(_reduction(lax.min, np.inf))

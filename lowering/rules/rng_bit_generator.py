@@ -21,7 +21,7 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
     is_threefry = algorithm == lax.RandomAlgorithm.RNG_THREE_FRY
     if is_threefry and (avals.is_static(shape) or np.dtype(dtype).itemsize == 8):
         params = {"shape": tuple(shape), "dtype": np.dtype(dtype), "algorithm": algorithm}
-        return ctx.lower(rng_bit_generator_words, key, avals=ctx.in_avals, **params)
+        return ctx.lower(rng_bit_generator_uint32, key, avals=ctx.in_avals, **params)
     state = key if key.dtype == tf.uint64 else tf.bitcast(tf.reshape(key, [2, 2]), tf.uint64)
     wide = np.dtype(np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32)
     if is_threefry:
@@ -34,10 +34,10 @@ def rng_bit_generator(ctx, key, *, shape, dtype, algorithm, **_):
 
 
 @decomposition("rng_bit_generator", target=CONSUMER)
-def rng_bit_generator_words(key, *, philox=philox4x32, shape, dtype, algorithm, **_):
-    """The same of words alone: `key` is the key and the counter, each as its low and high half."""
+def rng_bit_generator_uint32(key, *, philox=philox4x32, shape, dtype, algorithm, **_):
+    """All in uint32: `key` is the key and the counter, each with its low 32 bits first."""
     if key.dtype == np.uint64:
-        words, bits = rng_bit_generator_words(
+        words, bits = rng_bit_generator_uint32(
             lax.reshape(lax.bitcast_convert_type(key, np.uint32), (4,)),
             **dict(philox=philox, shape=shape, dtype=dtype, algorithm=algorithm),
         )
@@ -60,7 +60,7 @@ def rng_bit_generator_words(key, *, philox=philox4x32, shape, dtype, algorithm, 
 @decomposition("rng_bit_generator", target=TFLITE)
 @decomposition("rng_bit_generator", target=TFJS)
 def rng_bit_generator_by_loop(key, **params):
-    return rng_bit_generator_words(key, philox=philox4x32_by_loop, **params)
+    return rng_bit_generator_uint32(key, philox=philox4x32_by_loop, **params)
 
 
 def _advanced(words, steps):
@@ -140,7 +140,7 @@ def _symbolic_threefry_bits(state, *, shape):
         counter = counter * halved[i] + position // steps[i]
         half = half + position % steps[i]
     counter = state[1] + counter.astype(np.uint64)
-    first, second = threefry2x32_p.bind(*_halves(state[0]), *_halves(counter))
+    first, second = threefry2x32_p.bind(*_low_and_high(state[0]), *_low_and_high(counter))
     return jnp.where(half == 0, first, second), jnp.prod(halved).astype(np.uint64)
 
 
@@ -148,7 +148,7 @@ def _counters(first, shape):
     return first + lax.reshape(lax.iota(first.dtype, math.prod(shape)), shape)
 
 
-def _halves(x):
-    """The low and the high half of uint64s."""
+def _low_and_high(x):
+    """The low and the high 32 bits of uint64."""
     high = lax.shift_right_logical(x, np.uint64(32))
     return x.astype(np.uint32), high.astype(np.uint32)

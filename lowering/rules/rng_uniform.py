@@ -23,8 +23,8 @@ def _uniform_for_consumer(ctx, low, high, shape):
     return emit("Maximum", emit("Minimum", rounded, highest), low)
 
 
-@legalization("rng_uniform", dtypes=dtypes.WORDS)
-def rng_uniform_of_words(low, high, *, shape):
+@legalization("rng_uniform", dtypes=dtypes.UNSIGNED_32)
+def rng_uniform_uint32(low, high, *, shape):
     return integers.on_signed_order(lax.rng_uniform, low, high, shape=shape)
 
 

@@ -1,4 +1,4 @@
-"""Scatter: updates of windows of an array at computed places.
+"""Scatter: updates of windows of an array at computed positions.
 
 A scatter of a single window reads and writes a block. Where XLA compiles, XLA's own op may scatter.
 All others become updates of whole rows of an array; see `lowering.tensors.rows`.
@@ -18,12 +18,12 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.xla import xla_data_pb2
 
 from lowering import avals
-from lowering.arrays import complex_math, computations, halves, words
+from lowering.arrays import complex_math, computations, uint32, uint32_parts
 from lowering.arrays.integers import from_signed_order, in_signed_order
 from lowering.ops import dtypes, kernels, move
 from lowering.ops.dtypes import COMPLEX
 from lowering.ops.values import tensor
-from lowering.passes.legalize.bitcasts import on_bits
+from lowering.passes.legalize.bitcast_uint32 import on_bits
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.targets import TFJS
 from lowering.tensors import blocks, indexing, movement, rows, scattering
@@ -65,7 +65,7 @@ _BY_VECTORS = (
 
 @rule("scatter", keep_constants=True, traits=Trait.SELECTS)
 def scatter(ctx, *operands, update_jaxpr, update_consts, **params):
-    """Without an update computation, the last update of an element remains."""
+    """The last update of an element remains, if there is no update computation."""
     if update_jaxpr is None:
         return _scatter(ctx, None, rows.replace, *operands, **params)
     computation = jex_core.ClosedJaxpr(update_jaxpr, update_consts)
@@ -99,27 +99,27 @@ def scatter_add(ctx, *operands, **params):
     return _scatter(ctx, combine, strategy, *operands, **params)
 
 
-@decomposition("scatter", target=TFJS, dtypes=dtypes.WORDS)
-def scatter_of_halves(operand, index, updates, *, update_jaxpr, update_consts, **params):
-    index = words.places(index)
-    if update_jaxpr is not None and operand.dtype == dtypes.WORD:
+@decomposition("scatter", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def scatter_uint32_tfjs(operand, index, updates, *, update_jaxpr, update_consts, **params):
+    index = uint32.indices(index)
+    if update_jaxpr is not None and operand.dtype == dtypes.UINT32:
         combine = functools.partial(_apply, jex_core.ClosedJaxpr(update_jaxpr, update_consts))
         return _combined(combine, operand, index, updates, **params)
     replace = functools.partial(lax.scatter_p.bind, update_jaxpr=None, update_consts=(), **params)
-    if operand.dtype == dtypes.WORD:
-        return halves.on_halves(replace, operand, index, updates)
+    if operand.dtype == dtypes.UINT32:
+        return uint32_parts.on_parts(replace, operand, index, updates)
     params |= {"update_jaxpr": update_jaxpr, "update_consts": update_consts}
     return lax.scatter_p.bind(operand, index, updates, **params)
 
 
 for _name in ("scatter", *_COMPUTATIONS):
 
-    @legalization(_name, dtypes=dtypes.WORDS)
-    def scatter_of_words(operand, index, updates, *, name=_name, **params):
-        """Indices are words, or what is updated."""
+    @legalization(_name, dtypes=dtypes.UNSIGNED_32)
+    def scatter_uint32(operand, index, updates, *, name=_name, **params):
+        """The operand or the indices are uint32."""
         primitive = getattr(lax, f"{name.replace('-', '_')}_p")
-        index = words.places(index)
-        if name not in ("scatter-min", "scatter-max") or operand.dtype != dtypes.WORD:
+        index = uint32.indices(index)
+        if name not in ("scatter-min", "scatter-max") or operand.dtype != dtypes.UINT32:
             return on_bits(primitive, operand, index, updates, **params)
         params |= {"update_jaxpr": None, "update_consts": ()}
         ordered = in_signed_order(operand), index, in_signed_order(updates)
@@ -232,10 +232,10 @@ def _scatter(
 
 
 def _of_consumer(ctx, strategy, is_distinct):
-    """The strategy for a runtime, which may lack the op of another.
+    """The strategy for a runtime, which may lack the op of the given one.
 
-    Without an op that replaces, what takes its place needs one update for each element, where the
-    last of several is to remain. What no op finds is found by sorting.
+    Without an op that replaces elements, only the last of several updates of one may be left, and
+    without one that combines them, updates are sorted.
     """
     dtype = dtypes.to_tf(ctx.out_aval.dtype)
     if strategy in _OF_RUNTIMES:

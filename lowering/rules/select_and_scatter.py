@@ -50,7 +50,7 @@ def select_and_scatter_add(source, operand, *, select_prim, padding, **window):
 
 @rule("select_and_scatter_add", target=PORTABLE, dtypes=dtypes.WIDE_FLOAT)
 def select_and_scatter_add_natural(ctx, source, operand, *, select_prim, **window):
-    """The gradient of the maxima of images by one op, which consumers do not have."""
+    """The gradient of the maxima of images by one op, which other runtimes lack."""
     axes, shape = windows(**window), ctx.in_avals[1].shape
     is_image = len(axes) == 4 and 0 not in source.shape
     is_known = is_image and avals.is_static((*shape, *window["window_dimensions"]))

@@ -7,13 +7,13 @@ import numpy as np
 import tensorflow as tf
 from jax import lax
 
-from lowering.arrays import half_arithmetic as arithmetic
 from lowering.arrays import narrow_numbers
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW, SHORT, SIGNED, width
 from lowering.ops import bitcast, constant, dtypes, emit, kernels
 from lowering.ops.values import tensor
 from lowering.registry import Trait, decomposition, on_promoted, rule
-from lowering.rules import halves
+from lowering.rules import uint32_parts
 from lowering.targets import CONSUMER, TFJS
 
 
@@ -31,7 +31,7 @@ def shift_right_logical(ctx, x, amount):
 
 @rule("shift_right_arithmetic", keep_constants=True, traits=Trait.ELEMENTWISE)
 def shift_right_arithmetic(ctx, x, amount):
-    """For an amount that is out of range, every bit of the result is the sign."""
+    """An amount that is out of range makes every bit of the result the sign."""
     x = tensor(x)
     if not _is_known_in_range(amount):
         last, amount = constant(8 * x.dtype.size - 1, x.dtype), tensor(amount)
@@ -67,7 +67,7 @@ def _in_range(amount):
     return emit("Less", bitcast(amount, unsigned), constant(8 * unsigned.size, unsigned))
 
 
-# By how much shifts to the left by 0 to 31 multiply.
+# The factors by which shifts to the left by 0 to 31 multiply.
 _POWERS = (np.uint32(1) << np.arange(32, dtype=np.uint32)).astype(np.int32)
 # What a logical shift by 0 to 31 adds to the arithmetic shift of a negative number.
 _SIGNS = np.append(np.int32(0), _POWERS[:0:-1])
@@ -75,7 +75,9 @@ _SIGNS = np.append(np.int32(0), _POWERS[:0:-1])
 
 @rule("shift_left", target=CONSUMER, dtypes=(np.int32,), keep_constants=True)
 def shift_left_consumer(ctx, x, amount):
-    return _within_word(lambda x, n: emit("Mul", x, _looked_up(_POWERS, n)), tensor(x), amount)
+    return _zero_out_of_range(
+        lambda x, n: emit("Mul", x, _looked_up(_POWERS, n)), tensor(x), amount
+    )
 
 
 @rule("shift_right_logical", target=CONSUMER, dtypes=(np.int32,), keep_constants=True)
@@ -87,14 +89,14 @@ def shift_right_logical_consumer(ctx, x, amount):
         sign = emit("SelectV2", emit("Less", x, zero), _looked_up(_SIGNS, n), zero)
         return emit("AddV2", _shift_arithmetic(x, n), sign)
 
-    return _within_word(shift, tensor(x), amount)
+    return _zero_out_of_range(shift, tensor(x), amount)
 
 
 @rule("shift_right_arithmetic", target=CONSUMER, dtypes=(np.int32,), keep_constants=True)
 def shift_right_arithmetic_consumer(ctx, x, amount):
     if not _is_known_in_range(amount):
         amount, last = tensor(amount), constant(31, np.int32)
-        amount = emit("SelectV2", _is_in_word(amount), amount, last)
+        amount = emit("SelectV2", _is_below_32(amount), amount, last)
     return _shift_arithmetic(tensor(x), amount)
 
 
@@ -111,16 +113,16 @@ def _shift_arithmetic(x, amount):
     )
 
 
-def _within_word(shift, x, amount):
+def _zero_out_of_range(shift, x, amount):
     """A shift of int32 whose result is zero for an amount that is out of range."""
     if _is_known_in_range(amount):
         return shift(x, amount)
     amount, zero = tensor(amount), constant(0, np.int32)
-    is_inside = _is_in_word(amount)
+    is_inside = _is_below_32(amount)
     return emit("SelectV2", is_inside, shift(x, emit("SelectV2", is_inside, amount, zero)), zero)
 
 
-def _is_in_word(amount):
+def _is_below_32(amount):
     above = emit("GreaterEqual", amount, constant(0, np.int32))
     return emit("LogicalAnd", above, emit("Less", amount, constant(32, np.int32)))
 
@@ -132,7 +134,7 @@ def _looked_up(table, amount):
     return emit("GatherV2", constant(table), amount, constant(0, np.int32))
 
 
-halves.register(
+uint32_parts.register(
     {
         "shift_left": functools.partial(arithmetic.shift, is_left=True),
         "shift_right_logical": functools.partial(arithmetic.shift, is_left=False),
@@ -140,9 +142,12 @@ halves.register(
 )
 
 
-@decomposition("shift_right_arithmetic", target=TFJS, dtypes=dtypes.WORDS)
-def shift_right_arithmetic_halves(x, amount):
-    """Bits that are the sign become ones, as a number that is larger by a half has none."""
+@decomposition("shift_right_arithmetic", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def shift_right_arithmetic_uint32_tfjs(x, amount):
+    """((x + 2^31) >> n) - (2^31 >> n), modulo 2^32, by logical shifts.
+
+    H. S. Warren, Hacker's Delight, 2nd edition, section 2-7.
+    """
     amount = lax.min(amount, np.uint32(31))
     half = np.uint32(1 << 31)
     offset = lax.shift_right_logical(jnp.broadcast_to(half, amount.shape), amount)
@@ -151,7 +156,7 @@ def shift_right_arithmetic_halves(x, amount):
 
 @on_promoted("shift_right_logical", dtypes=SHORT)
 def shift_right_logical_short(x, amount, *, dtypes, storages, **_):
-    """Of the bits as a number that is not negative, so that its sign repeats zeros."""
+    """An arithmetic shift of the bits as a number that is not negative, so that zeros move in."""
     (dtype, _), (storage,) = dtypes, storages
     if dtype.kind == "u":
         return lax.shift_right_arithmetic(x, amount)

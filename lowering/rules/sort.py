@@ -6,9 +6,9 @@ import tensorflow as tf
 from jax import lax
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from lowering.arrays import complex_math, halves, narrow_numbers
+from lowering.arrays import complex_math, narrow_numbers, uint32_parts
 from lowering.arrays.integers import from_signed_order, in_signed_order
-from lowering.arrays.words import WORD
+from lowering.arrays.uint32 import UINT32
 from lowering.narrow_formats import NARROW
 from lowering.ops import cast, constant, dtypes, emit, integers
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
@@ -55,24 +55,26 @@ def sort_xla(ctx, *operands, dimension, num_keys, **params):
 on_promoted("sort", dtypes=NARROW)(narrow_numbers.on_order)
 
 
-@legalization("sort", dtypes=dtypes.WORDS)
-def sort_words(*operands, **params):
-    is_word = [x.dtype == WORD for x in operands]
-    ordered = [in_signed_order(x) if w else x for x, w in zip(operands, is_word, strict=True)]
+@legalization("sort", dtypes=dtypes.UNSIGNED_32)
+def sort_uint32(*operands, **params):
+    is_uint32 = [x.dtype == UINT32 for x in operands]
+    ordered = [in_signed_order(x) if w else x for x, w in zip(operands, is_uint32, strict=True)]
     results = lax.sort_p.bind(*ordered, **params)
-    return [from_signed_order(x) if w else x for x, w in zip(results, is_word, strict=True)]
+    return [from_signed_order(x) if w else x for x, w in zip(results, is_uint32, strict=True)]
 
 
 @legalization("sort", dtypes=dtypes.COMPLEX)
 def sort_parts(*operands, **params):
-    """By the real parts, and by the imaginary ones of equal ones."""
+    """Sorted by the real parts, and where these are equal by the imaginary ones."""
     return _sort_parts(operands, jnp.iscomplexobj, complex_math.parts, lax.complex, **params)
 
 
-@decomposition("sort", target=TFJS, dtypes=dtypes.WORDS)
-def sort_halves(*operands, **params):
-    """By the upper halves, and by the lower ones of equal ones."""
-    return _sort_parts(operands, lambda x: x.dtype == WORD, halves.apart, halves.join, **params)
+@decomposition("sort", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def sort_uint32_tfjs(*operands, **params):
+    """Sorted by the upper 16 bits, and where these are equal by the lower ones."""
+    return _sort_parts(
+        operands, lambda x: x.dtype == UINT32, uint32_parts.split, uint32_parts.join, **params
+    )
 
 
 def _sort_parts(operands, is_split, apart, join, *, num_keys, **params):

@@ -68,7 +68,7 @@ def digamma(ctx, x):
 
 
 def _digamma(x):
-    """With the value at zero of this version of JAX."""
+    """In float64, with the value at zero of this version of JAX."""
     value = precise.digamma(x)
     if np.isnan(jax_compat.DIGAMMA_AT_ZERO):
         return value

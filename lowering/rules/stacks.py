@@ -1,4 +1,4 @@
-"""Integers along the last dimension, apart and together: words of PRNG keys that are moved."""
+"""The last dimension unstacked and stacked: the uint32 of PRNG keys that are moved."""
 
 import tensorflow as tf
 

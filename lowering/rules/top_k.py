@@ -72,7 +72,7 @@ def _by_keys(ctx, x, keys_of, axis, k, is_least=False):
 
 
 def _of_floats(ctx, x, axis, k, is_least=False):
-    """As `_by_keys`, on natural targets."""
+    """As `_by_keys`, for natural targets."""
     if ctx.target != TFJS:
         return _by_keys(ctx, x, ordering.natural_top_keys, axis, k, is_least)
     size = ctx.size(k)
@@ -94,25 +94,25 @@ on_promoted("top_k", dtypes=NARROW)(narrow_numbers.on_order)
 
 
 @decomposition("top_k", target=ONNX, dtypes=(np.uint64,))
-@legalization("top_k", dtypes=dtypes.WORDS)
+@legalization("top_k", dtypes=dtypes.UNSIGNED_32)
 def top_k_unsigned(x, *, k, axis=-1, **_):
     values, positions = lax.top_k(integers.in_signed_order(x), k, axis=axis)
     return integers.from_signed_order(values), positions
 
 
-@legalization("approx_top_k", dtypes=dtypes.WORDS)
-def approx_top_k_words(x, **params):
+@legalization("approx_top_k", dtypes=dtypes.UNSIGNED_32)
+def approx_top_k_uint32(x, **params):
     values, positions = lax.approx_top_k_p.bind(integers.in_signed_order(x), **params)
     return integers.from_signed_order(values), positions
 
 
-@decomposition("top_k", target=TFJS, dtypes=dtypes.WORDS)
-def top_k_halves(x, *, k, axis=-1, **_):
+@decomposition("top_k", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def top_k_uint32_tfjs(x, *, k, axis=-1, **_):
     return _by_sort(x, axis, k, is_least=False)
 
 
-@decomposition("approx_top_k", target=TFJS, dtypes=dtypes.WORDS)
-def approx_top_k_halves(x, *, k, reduction_dimension, is_max_k, **_):
+@decomposition("approx_top_k", target=TFJS, dtypes=dtypes.UNSIGNED_32)
+def approx_top_k_uint32_tfjs(x, *, k, reduction_dimension, is_max_k, **_):
     return _by_sort(x, reduction_dimension, k, is_least=not is_max_k)
 
 

@@ -7,12 +7,12 @@ import numpy as np
 from jax import lax
 
 from lowering.arrays import complex_inverse, complex_math
-from lowering.arrays import half_arithmetic as arithmetic
+from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW
 from lowering.ops import constant, dtypes, emit
 from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
-from lowering.rules import halves
+from lowering.rules import uint32_parts
 from lowering.targets import PORTABLE, TF, TFLITE
 
 
@@ -75,9 +75,9 @@ def sign_unsigned(ctx, x):
     return emit("Minimum", x, constant(1, x.dtype))
 
 
-legalization("sign", dtypes=dtypes.WORDS)(lambda x: (x != 0).astype(x.dtype))
-legalization("abs", dtypes=dtypes.WORDS)(lambda x: x)
-halves.register(
+legalization("sign", dtypes=dtypes.UNSIGNED_32)(lambda x: (x != 0).astype(x.dtype))
+legalization("abs", dtypes=dtypes.UNSIGNED_32)(lambda x: x)
+uint32_parts.register(
     {"neg": lambda x: arithmetic.subtract((arithmetic.ZERO, arithmetic.ZERO), x)},
 )
 

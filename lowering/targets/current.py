@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from lowering.targets.folders import TF
 from lowering.targets.target import Target
 
-# Without a target the ops are TensorFlow's.
+# Ops that are made for no target are for TensorFlow.
 _CURRENT: contextvars.ContextVar[Target] = contextvars.ContextVar("target", default=TF)
 
 
 def current() -> Target:
-    """The target that ops are made for now: what it can is asked of this."""
+    """The target that ops are made for now, and its capabilities."""
     return _CURRENT.get()
 
 

@@ -9,8 +9,8 @@ have written; their results are the same where no NaN is involved, but for the s
 
 A target is a folder of data. `target.json` names its parent and its capabilities, which are
 attributes of `Target`; those that it does not name are its parent's. `ops.json` says which ops it
-runs, and `known.json` which it has by name; `quirks.py` says what it gets wrong. A parent's hold
-here, too.
+runs, and `known.json` which it has by name; `quirks.py` says what it gets wrong. A target inherits
+the tables and quirks of its parent, too.
 """
 
 import dataclasses
@@ -32,9 +32,9 @@ class Target:
 
     Attributes:
       name: what `convert(target=...)` takes.
-      folder: where its data stands.
+      folder: where its data is.
       parent: the target whose rules and data this one inherits, or None for the base.
-      is_abstract: whether it is no target of programs, but what several have in common.
+      is_abstract: whether programs cannot be lowered for it, as it is only a parent of targets.
       is_natural: whether its numerics are natural.
       has_tensorflow_kernels: whether TensorFlow's own kernels run what is not compiled; see
         `lowering.ops.tuning`.
@@ -43,7 +43,7 @@ class Target:
       types: for dtypes that it has no arithmetic for, what programs do instead ("promote",
         "bitcast" or "split"), and in which storage dtype. In `target.json` a dtype that is "legal"
         is one that the target has, though its parent has not.
-      computed_like: dtypes that it computes with wherever it does with another one, by that.
+      computed_like: by a dtype, another one: it computes with the first wherever with the second.
       exact_integer_bits: up to how many bits its integers are exact in all of its runtimes.
       rounds_by_casts: whether floats are rounded to a promoted dtype by a cast to it and back.
       broadcast_groups: how many groups of neighbouring axes ops broadcast.

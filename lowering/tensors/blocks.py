@@ -140,7 +140,7 @@ def _select(ctx, x, shape, block, sizes, starts, cut):
 
 
 def _select_flat(ctx, x, shape, block, sizes, starts, cut):
-    """As `_select`, of arrays with more axes than runtimes take, by the places of all elements."""
+    """As `_select`, on vectors, for arrays with more axes than runtimes take."""
     is_inside, index = None, constant(0, "int32")
     coordinates = np.indices(shape, np.int32).reshape(len(shape), -1)
     for axis, steps in enumerate(coordinates):

@@ -36,7 +36,7 @@ def compute_dtypes(
 def consumer_dtypes(
     lhs: np.dtype, rhs: np.dtype, out: np.dtype, precision: Any = None
 ) -> tuple[np.dtype, np.dtype, np.dtype]:
-    """As `compute_dtypes`, for runtimes that have no float64: its precision is not asked for."""
+    """As `compute_dtypes`, for runtimes without float64, which ignore that it is asked for."""
     found = compute_dtypes(lhs, rhs, out, precision)
     if np.dtype(np.float64) in found and np.dtype(np.float64) not in (lhs, rhs, out):
         return compute_dtypes(lhs, rhs, out)

@@ -98,7 +98,7 @@ def _fitting(index: tf.Tensor) -> tf.Tensor:
 
 
 def are_same(parts: Sequence[Index], clamped: Sequence[Index]) -> Index:
-    """For each index vector whether clamping has changed none of its elements."""
+    """Whether clamping has left an index vector as it was, for each vector."""
     result: Index = np.array(True)
     for part, moved in zip(parts, clamped, strict=True):
         result = _both(result, _equal(part, moved))
@@ -148,7 +148,7 @@ def _multiply(ctx: Context, index: Index, stride: Dim) -> Index:
 
 
 def starts(ctx: Context, parts: Mapping[int, Index], rank: int) -> list[int | tf.Tensor]:
-    """Where a single window begins along each of `rank` axes.
+    """The position at which a single window begins, along each of `rank` axes.
 
     For some axes `parts` has the index, in an array of one element; along the others it is zero.
     """

@@ -127,8 +127,8 @@ class Scan:
     reverse: bool
 
     def loop(self, unroll: int) -> list[tf.Tensor]:
-        """By a loop, a step of which takes `unroll` elements, if the length is known."""
-        # Consumers have no lists, or lose them in loops inside of loops.
+        """The results, by a loop. If the length is known, a step takes `unroll` elements."""
+        # Other runtimes have no lists, or lose them in nested loops.
         elements_of = _ElementArray if self.ctx.target.is_consumer else _ElementList
         sources = [
             elements_of(self.ctx, aval, x) for x, aval in zip(self.xs, self.xs_avals, strict=True)
@@ -136,8 +136,8 @@ class Scan:
         stacks = [elements_of(self.ctx, aval) for aval in self.ys_avals]
         size = self.ctx.size(self.length)
         unroll = unroll if isinstance(size, int) else 1
-        whole = size - size % unroll if isinstance(size, int) else size
-        first, stop, step = (size - 1, size - 1 - whole, -1) if self.reverse else (0, whole, 1)
+        rounded = size - size % unroll if isinstance(size, int) else size
+        first, stop, step = (size - 1, size - 1 - rounded, -1) if self.reverse else (0, rounded, 1)
 
         def advance(i, before, handles):
             elements = [source.get(i) for source in sources]
@@ -163,14 +163,14 @@ class Scan:
             shape_invariants=shapes,
         )
         if isinstance(size, int):
-            for position in range(whole, size):
+            for position in range(rounded, size):
                 i = constant(size - 1 - position if self.reverse else position, np.int32)
                 values, handles = advance(i, values, handles)
         stacked = [stack.stacked(handle) for stack, handle in zip(stacks, handles, strict=True)]
         return [*self.carried.tensors(values), *stacked]
 
     def unrolled(self) -> list[Value]:
-        """Without a loop; the length is known."""
+        """The results, without a loop. The length has to be known."""
         if not self.length:
             return self.empty()
         elements = [
@@ -189,7 +189,7 @@ class Scan:
         return [*carry, *(tf.stack(ys) for ys in zip(*outputs, strict=True))]
 
     def empty(self) -> list[tf.Tensor]:
-        """Of arrays without elements."""
+        """The results for a length of zero."""
 
         def empty(aval):
             shape = (0, *avals.physical_shape(aval)[1:])
@@ -278,7 +278,7 @@ class _ElementArray:
 def _copied(
     successors: Sequence[tf.Tensor], values: Sequence[tf.Tensor], target: Target
 ) -> tuple[tf.Tensor, ...]:
-    """What the values of a loop become.
+    """The values of the next step of a loop.
 
     With `quirks.overwritten_values_of_loops`, each successor that was a value is made by an op,
     which no converter removes.
@@ -295,7 +295,7 @@ def copy(x: tf.Tensor) -> tf.Tensor:
 
 
 def _select(which: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Where `which` holds `x`, else `y`, whose leading dimensions are those of `which`."""
+    """`x` where `which` is true, else `y`; their leading dimensions are those of `which`."""
     for _ in range(x.shape.rank - which.shape.rank):
         which = tf.raw_ops.ExpandDims(input=which, axis=integers(-1))
     return move("SelectV2", which, x, y)

@@ -63,7 +63,7 @@ def natural_keys(x: tf.Tensor) -> list[tf.Tensor]:
 
 
 def natural_top_keys(x: tf.Tensor) -> list[tf.Tensor]:
-    """As `natural_keys`, but floats are one number: NaN is infinite, and not told from infinity."""
+    """As `natural_keys`, but a float is one key, and NaN has that of infinity."""
     return [without_nan(x, np.inf)] if x.dtype.is_floating else natural_keys(x)
 
 

@@ -15,14 +15,14 @@ from lowering.ops.casts import narrowed, widened
 from lowering.targets import Mode
 
 # For floats the integers of the same width.
-_WORDS = {tf.float32: tf.int32, tf.float64: tf.int64}
+_SAME_SIZE = {tf.float32: tf.int32, tf.float64: tf.int64}
 
 
 def narrow_to(x: tf.Tensor, dtype: np.dtype) -> tf.Tensor:
     """Numbers of a narrow dtype in their storage dtype, rounded or wrapped around.
 
     `x` is float32 for a float of 16 bits, float32 or float64 for shorter ones, else integers of
-    eight bits, or int32 for a consumer.
+    eight bits, or int32 for other runtimes.
     """
     if dtype in narrow_formats.FLOAT:
         return _round(x, dtype)
@@ -78,20 +78,20 @@ def _round(x, dtype):
     rounded = _round_size(emit("Minimum", emit("Abs", x), beyond), ml_dtypes.finfo(dtype))
     is_large = emit("Greater", rounded, constant(form.largest, x.dtype))
     rounded = emit("SelectV2", is_large, constant(form.overflow, x.dtype), rounded)
-    # Without bits zeros have no sign.
+    # Runtimes without bitcasts lose the signs of zeros.
     result = _with_sign(rounded, x, form) if has_bits else emit("Mul", emit("Sign", x), rounded)
     nan = constant(-0.0, x.dtype) if form.nan is None else x
     return cast(emit("SelectV2", emit("Equal", x, x), result, nan), tf.float32)
 
 
 def _with_sign(size, x, form):
-    """Numbers that are not negative, with the signs of others, as far as zeros have signs."""
-    word = _WORDS[x.dtype]
-    sign = emit("BitwiseAnd", bitcast(x, word), constant(word.min, word))
+    """`size` with the sign of `x`; zeros have one only if the format has negative zeros."""
+    integer = _SAME_SIZE[x.dtype]
+    sign = emit("BitwiseAnd", bitcast(x, integer), constant(integer.min, integer))
     if not form.has_negative_zero:
         is_zero = emit("Equal", size, constant(0, x.dtype))
-        sign = emit("SelectV2", is_zero, constant(0, word), sign)
-    return bitcast(emit("BitwiseOr", bitcast(size, word), sign), x.dtype)
+        sign = emit("SelectV2", is_zero, constant(0, integer), sign)
+    return bitcast(emit("BitwiseOr", bitcast(size, integer), sign), x.dtype)
 
 
 def _round_size(size, info):

@@ -61,7 +61,7 @@ def _by_kernel(op, ctx, rows, combine=None):
 def _with_room(op, ctx, rows):
     """Updates of which some are outside, for runtimes that ignore none.
 
-    They go to a row of their own behind all others, which is removed.
+    These update an additional row at the end, which is removed afterwards.
     """
     rank, indexed = rows.operand.shape.rank, rows.index.shape[-1]
     known = rows.operand.shape.as_list()
@@ -85,7 +85,7 @@ def _with_room(op, ctx, rows):
 
 
 def _behind_if_outside(ctx, rows, limits):
-    """The indices, with those outside of an array of dimensions `limits` at the row behind it."""
+    """The indices, where those outside of the dimensions `limits` are that of an additional row."""
     index, dtype = rows.index, rows.index.dtype
     zero, count = constant(0, dtype), cast(tf.convert_to_tensor(ctx.size(rows.count)), dtype)
     if len(limits) == 1:

@@ -12,7 +12,7 @@ natural graph has no switch between the two: for large tensors it multiplies, un
 be compiled (the row random_normal of tools/bench.py takes 1.2 times as long by shifts).
 
 XLA is given most rounds in a loop, so that it computes the hash apart from what uses it. In one
-loop with an argmax, the uses of uses of a word are so many that LLVM does not finish compiling
+loop with an argmax, the uses of uses of a number are so many that LLVM does not finish compiling
 (github.com/llvm/llvm-project/pull/211711).
 """
 
@@ -39,7 +39,7 @@ PARITY = 0x1BD11BDA
 
 
 def threefry2x32(ctx: Context, *operands: tf.Tensor, is_large: bool) -> list[tf.Tensor]:
-    """The hash of words under keys: of (key0, key1, x0, x1), uint32 tensors that broadcast.
+    """The hash of (x0, x1) under (key0, key1), uint32 tensors that broadcast.
 
     `is_large` says whether the work in a kernel outweighs the cost of starting it.
     """
@@ -93,7 +93,7 @@ def _in_loop(key0, key1, x0, x1):
 
 
 def _start(key0, key1, x0, x1):
-    """The key schedule, and the words with the keys added."""
+    """The key schedule, and x0 and x1 with the keys added."""
     keys = key0, key1, _xor(_xor(key0, key1), constant(PARITY, np.uint32))
     return keys, x0 + key0, x1 + key1
 

@@ -27,7 +27,7 @@ def test_a_moved_key_costs_one_op():
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_keys_of_words_that_are_broadcast(is_known):
+def test_keys_whose_data_is_broadcast(is_known):
     def fun(word):
         word = np.uint32(7) if is_known else word
         key = jax.random.wrap_key_data(jnp.broadcast_to(word, (2,)))

@@ -135,13 +135,13 @@ def test_options(tmp_path, capsys):
 
 
 def test_keys(tmp_path, capsys):
-    """They are made of the words in a file."""
-    words = np.asarray(jax.random.key_data(jax.random.key(5)))
-    np.savez(tmp_path / "inputs.npz", key=words, scale=np.uint32([1, 2]))
+    """They are made of key data in a file."""
+    data = np.asarray(jax.random.key_data(jax.random.key(5)))
+    np.savez(tmp_path / "inputs.npz", key=data, scale=np.uint32([1, 2]))
     argv = ["tests.export.functions:noise", "--arg", "key=key[]", "--arg", "scale=u32[2]"]
     inputs = ["--inputs", str(tmp_path / "inputs.npz")]
     assert main(["check", *argv, *inputs, "--to", "onnx", "saved_model"]) == 0
-    np.savez(tmp_path / "inputs.npz", key=words[:1].astype(np.int32), scale=np.uint32([1, 2]))
+    np.savez(tmp_path / "inputs.npz", key=data[:1].astype(np.int32), scale=np.uint32([1, 2]))
     assert main(["check", *argv, *inputs, "--to", "onnx"]) == 2
     assert "key of" in capsys.readouterr().err
     assert main(["show", "jax.random:bits", "--arg", "key<rbg>[]", "--target", "tflite"]) == 0

@@ -1,4 +1,4 @@
-"""PRNG keys are inputs, outputs and parameters of models, as their words."""
+"""PRNG keys are inputs, outputs and parameters of models, as key data."""
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +51,7 @@ def test_structs_of_keys():
         ((4, 2), "uint32"),
         ((4,), "uint32"),
     ]
-    # Keys and their words are the same inputs.
+    # Keys and their data are the same inputs.
     np.testing.assert_array_equal(made.inputs(args)[2], jax.random.key_data(args[0]["rows"]))
 
 

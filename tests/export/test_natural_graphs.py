@@ -22,7 +22,7 @@ from harnesses.selection import CORE_DTYPES
 IMAGES = np.random.default_rng(0).normal(size=(2, 8, 8, 4)).astype(np.float32)
 ROWS = IMAGES[0, 0, :, :]
 INTEGERS = np.arange(-12, 12, dtype=np.int32).reshape(4, 6)
-WORDS = np.arange(24, dtype=np.uint32).reshape(4, 6)
+UNSIGNED = np.arange(24, dtype=np.uint32).reshape(4, 6)
 
 # Rows with infinities, which natural graphs have to get right.
 EXTREME = np.array(
@@ -117,7 +117,7 @@ TABLE = {
     "x // 3": (lambda x: x // 3, INTEGERS, ["FloorDiv"]),
     "x // 3, jit and vmap": (jax.vmap(jax.jit(lambda x: x // 3)), INTEGERS, ["FloorDiv"]),
     "x % 3": (lambda x: x % 3, INTEGERS, ["FloorMod"]),
-    "x % 3 of words": (lambda x: x % 3, WORDS, ["FloorMod"]),
+    "x % 3 of uint32": (lambda x: x % 3, UNSIGNED, ["FloorMod"]),
     "x % 3 of floats": (lambda x: x % 3, IMAGES, ["FloorMod"]),
     "x % -2.5": (lambda x: x % -2.5, IMAGES, ["FloorMod"]),
     "max_pool": (lambda x: nn.max_pool(x, (2, 2), (2, 2)), IMAGES, ["MaxPool"]),

@@ -16,17 +16,17 @@ RNG = np.random.default_rng(0)
 FLOAT, FLOAT16 = 1, 10
 
 
-def halves(*shape):
+def of_float16(*shape):
     return (0.2 * RNG.normal(size=shape)).astype(np.float16)
 
 
-IMAGES, ROWS = halves(2, 8, 8, 3), halves(2, 5, 8)
+IMAGES, ROWS = of_float16(2, 8, 8, 3), of_float16(2, 5, 8)
 PARAMS = {
-    "kernel": halves(3, 3, 3, 8),
-    "query": halves(8, 8),
-    "key": halves(8, 8),
+    "kernel": of_float16(3, 3, 3, 8),
+    "query": of_float16(8, 8),
+    "key": of_float16(8, 8),
     "scale": np.ones(8, np.float16),
-    "out": halves(8, 4),
+    "out": of_float16(8, 4),
 }
 
 
@@ -100,7 +100,7 @@ def test_products_behind_transposes(axes):
     def fun(x):
         return lax.transpose(x, axes) @ weights
 
-    x = halves(*range(2, 1 + len(axes)), 8)
+    x = of_float16(*range(2, 1 + len(axes)), 8)
     assert kinds(exported(fun, (x,))) == ["MatMul", "Transpose"]
 
 
@@ -115,7 +115,7 @@ def test_sequences_with_their_batch_first():
         first = jnp.zeros((x.shape[0], 8), np.float16)
         return lax.scan(step, first, x.swapaxes(0, 1))[1].swapaxes(0, 1)
 
-    exported(fun, (halves(2, 20, 8),), params=PARAMS)
+    exported(fun, (of_float16(2, 20, 8),), params=PARAMS)
 
 
 @pytest.mark.parametrize("opset", [17, 18])

@@ -17,7 +17,7 @@ pytest.importorskip("onnx_ir")
 pytest.importorskip("onnxruntime")
 
 X = np.float32([[1.5, -0.0, np.inf], [3e-3, -7e8, 65504]])
-WORDS = np.array([[0, -1, 5], [2**31 - 1, -(2**31), 123456789]], np.int32)
+INTEGERS = np.array([[0, -1, 5], [2**31 - 1, -(2**31), 123456789]], np.int32)
 
 
 def bits(x):
@@ -38,8 +38,8 @@ def uniform(words):
 
 PROGRAMS = {
     "bits": (bits, X),
-    "of bits": (of_bits, WORDS),
-    "bitwise": (bitwise, WORDS),
+    "of bits": (of_bits, INTEGERS),
+    "bitwise": (bitwise, INTEGERS),
     "uniform": (uniform, np.uint32([3, 4])),
 }
 

@@ -55,13 +55,13 @@ def test_programs(part):
     rng = np.random.default_rng(seed)
     dtype, shape = _DTYPES[seed % 3], _SHAPES[seed // 3 % 4]
     x = jnp.asarray(rng.normal(size=(random_layers.BATCH, *shape)), dtype)
-    is_symbolic, in_halves = rng.integers(2, size=2)
+    is_symbolic, in_16_bits = rng.integers(2, size=2)
     opset = [None, *opsets.OPSETS][int(rng.integers(1 + len(opsets.OPSETS)))]
     fun = _steady_program(rng, dtype, x)
     to_onnx(
         fun,
         [x],
         polymorphic_shapes=["b, ..."] if is_symbolic else None,
-        compute_dtype="float16" if in_halves and dtype == jnp.float16 else None,
+        compute_dtype="float16" if in_16_bits and dtype == jnp.float16 else None,
         opset=opset,
     )

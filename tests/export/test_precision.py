@@ -17,7 +17,7 @@ HALVES = ["float16", "bfloat16"]
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_what_is_computed_in_halves(dtype):
+def test_what_is_computed_in_16_bits(dtype):
     """What only moves numbers that are rounded already, or chooses some by them, rounds nothing."""
 
     def fun(x, half, i):
@@ -53,7 +53,7 @@ def test_what_is_computed_in_fewer_than_64_bits():
 
 @pytest.mark.parametrize("to", ["saved_model", "tflite", "onnx", "tfjs"])
 @pytest.mark.parametrize("dtype", HALVES)
-def test_networks_in_halves(dtype, to, tmp_path):
+def test_networks_in_16_bits(dtype, to, tmp_path):
     """Runtimes sum in another order than JAX, so that a sum may be rounded to the next number."""
     rng = np.random.default_rng(1)
     params = [rng.normal(size=(32, 32)).astype(np.float32) / 4 for _ in range(6)]

@@ -14,7 +14,7 @@ from lowering.targets import CONSUMERS, TARGETS
 X = np.float32([-np.inf, -2.5, -1, 0, 0.5, 3, np.inf])
 I = np.int32([-7, -1, 0, 3, 2**31 - 1, -(2**31)])  # noqa: E741
 DIVISORS = np.int32([3, -5, 1, -1, 65537, 2**31 - 1, -(2**31), 10, -10])
-WORDS = np.uint32([12, 3456])
+UNSIGNED = np.uint32([12, 3456])
 SPD = np.float32([[4, 1, 0], [1, 3, 1], [0, 1, 2]])
 PROGRAMS = {
     "selected infinities": (lambda x: jnp.where(x > 0, x, x - x), X),
@@ -24,10 +24,10 @@ PROGRAMS = {
     "products that overflow": (lambda x: (x * x[::-1], x * 12345, x.prod(), x.sum()), I),
     "bits": (lambda x: (x & 12, x | 3, x ^ -5, ~x, x >> 3, x << 5, lax.population_count(x)), I),
     "bits of floats": (lambda x: lax.bitcast_convert_type(x[1:4], np.int32), X),
-    "words": (lambda x: (x // 7, x > 13, x << 30, x.astype("float32")), WORDS),
-    "random bits": (lambda x: jax.random.bits(jax.random.wrap_key_data(x), (5,)), WORDS),
-    "random numbers": (lambda x: jax.random.normal(jax.random.wrap_key_data(x), (5,)), WORDS),
-    "random integers": (lambda x: jax.random.randint(jax.random.key(x[0]), (5,), 0, 9), WORDS),
+    "uint32": (lambda x: (x // 7, x > 13, x << 30, x.astype("float32")), UNSIGNED),
+    "random bits": (lambda x: jax.random.bits(jax.random.wrap_key_data(x), (5,)), UNSIGNED),
+    "random numbers": (lambda x: jax.random.normal(jax.random.wrap_key_data(x), (5,)), UNSIGNED),
+    "random integers": (lambda x: jax.random.randint(jax.random.key(x[0]), (5,), 0, 9), UNSIGNED),
     "dropped updates": (lambda x: x.at[jnp.array([1, 9, 1])].add(1.5, mode="drop"), X),
     "repeated updates": (lambda x: x.at[jnp.array([1, 1, 2, 1])].set(jnp.arange(4.0)), X),
     "largest updates": (lambda x: x.at[jnp.array([1, 1, 2, 1])].max(jnp.arange(4.0)), X),
@@ -64,7 +64,7 @@ PROGRAMS = {
         ),
         SPD,
     ),
-    "halves": (lambda x: (x.astype("bfloat16") / 3, (x * 7).astype("bfloat16")[1:-1]), X),
+    "bfloat16": (lambda x: (x.astype("bfloat16") / 3, (x * 7).astype("bfloat16")[1:-1]), X),
     "swapped values": (
         lambda x: lax.while_loop(lambda s: s[2] < 3, lambda s: (s[1], s[0], s[2] + 1), (x, -x, 0)),
         X,
@@ -179,7 +179,7 @@ PROGRAMS = {
         lambda x: lax.rng_bit_generator(
             jnp.full(4, x[0] | np.uint32(0xFFFFFFFF)), (9,), algorithm=_PHILOX
         )[1],
-        WORDS,
+        UNSIGNED,
     ),
     "repeated updates of complex numbers": (
         lambda x: [

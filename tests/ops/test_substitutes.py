@@ -19,7 +19,7 @@ def test_lower_bits_are_a_remainder_on_tflite(mask):
 
 @pytest.mark.parametrize("to", ["tflite", "onnx"])
 @pytest.mark.parametrize("power", [1, 2, 2**16, 2**31])
-def test_quotients_and_remainders_of_words_by_powers_of_two(power, to):
+def test_quotients_and_remainders_of_uint32_by_powers_of_two(power, to):
     words = X.view(np.uint32)
     exporter = export.to_tflite if to == "tflite" else export.to_onnx
     model = exporter(lambda x: (x // jnp.uint32(power), x % jnp.uint32(power)), (words,))

@@ -15,12 +15,12 @@ from tests.passes.programs import primitives, traced
 KEY = jax.random.key(0)
 
 
-def on_words(fun):
+def on_key_data(fun):
     return split_keys(traced(fun, KEY), TF)
 
 
 def flattened(fun):
-    return flatten(on_words(fun))
+    return flatten(on_key_data(fun))
 
 
 def test_shapes_share_a_program():
@@ -55,7 +55,7 @@ def test_programs_that_are_not_elementwise(fun):
 
 
 def test_calls_are_replaced():
-    jaxpr = on_words(lambda k: jax.random.normal(k, (3, 4)).T)
+    jaxpr = on_key_data(lambda k: jax.random.normal(k, (3, 4)).T)
     assert "flat_call" in primitives(flatten_calls(jaxpr))
 
 

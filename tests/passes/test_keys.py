@@ -1,4 +1,4 @@
-"""Keys become their words, jaxpr in and jaxpr out."""
+"""Keys become their data, jaxpr in and jaxpr out."""
 
 import jax
 import jax.extend.core as jex_core
@@ -39,19 +39,19 @@ def test_a_program_without_keys_stays_the_same():
     assert split_keys(jaxpr, TF) is jaxpr
 
 
-def test_arguments_results_and_constants_are_words():
+def test_arguments_results_and_constants_are_key_data():
     after = split(lambda key: (key, KEYS), KEY)
     assert [var.aval.str_short() for var in after.jaxpr.invars] == ["uint32[2]"]
     assert [var.aval.str_short() for var in after.jaxpr.outvars] == ["uint32[2]", "uint32[3,2]"]
     np.testing.assert_array_equal(after.consts[0], jax.random.key_data(KEYS))
 
 
-def test_words_are_wrapped_and_unwrapped_by_nothing():
+def test_key_data_is_wrapped_and_unwrapped_by_nothing():
     after = split(lambda w: jax.random.key_data(jax.random.wrap_key_data(w)), np.uint32([1, 2]))
     assert not after.eqns and after.jaxpr.outvars == after.jaxpr.invars
 
 
-def test_what_draws_is_one_equation_on_words():
+def test_what_draws_is_one_equation_on_key_data():
     after = split(lambda key: jax.random.bits(jax.random.fold_in(key, 3), (5,)), KEY)
     assert [eqn.primitive for eqn in after.eqns] == [RANDOM] * 2
     assert [eqn.params["name"] for eqn in after.eqns] == ["random_fold_in", "random_bits"]
@@ -76,7 +76,7 @@ def test_moves_are_of_integers_from_one_to_the_next(keys, target, expected):
     assert [name for name in primitives(after) if name != "slice"] == expected
 
 
-def test_loops_and_branches_carry_words():
+def test_loops_and_branches_carry_key_data():
     def fun(key, x):
         def step(key, row):
             key, other = jax.random.split(key)
@@ -92,12 +92,12 @@ def test_loops_and_branches_carry_words():
     assert equation(after, "cond").outvars[0].aval.str_short() == "uint32[2]"
 
 
-def test_comparisons_are_of_all_words():
+def test_comparisons_are_of_all_key_data():
     after = split(lambda keys: (keys == keys[::-1], keys != keys), KEYS)
     assert {"eq", "reduce_and", "ne", "reduce_or"} <= set(primitives(after))
-    words = jax.random.key_data(KEYS).at[2].set(jax.random.key_data(KEYS)[0])
+    data = jax.random.key_data(KEYS).at[2].set(jax.random.key_data(KEYS)[0])
     with jax.enable_x64(True):
-        same, different = jex_core.jaxpr_as_fun(after)(words)
+        same, different = jex_core.jaxpr_as_fun(after)(data)
     np.testing.assert_array_equal(same, [True, True, True])
     np.testing.assert_array_equal(different, [False] * 3)
 

@@ -21,7 +21,7 @@ from tests.passes.programs import primitives, traced
 
 X = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)
 Y = np.cos(X) * 2
-WORDS = np.arange(24, dtype=np.uint32).reshape(2, 3, 4) * 7
+UNSIGNED = np.arange(24, dtype=np.uint32).reshape(2, 3, 4) * 7
 INTEGERS = np.arange(-12, 12, dtype=np.int32).reshape(2, 3, 4) * 5
 IMAGES = np.linspace(-1, 1, 2 * 4 * 4 * 3, dtype=np.float32).reshape(2, 4, 4, 3)
 EMPTY = np.zeros((2, 0, 4), np.float32)
@@ -81,10 +81,10 @@ FOUND = {
     ),
     "floor divide": (lambda x: x // 3, (INTEGERS,), ["floor_divide"]),
     "remainder": (lambda x: x % 7, (INTEGERS,), ["floor_mod"]),
-    "remainder of words": (lambda x: x % np.uint32(7), (WORDS,), ["rem"]),
-    "remainder by a power of two": (lambda x: x % np.uint32(8), (WORDS,), ["and"]),
+    "remainder of uint32": (lambda x: x % np.uint32(7), (UNSIGNED,), ["rem"]),
+    "remainder by a power of two": (lambda x: x % np.uint32(8), (UNSIGNED,), ["and"]),
     "quotient by a power of two": (
-        lambda x: x // np.uint32(8), (WORDS,), ["population_count", "shift_right_logical"]
+        lambda x: x // np.uint32(8), (UNSIGNED,), ["population_count", "shift_right_logical"]
     ),
     "remainder of floats": (lambda x: x % 1.5, (X,), ["floor_mod"]),
     "absolute value of parts": (lambda x, y: jnp.abs(lax.complex(x, y)), (X, Y), ["size_of_parts"]),

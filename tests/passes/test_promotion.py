@@ -171,7 +171,7 @@ def test_other_programs_stay_the_same():
     jaxpr = traced(lambda x: jnp.sin(x) + 1, np.float32([1, 2]))
     assert promote_floats(jaxpr, ONNX) is jaxpr
     assert fuse_half_floats(jaxpr) is jaxpr
-    halves = traced(lambda x: jnp.sin(x) + 1, jnp.ones(2, jnp.bfloat16))
-    assert fuse_half_floats(halves) is halves
+    unchanged = traced(lambda x: jnp.sin(x) + 1, jnp.ones(2, jnp.bfloat16))
+    assert fuse_half_floats(unchanged) is unchanged
     for target in (TF, PORTABLE):
-        assert promote_floats(halves, target) is halves
+        assert promote_floats(unchanged, target) is unchanged

@@ -10,16 +10,16 @@ import lowering
 from tests import helpers
 from tests.helpers import op_counts, op_types
 
-WORDS = np.array([3, 4], np.uint32)
+KEY_DATA = np.array([3, 4], np.uint32)
 
 
 def graph_of(fun, *, compiled=False):
     """The graph of a function of a key."""
 
-    def of_words(words):
-        return fun(jax.random.wrap_key_data(words))
+    def of_key_data(data):
+        return fun(jax.random.wrap_key_data(data))
 
-    return helpers.graph_of(of_words, WORDS, compiled=compiled, target="tf")
+    return helpers.graph_of(of_key_data, KEY_DATA, compiled=compiled, target="tf")
 
 
 DRAWS = {
@@ -51,8 +51,8 @@ def test_calls_cost_few_nodes(draw, shape, compiled):
 def test_shapes_share_a_function(compiled):
     """Random numbers of several shapes, small and large, of several distributions."""
 
-    def fun(words):
-        keys = jax.random.split(jax.random.wrap_key_data(words), 3)
+    def fun(data):
+        keys = jax.random.split(jax.random.wrap_key_data(data), 3)
         shapes = [(3,), (2, 5), (70, 60), (1, 1), (0, 3), (4097,)]
         return [
             draw(keys[i], shape, *args)
@@ -65,7 +65,7 @@ def test_shapes_share_a_function(compiled):
     converted = tf.function(
         lowering.convert(fun, target="tf"), autograph=False, jit_compile=compiled
     )
-    for actual, expected in zip(converted(WORDS), jax.jit(fun)(WORDS), strict=True):
+    for actual, expected in zip(converted(KEY_DATA), jax.jit(fun)(KEY_DATA), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
@@ -84,8 +84,8 @@ def test_known_keys_are_folded():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_bits_of_a_symbolic_shape(compiled):
-    def fun(words, x):
-        return jax.random.uniform(jax.random.wrap_key_data(words), x.shape)
+    def fun(data, x):
+        return jax.random.uniform(jax.random.wrap_key_data(data), x.shape)
 
     converted = tf.function(
         lowering.convert(fun, target="tf", polymorphic_shapes=[None, "(b - 1, 3)"]),
@@ -95,20 +95,20 @@ def test_bits_of_a_symbolic_shape(compiled):
     )
     for size in (0, 1, 5):
         x = np.zeros((size, 3), np.float32)
-        np.testing.assert_array_equal(converted(WORDS, x), fun(WORDS, x))
+        np.testing.assert_array_equal(converted(KEY_DATA, x), fun(KEY_DATA, x))
 
 
 def test_not_partitionable_bits_are_not_mistaken_for_others():
-    def fun(words):
-        return jax.random.bits(jax.random.wrap_key_data(words), (5,))
+    def fun(data):
+        return jax.random.bits(jax.random.wrap_key_data(data), (5,))
 
     converted = lowering.convert(fun, target="tf")
     with jax.threefry_partitionable(False):
-        np.testing.assert_array_equal(converted(WORDS), fun(WORDS))
-        old = fun(WORDS)
+        np.testing.assert_array_equal(converted(KEY_DATA), fun(KEY_DATA))
+        old = fun(KEY_DATA)
     with jax.threefry_partitionable(True):
-        np.testing.assert_array_equal(converted(WORDS), fun(WORDS))
-        assert not np.array_equal(old, fun(WORDS))
+        np.testing.assert_array_equal(converted(KEY_DATA), fun(KEY_DATA))
+        assert not np.array_equal(old, fun(KEY_DATA))
 
 
 @pytest.mark.parametrize("target", ["tf", "xla", "portable"])

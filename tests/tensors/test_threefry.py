@@ -11,17 +11,17 @@ import tensorflow as tf
 import lowering
 from tests.helpers import graph_of
 
-WORDS = np.array([3, 4], np.uint32)
+KEY_DATA = np.array([3, 4], np.uint32)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_threefry_is_one_function(compiled):
-    def fun(words):
-        key = jax.random.wrap_key_data(words)
+    def fun(data):
+        key = jax.random.wrap_key_data(data)
         first, second = jax.random.split(key)
         return jax.random.normal(first, (3,)), jax.random.uniform(second, (100, 200))
 
-    library = graph_of(fun, WORDS, compiled=compiled, target="tf").as_graph_def().library
+    library = graph_of(fun, KEY_DATA, compiled=compiled, target="tf").as_graph_def().library
     names = [function.signature.name for function in library.function]
     assert sum("four_rounds_by_shifts" in name for name in names) == 1
     assert sum("_by_floats" in name for name in names) == (0 if compiled else 2)
@@ -29,10 +29,10 @@ def test_threefry_is_one_function(compiled):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_natural_graph_has_what_is_fast_in_its_mode(compiled):
-    def fun(words):
-        return jax.random.bits(jax.random.wrap_key_data(words), (100, 200))
+    def fun(data):
+        return jax.random.bits(jax.random.wrap_key_data(data), (100, 200))
 
-    library = graph_of(fun, WORDS, compiled=compiled, target="portable").as_graph_def().library
+    library = graph_of(fun, KEY_DATA, compiled=compiled, target="portable").as_graph_def().library
     ops = {node.op for function in library.function for node in function.node_def}
     assert ("RightShift" in ops, "Case" in ops) == (compiled, False)
 
@@ -42,8 +42,8 @@ import sys
 import jax, jax.numpy as jnp, numpy as np, tensorflow as tf
 import lowering
 
-def fun(words):
-    key = jax.random.wrap_key_data(words)
+def fun(data):
+    key = jax.random.wrap_key_data(data)
     drawn = jax.random.normal, jax.random.uniform, jax.random.bits
     return [
         result
@@ -54,10 +54,10 @@ def fun(words):
         )
     ]
 
-words = np.array([3, 4], np.uint32)
+data = np.array([3, 4], np.uint32)
 converted = lowering.convert(fun, target=sys.argv[1])
-results = tf.function(converted, jit_compile=True, autograph=False)(words)
-np.testing.assert_equal([x.numpy() for x in results], [np.asarray(x) for x in fun(words)])
+results = tf.function(converted, jit_compile=True, autograph=False)(data)
+np.testing.assert_equal([x.numpy() for x in results], [np.asarray(x) for x in fun(data)])
 """
 
 
@@ -71,9 +71,11 @@ def test_argmax_of_random_numbers_compiles(target):
 @pytest.mark.parametrize("target", ["tf", "portable"])
 def test_sizes_around_the_limit_of_kernels(target):
     for size in (4095, 4096, 4097):
-        fun = lambda words, size=size: jax.random.bits(  # noqa: E731
-            jax.random.wrap_key_data(words), (size,)
+        fun = lambda data, size=size: jax.random.bits(  # noqa: E731
+            jax.random.wrap_key_data(data), (size,)
         )
         converted = lowering.convert(fun, target=target)
-        np.testing.assert_array_equal(tf.function(converted, autograph=False)(WORDS), fun(WORDS))
-        np.testing.assert_array_equal(converted(WORDS), fun(WORDS))
+        np.testing.assert_array_equal(
+            tf.function(converted, autograph=False)(KEY_DATA), fun(KEY_DATA)
+        )
+        np.testing.assert_array_equal(converted(KEY_DATA), fun(KEY_DATA))

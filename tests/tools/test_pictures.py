@@ -1,11 +1,11 @@
-"""Pictures show what the evidence says, and nothing in them overlaps."""
+"""Pictures show what the recorded results say, and nothing in them overlaps."""
 
 import re
 from xml.etree import ElementTree
 
 import pytest
 
-from harnesses import evidence
+from harnesses import recorded
 from tools import history, performance, pictures, regenerate_docs
 from tools.history import Record
 
@@ -18,8 +18,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def drawn():
-    swept = evidence.read(regenerate_docs.EVIDENCE)
-    return regenerate_docs.draw(swept, evidence.read(regenerate_docs.OF_CONSUMERS))
+    swept = recorded.read(regenerate_docs.RECORDED)
+    return regenerate_docs.draw(swept, recorded.read(regenerate_docs.OF_CONSUMERS))
 
 
 @pytest.mark.parametrize("name", [*NAMES, *OF_BENCHES])
@@ -44,8 +44,8 @@ def test_texts_stay_inside_and_apart(drawn, name):
 
 
 def test_pictures_are_small_and_always_the_same(drawn):
-    swept = evidence.read(regenerate_docs.EVIDENCE)
-    again = regenerate_docs.draw(swept, evidence.read(regenerate_docs.OF_CONSUMERS))
+    swept = recorded.read(regenerate_docs.RECORDED)
+    again = regenerate_docs.draw(swept, recorded.read(regenerate_docs.OF_CONSUMERS))
     assert again == drawn
     assert {f"pictures/{name}.svg" for name in NAMES} <= set(drawn)
     assert all(len(text) < 100_000 for text in drawn.values())

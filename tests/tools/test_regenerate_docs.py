@@ -1,4 +1,4 @@
-"""Documents are generated from harnesses, limitations and evidence, and checked for changes."""
+"""Documents are generated from harnesses, limitations and recorded results, and checked."""
 
 import contextlib
 import dataclasses
@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harnesses import evidence
+from harnesses import recorded
 from harnesses.database import Database, Row, Versions
-from harnesses.evidence import Evidence
+from harnesses.recorded import Recorded
 from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN
@@ -47,13 +47,13 @@ OTHER = Versions("0.9.0", "0.9.0", "2.20.0", "2.0.0", "3.11.0")
 
 @pytest.fixture
 def g3doc(tmp_path, monkeypatch) -> pathlib.Path:
-    """A directory of templates without documents and evidence."""
+    """A directory of templates without documents and recorded results."""
     shutil.copytree(regenerate_docs.G3DOC / "templates", tmp_path / "templates")
     monkeypatch.setattr(regenerate_docs, "G3DOC", tmp_path)
     monkeypatch.setattr(regenerate_docs, "README", tmp_path / "README.md")
     begin, end = regenerate_docs._MARKS
     (tmp_path / "README.md").write_text(f"Before.\n\n{begin}\nold\n{end}\n\nAfter.\n")
-    monkeypatch.setattr(regenerate_docs, "EVIDENCE", tmp_path / "evidence.json")
+    monkeypatch.setattr(regenerate_docs, "RECORDED", tmp_path / "recorded.json")
     monkeypatch.setattr(regenerate_docs, "OF_CONSUMERS", tmp_path / "consumers.json")
     return tmp_path
 
@@ -62,7 +62,7 @@ def g3doc(tmp_path, monkeypatch) -> pathlib.Path:
 def limitations(monkeypatch) -> dict[str, tuple[Limitation, ...]]:
     """The limitations, for a test to change; there are none at first."""
     limitations = {}
-    for module in (regenerate_docs, evidence):
+    for module in (regenerate_docs, recorded):
         monkeypatch.setattr(module, "all_limitations", lambda: limitations)
     return limitations
 
@@ -91,8 +91,8 @@ def database(path: pathlib.Path, rows: list[Row], selection: Selection | None = 
     return str(path)
 
 
-def condensed(ran: Versions) -> Evidence:
-    return evidence.condense(ran, ROWS, ["sin", "unheard_of"])
+def condensed(ran: Versions) -> Recorded:
+    return recorded.condense(ran, ROWS, ["sin", "unheard_of"])
 
 
 def test_committed_documents_are_up_to_date(capsys):
@@ -149,15 +149,15 @@ def test_variants_are_counted_where_jax_has_them(g3doc, harnesses, limitations):
     path = database(g3doc / "sweep.sqlite", [*ROWS, *variants])
     assert regenerate_docs.main(["--database", path]) == 0
     assert regenerate_docs.main(["--check"]) == 0
-    (swept,) = evidence.read(g3doc / "evidence.json").values()
+    (swept,) = recorded.read(g3doc / "recorded.json").values()
     assert swept.variants == {"vmap": 1}
     assert swept.count("sin") == len(ROWS)
 
 
 def test_evidence_of_other_versions_is_kept(g3doc, harnesses, limitations):
-    evidence.write(g3doc / "evidence.json", {OTHER.jax: condensed(OTHER)})
+    recorded.write(g3doc / "recorded.json", {OTHER.jax: condensed(OTHER)})
     assert regenerate_docs.main(["--database", database(g3doc / "sweep.sqlite", ROWS)]) == 0
-    swept = evidence.read(g3doc / "evidence.json")
+    swept = recorded.read(g3doc / "recorded.json")
     assert list(swept) == [OTHER.jax, versions().jax]
     assert swept[OTHER.jax] == condensed(OTHER)
     coverage = (g3doc / "jax_primitives_coverage.md").read_text()
@@ -203,16 +203,16 @@ def test_consumers_are_swept_in_parts(g3doc, harnesses, limitations):
     for path in (core, others):
         assert regenerate_docs.main(["--database", path]) == 0
         assert regenerate_docs.main(["--check"]) == 0
-    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    (swept,) = recorded.read(g3doc / "consumers.json").values()
     assert swept.dtypes == {"float32", "int8"} and swept.harnesses == {"sin": 2}
     assert swept.count("sin") == 4
 
-    # What limits other dtypes leaves evidence valid, and what is not is replaced.
+    # What limits other dtypes leaves recorded results valid, and what is not is replaced.
     limit = Limitation("It is narrow.", error="TF error", dtypes={"int8"}, targets=("tfjs",))
     limitations["sin"] = (limit,)
     assert regenerate_docs.main(["--check"]) == 1
     assert regenerate_docs.main(["--database", core]) == 0
-    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    (swept,) = recorded.read(g3doc / "consumers.json").values()
     assert swept.dtypes == {"float32"}
     assert regenerate_docs.main(["--check"]) == 0
 
@@ -226,7 +226,7 @@ def test_harnesses_that_jax_cannot_run_as_consumers_do_are_swept(g3doc, harnesse
     harnesses["cos_float32"] = type(harnesses["sin_float32"])("cos_float32")
     assert regenerate_docs.main(["--database", core]) == 0
     assert regenerate_docs.main(["--check"]) == 0
-    (found,) = evidence.read(g3doc / "consumers.json").values()
+    (found,) = recorded.read(g3doc / "consumers.json").values()
     assert found.total() == 2
 
 
@@ -257,7 +257,7 @@ def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, caps
     whole = [dataclasses.replace(row, ulps=8.0) for row in ROWS]
     assert regenerate_docs.main(["--database", database(g3doc / "sweep.sqlite", whole)]) == 0
     page = (g3doc / "explorer.html").read_text()
-    (before,) = evidence.read(g3doc / "evidence.json").values()
+    (before,) = recorded.read(g3doc / "recorded.json").values()
     harnesses["cos_float32"] = type(harnesses["sin_int8"])("cos_float32")
     limitations["cos"] = (Limitation("It is new.", error="crash", devices={"tpu"}),)
     assert regenerate_docs.main(["--check"]) == 1
@@ -270,14 +270,14 @@ def test_a_sweep_of_new_primitives_is_joined(g3doc, harnesses, limitations, caps
     path = database(g3doc / "new.sqlite", rows, selection)
     assert regenerate_docs.main(["--database", path]) == 0
     assert regenerate_docs.main(["--check"]) == 0
-    (swept,) = evidence.read(g3doc / "evidence.json").values()
+    (swept,) = recorded.read(g3doc / "recorded.json").values()
     assert (swept.count("sin"), swept.count("cos")) == (len(ROWS), len(rows))
     assert swept.ulps == before.ulps and set(swept.ulps["float32"].values()) == {8.0}
     assert (g3doc / "explorer.html").read_text() == page
 
-    # The evidence of the others has to be valid.
+    # The recorded results of the others have to be valid.
     del harnesses["sin_int8"]
-    evidence.write(g3doc / "evidence.json", {before.versions.jax: before})
+    recorded.write(g3doc / "recorded.json", {before.versions.jax: before})
     assert regenerate_docs.main(["--database", path]) == 1
     assert "no complete sweep of all harnesses" in capsys.readouterr().err
 
@@ -302,7 +302,7 @@ def test_a_sweep_of_changed_primitives_replaces_theirs(g3doc, harnesses, limitat
     selection = Selection(primitives=["cos"], per_harness="all")
     assert regenerate_docs.main(["--database", database(g3doc / "a", rows, selection)]) == 0
     assert regenerate_docs.main(["--check"]) == 0
-    (swept,) = evidence.read(g3doc / "evidence.json").values()
+    (swept,) = recorded.read(g3doc / "recorded.json").values()
     counts = {name: swept.count(name) for name in ("sin", "cos", "tan")}
     assert counts == {"sin": len(ROWS), "cos": len(rows), "tan": 0}
     assert swept.count("cos", column="tf graph") == swept.count("sin", column="tf graph") / 2
@@ -322,7 +322,7 @@ def test_a_sweep_of_new_primitives_by_consumers_is_joined(g3doc, harnesses, limi
     selection = Selection.of_consumers(CORE_DTYPES, ["cos"])
     assert regenerate_docs.main(["--database", database(g3doc / "a", rows, selection)]) == 0
     assert regenerate_docs.main(["--check"]) == 0
-    (swept,) = evidence.read(g3doc / "consumers.json").values()
+    (swept,) = recorded.read(g3doc / "consumers.json").values()
     assert swept.harnesses == {"sin": 1, "cos": 1}
 
 
@@ -330,7 +330,7 @@ def test_a_red_sweep_is_not_imported(g3doc, limitations, capsys):
     bad = [Row(**{**vars(ROWS[0]), "outcome": "different", "verdict": "unexpected"}), *ROWS[1:]]
     assert regenerate_docs.main(["--database", database(g3doc / "sweep.sqlite", bad)]) == 1
     assert "1 unexpected failures or passes" in capsys.readouterr().err
-    assert not (g3doc / "evidence.json").exists()
+    assert not (g3doc / "recorded.json").exists()
 
 
 def test_a_sweep_of_some_cells_is_not_imported(g3doc, capsys):

@@ -12,14 +12,14 @@ from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names
 from lowering.export.onnx.values import (
     array_of,
     dtype_of,
+    is_index,
     is_known,
-    is_place,
     made_by,
     permutation,
     static,
 )
 
-# Under which key a large constant has the one that it is made of, and how.
+# The key under which a large constant notes the one that it is made of, and how.
 FOLDED = "folded"
 
 # Ops that have other results each time.
@@ -170,7 +170,7 @@ class Builder:
         if before is not None and (
             _is_reinterpreted(before, x, dtype)
             or dtype_of(before) == dtypes.BOOL
-            or (dtype_of(before) == dtype == dtypes.INT64 and is_place(before))
+            or (dtype_of(before) == dtype == dtypes.INT64 and is_index(before))
         ):
             return self.cast(before, dtype)
         result = self.op("Cast", x, to=int(dtype), dtype=dtype)
@@ -317,7 +317,7 @@ class Builder:
                 shape=ir.Shape(shape),
             )
             self.shared[key] = value = self.constants.tensor(made, f"{x.name}__folded")
-            # What it is made of; a chain of constants keeps all of them, and their identities.
+            # The constant that it is made of; a chain of these keeps all of them alive.
             value.meta[FOLDED] = x, how
         return self.shared[key]
 
@@ -332,7 +332,7 @@ def _has_shape(x: ir.Value, shape: Sequence[int]) -> bool:
 def _key(
     kind: str, operands: Sequence[ir.Value | None], outputs: int, attributes: Mapping[str, Any]
 ) -> Any:
-    """What equal nodes have in common."""
+    """A key that equal nodes have in common."""
     return kind, tuple(map(id, operands)), outputs, repr(sorted(attributes.items()))
 
 

@@ -1,4 +1,4 @@
-"""In which dtype models compute what JAX computes in 16 bits."""
+"""The dtypes in which models compute what JAX computes in 16 bits."""
 
 from typing import Any
 

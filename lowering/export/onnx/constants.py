@@ -18,7 +18,7 @@ JOINED = "joined"
 
 
 class Names:
-    """Names of values and nodes, each of which is given once."""
+    """Unique names of values and nodes."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -34,7 +34,7 @@ class Names:
 
 
 class Constants:
-    """Constants of a model; those that are equal are one."""
+    """The constants of a model; equal ones are stored once."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -42,7 +42,7 @@ class Constants:
         self._joined: dict[Any, ir.Value] = {}
 
     def value(self, array: np.ndarray, name: str) -> ir.Value:
-        """A value for an array, which must not change."""
+        """A value for an array, which must not be modified afterwards."""
         array = np.ascontiguousarray(array).reshape(array.shape)
         digest = hashlib.blake2b(array.reshape(-1).view(np.uint8).data, digest_size=16)
         key = array.dtype, array.shape, digest.digest()
@@ -51,7 +51,7 @@ class Constants:
         return self._by_content[key]
 
     def joined(self, parts: Sequence[ir.Value], axis: int, name: str) -> ir.Value:
-        """Constants one after the other along an axis, as one.
+        """The concatenation of constants along an axis.
 
         If some of them are stored for other uses, a node will join them: see `initializers`.
         """

@@ -25,7 +25,7 @@ def branch(b: Builder, node: Any, condition: ir.Value, *operands: Any) -> list[A
 
 @op("Case", "StatelessCase", of_any_value=True)
 def case(b: Builder, node: Any, index: ir.Value, *operands: Any) -> list[Any]:
-    """One of several functions, by an If that halves them; the last is for other numbers."""
+    """One of several functions, by a binary tree of Ifs; the last is for other numbers."""
     graphs = [node.graph._get_function(f.name).graph for f in node.get_attr("branches")]
     # Beneath zero is the last one, too.
     last = b.like(index, len(graphs) - 1)
@@ -35,11 +35,11 @@ def case(b: Builder, node: Any, index: ir.Value, *operands: Any) -> list[Any]:
         if high - low == 1:
             return call(b, graphs[low], operands)
         middle = (low + high) // 2
-        halves = [
+        branches = [
             lambda inner: choose(inner, low, middle),
             lambda inner: choose(inner, middle, high),
         ]
-        return _if(b, b.op("Less", index, b.like(index, middle)), halves)
+        return _if(b, b.op("Less", index, b.like(index, middle)), branches)
 
     return choose(b, 0, len(graphs))
 
@@ -62,7 +62,7 @@ def _if(b: Builder, condition: ir.Value, branches: Sequence[Any]) -> list[ir.Val
 
 @op("While", "StatelessWhile", of_any_value=True)
 def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
-    """A loop. What does not change is read from around it, and what nothing needs is not computed.
+    """A loop. It captures what is loop-invariant, and does not compute what nothing reads.
 
     ONNX asks for the condition before the first iteration, and in each for the next one; of a loop
     that counts, for the number of iterations instead. Its condition is true all the time: it may be
@@ -104,7 +104,7 @@ def loop(b: Builder, node: Any, *operands: Any) -> list[Any]:
 
 
 def _carried(node: Any, test: Any, body: Any) -> list[int]:
-    """Which of the values of a loop change, and are needed."""
+    """The indices of the values of a loop that change and that something reads."""
     changes = [_source(y) is not x for x, y in zip(body.inputs, body.outputs, strict=True)]
     found = {i for i in range(len(changes)) if _is_used(node, i)}
     found |= _depends_on(test, test.outputs)
@@ -122,14 +122,14 @@ def _is_used(node: Any, i: int) -> bool:
 
 
 def _depends_on(graph: Any, tensors: Sequence[Any]) -> set[int]:
-    """The numbers of the inputs of a function that some of its tensors depend on."""
+    """The indices of the inputs of a function that some of its tensors depend on."""
     ops = set(needed(graph, tensors))
     return {i for i, x in enumerate(graph.inputs) if x.op in ops}
 
 
 @dataclasses.dataclass(frozen=True)
 class _Count:
-    """How a loop counts: the value that does so, by how much, and how many iterations there are."""
+    """How a loop counts: the index of its counter, the step, and the number of iterations."""
 
     index: int
     step: int
@@ -137,7 +137,7 @@ class _Count:
 
 
 def _count(b: Builder, test: Any, body: Any, operands: Sequence[Any]) -> _Count | None:
-    """How a loop counts, if it does: up by a constant, to a value that does not change."""
+    """How a loop counts up by a constant to a loop-invariant limit; None if it does not."""
     less = _source(test.outputs[0]).op
     if less.type != "Less" or not less.inputs[0].dtype.is_integer:
         return None
@@ -167,7 +167,7 @@ def _count(b: Builder, test: Any, body: Any, operands: Sequence[Any]) -> _Count 
 
 
 def _number(b: Builder, first: ir.Value, iteration: ir.Value, step: int) -> ir.Value:
-    """What a loop has counted to."""
+    """The counter of a loop in an iteration."""
     count = b.cast(iteration, dtype_of(first))
     if step > 1:
         count = b.op("Mul", count, b.like(first, step))
@@ -176,7 +176,7 @@ def _number(b: Builder, first: ir.Value, iteration: ir.Value, step: int) -> ir.V
 
 
 def _step(before: Any, after: Any) -> int | None:
-    """By how much a number is counted up; None if it is something else that changes it."""
+    """The constant that is added to a number in each iteration; None if it changes otherwise."""
     step, x = 0, _source(after)
     while x is not before:
         if x.op.type != "AddV2":
@@ -197,7 +197,7 @@ def _source(x: Any) -> Any:
 
 
 def _parameter(b: Builder, name: str, dtype: ir.DataType, sizes: Any) -> ir.Value:
-    """An input of a graph within another one."""
+    """An input of a subgraph."""
     return ir.Value(
         name=b.names.unique(f"{b.name}/{name}"),
         shape=None if sizes is None else ir.Shape(sizes),
@@ -215,7 +215,7 @@ def _check(b: Builder, results: Sequence[Any]) -> None:
 
 
 def _graph(b: Builder, inputs: Sequence[ir.Value], results: Sequence[ir.Value]) -> ir.Graph:
-    """A graph within another one. Each result is that of a node of its own."""
+    """A subgraph, in which a separate node makes each result."""
     made = {id(x) for node in b.nodes for x in node.outputs}
     _check(b, results)
     outputs = []

@@ -72,7 +72,7 @@ for _type, _kind in _SAME.items():
 
 @op("Neg")
 def neg(b: Builder, node: Any, x: ir.Value) -> ir.Value:
-    """The opposite number; that of an opposite is the number."""
+    """The negation; that of a negation is the operand."""
     return made_by(x, "Neg") or b.op("Neg", x)
 
 
@@ -107,13 +107,13 @@ def squared_difference(b: Builder, node: Any, x: ir.Value, y: ir.Value) -> ir.Va
 
 @op("Rsqrt")
 def rsqrt(b: Builder, node: Any, x: ir.Value) -> ir.Value:
-    """The reciprocal of a root."""
+    """The reciprocal of a square root."""
     return b.op("Reciprocal", b.op("Sqrt", x))
 
 
 @op("Cast")
 def cast(b: Builder, node: Any, x: Any) -> Any:
-    """A conversion; a complex number has a real part alone, or loses the other."""
+    """A conversion; from complex to real numbers, it drops the imaginary parts."""
     target = node.outputs[0].dtype
     if target.is_complex:
         part = dtypes.of(target.real_dtype)
@@ -128,7 +128,7 @@ def cast(b: Builder, node: Any, x: Any) -> Any:
 
 @op("SelectV2")
 def select(b: Builder, node: Any, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """A choice; of booleans by logic, see `onnx.quirks.where_of_bools`."""
+    """A Where; of booleans, by logic, see `onnx.quirks.where_of_bools`."""
     if dtype_of(x) == dtypes.BOOL:
         return _select_boolean(b, condition, x, y)
     opposite = made_by(condition, "Not")
@@ -147,7 +147,7 @@ def _select_boolean(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -
 
 @op("Select")
 def select_rows(b: Builder, node: Any, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """A choice whose condition may be a vector, of the rows of the others."""
+    """A Where; a vector as condition selects rows of the others."""
     ranks = [t.shape.rank for t in node.inputs[:2]]
     if ranks[0] == 1:
         condition = b.unsqueeze(condition, *range(1, ranks[1]))
@@ -172,7 +172,7 @@ def relu(b: Builder, node: Any, x: ir.Value) -> ir.Value:
 
 @op("Relu6")
 def relu6(b: Builder, node: Any, x: ir.Value) -> ir.Value:
-    """Between 0 and 6."""
+    """Clips to [0, 6]."""
     return b.op("Clip", x, b.like(x, 0), b.like(x, 6))
 
 

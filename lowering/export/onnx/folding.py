@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from lowering.export.onnx.values import array_of
 
-# Of so many elements and these dtypes, operands and results are computed by TensorFlow.
+# Ops on at most so many elements of these dtypes are computed by TensorFlow.
 _FEW = 64
 _OF_SIZES = frozenset({tf.int32, tf.int64, tf.bool})
 
-# Of so many elements, which is more than layers have features, results are computed by NumPy.
+# Ops on at most so many elements, more than layers have features, are computed by NumPy.
 _OF_FEATURES = 1 << 14
 
 # Ops of ONNX on each element of floats, which NumPy computes in the same dtype.
@@ -65,15 +65,15 @@ def computed(tf_op: Any, operands: Sequence[Any]) -> list[np.ndarray] | None:
 
 
 def of_floats(kind: str, operands: Sequence[ir.Value | None]) -> np.ndarray | None:
-    """The result of an op of ONNX on known floats, of which a model has no more by that.
+    """The result of an op of ONNX on constant floats, if it makes the model no larger.
 
     Args:
       kind: the op.
       operands: its operands.
 
     Returns:
-      The array, in the dtype that the op gives; None if the op, a dtype or an operand is another,
-      or if the result is large, or larger than what it is made of.
+      The array, in the dtype of the op's result; None for other ops and dtypes, for operands that
+      are not constant, and for a result that is large or larger than all operands.
     """
     function = _OF_FLOATS.get(kind)
     if function is None or any(x is None or not _is_small_float(x, kind) for x in operands):
@@ -90,7 +90,7 @@ def of_floats(kind: str, operands: Sequence[ir.Value | None]) -> np.ndarray | No
 
 
 def _is_small_float(x: ir.Value, kind: str) -> bool:
-    """Whether a value is a known float, or a condition of a choice, of not too many elements."""
+    """Whether a value is a small constant of floats, or of booleans as the condition of a Where."""
     if x.const_value is None or x.dtype is None or x.const_value.size > _OF_FEATURES:
         return False
     return x.dtype.is_floating_point() or (kind == "Where" and x.dtype == ir.DataType.BOOL)

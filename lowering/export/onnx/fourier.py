@@ -37,7 +37,7 @@ def transform_of_real(b: Builder, node: Any, x: ir.Value, length: ir.Value) -> P
 
 
 def _transform(b: Builder, node: Any, x: ir.Value, attributes: dict[str, int]) -> ir.Value:
-    """The transform of the rows of an array with the parts of numbers in its last dimension.
+    """The transform of rows; the last dimension has the real and imaginary parts.
 
     Rows are the second of three axes: OpenVINO 2026 does not look at the axis that is an operand.
     """
@@ -56,7 +56,7 @@ def _transform(b: Builder, node: Any, x: ir.Value, attributes: dict[str, int]) -
 
 
 def _parts(b: Builder, node: Any, x: ir.Value, rows: ir.Value) -> Parts:
-    """The parts of the result for an operand, in which all axes but the last one are one."""
+    """The real and imaginary parts of the transforms of rows, in the shape of the op's result."""
     shape = node.outputs[0].shape
     real, imag = (
         b.op("Gather", rows, b.constant(i, ir.DataType.INT64), axis=2, dtype=dtype_of(rows))

@@ -1,4 +1,4 @@
-"""Attention as one node; rows "transformer" and "whisper_encoder" of `tools.bench_onnx`."""
+"""Fuses attention to one node; rows "transformer" and "whisper_encoder" of `tools.bench_onnx`."""
 
 import math
 from typing import Any
@@ -10,14 +10,14 @@ from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import Match, either, op
 from lowering.export.onnx.values import array_of, dtype_of, static
 
-# A number that leaves nothing of what is added to it. Rows of which all is masked have equal
-# weights then, as in JAX; of the least number onnxruntime makes zeros.
+# A number beside which any score vanishes. Rows that are all masked then have equal weights, as in
+# JAX; with the least number of float32, onnxruntime gives them zeros.
 _MASKED = np.float32(-1e30)
 _LEAST_MASKED = 1e20
 
 
 def _scores(query: Any, key: Any, scale: Any) -> Any:
-    """Products of queries and keys, of which the queries or the products are scaled."""
+    """Products of queries and keys; the queries or the products are scaled."""
     heads, transposed = _heads(query), op.Transpose(key, perm=[0, 2, 3, 1])
     scaled_heads = either(
         _heads(either(op.Div(query, scale), op.Mul(query, scale))),
@@ -39,17 +39,17 @@ def _attended(scores: Any, value: Any) -> Any:
 
 
 def attention(query: Any, key: Any, value: Any, scale: Any) -> Any:
-    """To all elements."""
+    """Attention to all positions."""
     return _attended(_scores(query, key, scale), value)
 
 
 def masked_attention(query: Any, key: Any, value: Any, scale: Any, mask: Any, masked: Any) -> Any:
-    """To those of a mask."""
+    """Attention to the positions of a mask."""
     return _attended(op.Where(mask, _scores(query, key, scale), masked), value)
 
 
 def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
-    """The node, whose operands have their heads one after the other."""
+    """An Attention node, whose operands have the features of all heads in one axis."""
     shapes = [found[name].shape for name in ("query", "key", "value")]
     if not b.computes_like_float(found["query"]) or any(shape is None for shape in shapes):
         return None
@@ -75,7 +75,7 @@ def fused(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
 
 
 def _flat(b: Builder, x: ir.Value) -> ir.Value:
-    """A value whose last two axes are one."""
+    """A value with its last two axes merged."""
     assert x.shape is not None
     batch, length, heads, features = (n if isinstance(n, int) else -1 for n in x.shape)
     if batch == length == -1:
@@ -84,7 +84,7 @@ def _flat(b: Builder, x: ir.Value) -> ir.Value:
 
 
 def _in_shape(b: Builder, x: ir.Value, shape: tuple[Any, ...]) -> ir.Value:
-    """A value of the last axes of which there are two again."""
+    """A value with its last axis split into two again."""
     sizes = [n if isinstance(n, int) else -1 for n in shape]
     if sizes.count(-1) > 1:
         return b.op("Reshape", x, b.ints(0, 0, *sizes[2:]))
@@ -92,7 +92,7 @@ def _in_shape(b: Builder, x: ir.Value, shape: tuple[Any, ...]) -> ir.Value:
 
 
 def _factor(found: Match) -> float | None:
-    """What scores are multiplied by; None if that is no constant."""
+    """The constant that scores are multiplied by; None if they are multiplied by no constant."""
     scale = found.values.get("scale")
     if scale is None:
         return 1.0
@@ -104,7 +104,7 @@ def _factor(found: Match) -> float | None:
 
 
 def _mask(b: Builder, root: ir.Node, found: Match, sizes: tuple[Any, ...]) -> list[ir.Value] | None:
-    """What is added to scores of some sizes; None if what is masked is not left out."""
+    """What to add to scores of some sizes, in a list that may be empty; None if nothing fits."""
     if "mask" not in found.values:
         return []
     number, mask = array_of(found["masked"]), found["mask"]

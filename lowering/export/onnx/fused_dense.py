@@ -1,4 +1,4 @@
-"""Products of stacks of rows, which need no reshapes to and from matrices.
+"""Removes reshapes to and from matrices around products of stacks of rows.
 
 Rows "transformer" and "whisper_encoder" of `tools.bench_onnx`.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from lowering.export.onnx.builder import Builder
-from lowering.export.onnx.values import is_known, made_by, static
+from lowering.export.onnx.values import is_alone, is_known, made_by, static
 
 
 class _Dense(NamedTuple):
@@ -38,7 +38,7 @@ class _Dense(NamedTuple):
         return made
 
     def in_shape(self, b: Builder, x: ir.Value) -> ir.Value:
-        """A value of a last axis that becomes several ones."""
+        """A value with its last axis split into several."""
         return x if len(self.rest) == 1 else b.reshape(x, [*self.lead, *self.rest])
 
 
@@ -57,7 +57,7 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
 def _with_bias(b: Builder, root: ir.Node) -> ir.Value | None:
     for x, bias in (root.inputs, root.inputs[::-1]):
         node = None if x is None else x.producer()
-        if x is None or node is None or bias is None or not is_known(bias) or not _is_alone(x):
+        if x is None or node is None or bias is None or not is_known(bias) or not is_alone(x):
             continue
         dense = _dense(node)
         if dense is not None and _without_ones(static(bias)) == _without_ones(dense.rest):
@@ -84,7 +84,7 @@ def _dense(root: ir.Node) -> _Dense | None:
     rows, weights = node.inputs
     assert rows is not None and weights is not None
     sizes = static(weights)
-    if sizes is None or len(sizes) != 2 or result.shape is None or not _is_alone(product):
+    if sizes is None or len(sizes) != 2 or result.shape is None or not is_alone(product):
         return None
     if rows.shape is None or len(rows.shape) != 2:
         return None
@@ -101,7 +101,7 @@ def _dense(root: ir.Node) -> _Dense | None:
 
 
 def _sources(x: ir.Value) -> Iterator[ir.Value]:
-    """What a value is reshaped from, with known ranks."""
+    """The values that a value is reshaped from, one after the other, whose ranks are known."""
     source = made_by(x, "Reshape")
     while source is not None:
         if source.shape is not None:
@@ -112,8 +112,3 @@ def _sources(x: ir.Value) -> Iterator[ir.Value]:
 def _sizes(x: ir.Value) -> list[int]:
     """The shape of a value; -1 is for what is not known."""
     return [n if isinstance(n, int) else -1 for n in x.shape or ()]
-
-
-def _is_alone(x: ir.Value) -> bool:
-    """Whether one node alone reads a value."""
-    return len(x.uses()) == 1 and not x.is_graph_output()

@@ -1,6 +1,6 @@
-"""Factors and offsets of features, put into the weights of the layer before them.
+"""Folds factors and offsets of features into the weights of the layer before them.
 
-A batch norm by known statistics is such, and so are biases, and scales of single numbers.
+They are those of batch norms by known statistics, biases, and scales of single numbers.
 """
 
 import math
@@ -12,7 +12,15 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import FOLDED, Builder
-from lowering.export.onnx.values import array_of, dtype_of, is_known, made_by, permutation, static
+from lowering.export.onnx.values import (
+    array_of,
+    dtype_of,
+    is_alone,
+    is_known,
+    made_by,
+    permutation,
+    static,
+)
 from lowering.export.weights import in_fewer_bits
 
 # Ops of which one is a root, and those that only give features another place.
@@ -57,10 +65,10 @@ class _Layer(NamedTuple):
 
 
 def fused(b: Builder, root: ir.Node) -> ir.Value | None:
-    """The result of ops on the features of a layer, as that of a layer with other weights.
+    """The result of ops on the features of a layer, folded into the weights of the layer.
 
-    Between them the result may be moved. Nothing else may need what is between, and weights that
-    something else needs, too, stay what they are.
+    Ops that move elements may be between them. No other node may read the intermediate values, and
+    weights that other nodes read are not changed.
     """
     if root.op_type not in _ROOTS or root.outputs[0].dtype not in {*_FLOATS, *b.kept}:
         return None
@@ -68,7 +76,7 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
     affine, moves, steps = _Affine(None, np.ones(()), np.zeros(())), list[ir.Node](), 0
     while True:
         node = x.producer()
-        if node is None or (node is not root and not _is_alone(x)):
+        if node is None or (node is not root and not is_alone(x)):
             return None
         layer = _layer(node)
         if layer is not None:
@@ -89,13 +97,8 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
     return made
 
 
-def _is_alone(x: ir.Value) -> bool:
-    """Whether one node alone reads a value, and no more than once."""
-    return len(x.uses()) == 1 and not x.is_graph_output()
-
-
 def _before(node: ir.Node, affine: _Affine) -> tuple[ir.Value, _Affine] | None:
-    """The operand of a node, and what an affine function of its result is of that; else None."""
+    """The operand of a node, and an affine function of the result as one of that operand."""
     x = node.inputs[0]
     if x is None or x.shape is None:
         return None
@@ -107,7 +110,7 @@ def _before(node: ir.Node, affine: _Affine) -> tuple[ir.Value, _Affine] | None:
 
 
 def _before_numbers(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Value, _Affine] | None:
-    """The same of an op on each element and known numbers."""
+    """`_before` for an elementwise op with a constant operand."""
     y = node.inputs[1]
     assert y is not None
     left, right = array_of(x), array_of(y)
@@ -115,7 +118,7 @@ def _before_numbers(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Val
         return None
     x, numbers = (y, left) if right is None else (x, right)
     assert numbers is not None
-    # What adds axes or repeats the others would change the shape.
+    # A constant of more axes, or one that repeats other axes, would change the shape.
     if x.shape is None or numbers.ndim > len(x.shape):
         return None
     found = _of_feature(numbers, len(x.shape))
@@ -139,7 +142,7 @@ def _before_numbers(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Val
 
 
 def _of_feature(numbers: np.ndarray, rank: int) -> tuple[int | None, np.ndarray] | None:
-    """Numbers along one axis at most, in float64, and this axis; None if there are more."""
+    """The axis along which numbers differ, if any, and the numbers; None if there are several."""
     if numbers.size == 1:
         return None, numbers.astype(np.float64).reshape(())
     shape = (1,) * (rank - numbers.ndim) + numbers.shape
@@ -148,7 +151,7 @@ def _of_feature(numbers: np.ndarray, rank: int) -> tuple[int | None, np.ndarray]
 
 
 def _composed(outer: _Affine, inner: _Affine) -> _Affine | None:
-    """One affine function of the result of another; None if they are of different axes."""
+    """The composition of two affine functions; None if they are along different axes."""
     if None not in (outer.axis, inner.axis) and outer.axis != inner.axis:
         return None
     axis = inner.axis if outer.axis is None else outer.axis
@@ -161,7 +164,7 @@ def _composed(outer: _Affine, inner: _Affine) -> _Affine | None:
 
 
 def _before_norm(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Value, _Affine] | None:
-    """The same of a batch norm, whose features come behind the first axis."""
+    """`_before` for a batch norm, whose features are axis 1."""
     found = [None if y is None else array_of(y) for y in node.inputs[1:]]
     known = [y.astype(np.float64) for y in found if y is not None]
     if len(known) < len(found):
@@ -174,7 +177,7 @@ def _before_norm(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Value,
 
 
 def _before_move(node: ir.Node, x: ir.Value, affine: _Affine) -> tuple[ir.Value, _Affine] | None:
-    """The same of a node that moves elements."""
+    """`_before` for a node that moves elements."""
     if any(y is not None and y.const_value is None for y in node.inputs[1:]):
         return None
     if affine.axis is None:
@@ -197,7 +200,7 @@ def _same_axis(x: ir.Value, y: ir.Value, axis: int) -> int | None:
 
 
 def _sizes(shape: Sequence[int | ir.SymbolicDim]) -> list[int | str] | None:
-    """What tells how many elements a shape has; None if that is not known."""
+    """A key of how many elements a shape has; None if that is not known."""
     named = [size if isinstance(size, int) else size.value for size in shape]
     if None in named:
         return None
@@ -206,7 +209,7 @@ def _sizes(shape: Sequence[int | ir.SymbolicDim]) -> list[int | str] | None:
 
 
 def _layer(node: ir.Node) -> _Layer | None:
-    """What a node is if it is a layer with known weights."""
+    """A node as a layer; None if it is none, or its weights are not known."""
     if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
         return None
     known = [place for place, x in enumerate(node.inputs[:2]) if x is not None and is_known(x)]
@@ -288,13 +291,13 @@ def _with_bias(
 
 
 def _is_for_one(weights: ir.Value) -> bool:
-    """Whether weights are for one node alone, of which others then need no copy of their own."""
+    """Whether one node alone reads weights, so that folding into them makes no second copy."""
     source, _ = weights.meta.get(FOLDED, (weights, None))
     return len(weights.uses()) == 1 and (source is weights or not source.uses())
 
 
 def _is_in_fewer_bits(b: Builder, weights: ir.Value) -> bool:
-    """Whether the file has weights in fewer bits than it would have their product with factors.
+    """Whether the file stores weights in fewer bits; their products with factors may need more.
 
     onnxruntime itself multiplies the weights of convolutions when it loads the model.
     """
@@ -307,7 +310,7 @@ def _is_in_fewer_bits(b: Builder, weights: ir.Value) -> bool:
 
 
 def _of_weights(layer: _Layer, factor: np.ndarray) -> np.ndarray | None:
-    """Factors of weights, for a factor of each feature of a result; None if there are none."""
+    """The factors of features, in a shape that broadcasts to the weights; None if none does."""
     sizes = static(layer.weights)
     if sizes is None or not factor.shape:
         return None if sizes is None else factor

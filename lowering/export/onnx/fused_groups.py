@@ -1,6 +1,6 @@
-"""Norms of groups of features, which come last, by InstanceNormalization.
+"""Fuses norms of groups of features, which come last, to InstanceNormalization.
 
-It takes a third of the time of the nodes that it stands for, its transposes included.
+That takes a third of the time of the nodes that it replaces, its transposes included.
 GroupNormalization is expanded by onnxruntime, and takes longer: see `fused_layers`.
 """
 
@@ -21,7 +21,7 @@ _TO_LAST, _TO_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
 def reshaped(x: Any, sizes: Any, axes: Any, epsilon: Any, back: Any) -> Any:
-    """All in the shape of groups."""
+    """A group norm that is computed in the shape of groups."""
     return op.Reshape(centered(op.Reshape(x, sizes), axes, epsilon), back)
 
 
@@ -38,7 +38,7 @@ def _statistics(x: Any, sizes: Any, axes: Any) -> tuple[Any, Any]:
 def repeated(
     x: Any, sizes: Any, axes: Any, epsilon: Any, scale: Any, lead: Any, full: Any, back: Any
 ) -> Any:
-    """Means and variances of groups are repeated for their features, as in Flax."""
+    """A group norm that repeats means and variances of groups for their features, as in Flax."""
     mean, variance = (
         op.Reshape(op.Expand(op.Reshape(v, lead), full), back) for v in _statistics(x, sizes, axes)
     )
@@ -56,7 +56,7 @@ def repeated_first(
     of_image: Any,
     of_variance: Any,
 ) -> Any:
-    """The same of what a convolution has made, whose features come first."""
+    """The same for the result of a convolution, whose features come first."""
     statistics = _statistics(op.Transpose(x, perm=_TO_LAST), sizes, axes)
     mean, variance = (op.Expand(op.Reshape(v, lead), full) for v in statistics)
     deviation = op.Sqrt(op.Add(op.Reshape(variance, of_variance), epsilon))

@@ -1,13 +1,13 @@
-"""Indices that count from the end, which gathers of ONNX take as they are."""
+"""Removes what wraps negative indices around, as gathers of ONNX do so themselves."""
 
 import onnx_ir as ir
 
 from lowering.export.onnx.builder import Builder
-from lowering.export.onnx.values import array_of
+from lowering.export.onnx.values import array_of, is_alone
 
 
 def fused(b: Builder, root: ir.Node) -> ir.Value | None:
-    """The result of a gather whose indices are made those from the beginning before it."""
+    """The result of a gather without the ops before it that make negative indices positive."""
     if root.op_type not in ("Gather", "GatherElements") or None in root.inputs:
         return None
     axis = root.attributes["axis"].as_int()
@@ -22,19 +22,19 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
 
 
 def _of_either_end(x: ir.Value, size: int) -> ir.Value | None:
-    """What an index is made of if a size is added to negative ones."""
+    """The index before the size of the axis is added to negative ones; None if it is not added."""
     found = _from_either_end(x)
     return found[0] if found is not None and found[1] == size else None
 
 
 def _clipped(b: Builder, x: ir.Value, size: int) -> ir.Value | None:
-    """The same of an index that is moved into bounds then, with the bounds of either end."""
+    """The same for an index that is clipped afterwards: it is clipped to [-size, size) instead."""
     clip = x.producer()
-    if clip is None or clip.op_type != "Clip" or len(clip.inputs) != 3 or not _is_alone(x):
+    if clip is None or clip.op_type != "Clip" or len(clip.inputs) != 3 or not is_alone(x):
         return None
     from_beginning, *bounds = clip.inputs
     low, high = (None if y is None else array_of(y) for y in bounds)
-    if from_beginning is None or not _is_alone(from_beginning) or low is None or high is None:
+    if from_beginning is None or not is_alone(from_beginning) or low is None or high is None:
         return None
     index = _of_either_end(from_beginning, size)
     if index is None or low.any() or not (high == size - 1).all():
@@ -43,7 +43,7 @@ def _clipped(b: Builder, x: ir.Value, size: int) -> ir.Value | None:
 
 
 def _from_remainder(node: ir.Node) -> tuple[ir.Value, int] | None:
-    """The same where the index is a remainder by the size, of what is moved into bounds before."""
+    """The same for an index that is clipped to [-size, size), then taken modulo the size."""
     x, size = node.inputs
     clip = None if x is None else x.producer()
     if x is None or clip is None or clip.op_type != "Clip" or "fmod" in node.attributes:
@@ -54,13 +54,8 @@ def _from_remainder(node: ir.Node) -> tuple[ir.Value, int] | None:
     return (x, int(count.item())) if low.min() >= -count and high.max() < count else None
 
 
-def _is_alone(x: ir.Value) -> bool:
-    """Whether one node alone reads a value."""
-    return len(x.uses()) == 1 and not x.is_graph_output()
-
-
 def _from_either_end(x: ir.Value) -> tuple[ir.Value, int] | None:
-    """What an index is made of if a size is added to negative ones, and that size."""
+    """The index before a size is added to negative ones, and that size; None if none is added."""
     select = x.producer()
     if select is not None and select.op_type == "Mod":
         return _from_remainder(select)

@@ -1,9 +1,9 @@
-"""Groups of nodes that newer sets of operators have one node for.
+"""Patterns of layers that newer sets of operators have one node for, and these nodes.
 
-Each is one that onnxruntime runs faster than the group: activations and norms in the rows
-"transformer" and "vision_transformer" of `tools.bench_onnx`. Mish is not among them, which takes
-as long as the three ops that it stands for, and GroupNormalization is not, which onnxruntime
-expands to more ops than `fused_groups` has.
+onnxruntime runs each node faster than the group: activations and norms in the rows "transformer"
+and "vision_transformer" of `tools.bench_onnx`. Mish is left out, as it takes as long as the three
+ops of its pattern, and so is GroupNormalization, which onnxruntime expands to more ops than
+`fused_groups` makes.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def normalized(x: Any, variance: Any, epsilon: Any, *scale: Any) -> Any:
 
 
 def centered(x: Any, axes: Any, epsilon: Any, *scale: Any) -> Any:
-    """As a layer norm; the variance is written in two ways."""
+    """A value minus its mean, divided by its deviation; the variance is written in several ways."""
     mean = _mean(x, axes)
     centered = op.Sub(x, mean)
     of_squares = op.Sub(_mean(op.Mul(x, x), axes), op.Mul(mean, mean))
@@ -47,32 +47,32 @@ def centered(x: Any, axes: Any, epsilon: Any, *scale: Any) -> Any:
 
 
 def scaled_layer_norm(x: Any, axes: Any, epsilon: Any, scale: Any, bias: Any) -> Any:
-    """With factors and offsets."""
+    """A layer norm with factors and offsets."""
     return op.Add(centered(x, axes, epsilon, scale), bias)
 
 
 def layer_norm_without_bias(x: Any, axes: Any, epsilon: Any, scale: Any) -> Any:
-    """With factors alone."""
+    """A layer norm with factors."""
     return centered(x, axes, epsilon, scale)
 
 
 def plain_layer_norm(x: Any, axes: Any, epsilon: Any) -> Any:
-    """With neither."""
+    """A layer norm without factors and offsets."""
     return centered(x, axes, epsilon)
 
 
 def scaled_rms_norm(x: Any, axes: Any, epsilon: Any, scale: Any) -> Any:
-    """With factors."""
+    """A root mean square norm with factors."""
     return normalized(x, _mean(op.Mul(x, x), axes), epsilon, scale)
 
 
 def plain_rms_norm(x: Any, axes: Any, epsilon: Any) -> Any:
-    """Without factors."""
+    """A root mean square norm without factors."""
     return normalized(x, _mean(op.Mul(x, x), axes), epsilon)
 
 
 def norm(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
-    """A norm over the last axes, whose factors and offsets have a number for each element there."""
+    """A norm over the last axes, whose factors and offsets have the shape of these."""
     x = found["x"]
     axes, epsilon = array_of(found["axes"]), array_of(found["epsilon"])
     if not b.computes_like_float(x) or x.shape is None or axes is None or epsilon is None:
@@ -104,7 +104,7 @@ def _of_elements(b: Builder, x: ir.Value | None, sizes: tuple[int, ...]) -> ir.V
 
 
 def _kept(kind: str, x: Any, axes: Any, shape: Any) -> Any:
-    """A reduction whose axes stay with size 1."""
+    """A reduction that keeps its axes with size 1."""
     reduce = getattr(op, kind)
     return either(reduce(x, axes, keepdims=1), op.Reshape(reduce(x, axes), shape))
 
@@ -116,13 +116,13 @@ def softmax(x: Any, axes: Any, shape: Any, summed: Any, sums: Any) -> Any:
 
 
 def log_softmax(x: Any, axes: Any, shape: Any, summed: Any, sums: Any) -> Any:
-    """Its logarithm."""
+    """The logarithm of a softmax."""
     shifted = op.Sub(x, _kept("ReduceMax", x, axes, shape))
     return op.Sub(shifted, op.Log(_kept("ReduceSum", op.Exp(shifted), summed, sums)))
 
 
 def along_last_axis(kind: str) -> Any:
-    """What replaces a group by a node along the last axis, if the group has no other."""
+    """A replacement by a node along the last axis, if that is the only axis of the group."""
 
     def replacement(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
         x = found["x"]
@@ -142,13 +142,13 @@ def along_last_axis(kind: str) -> Any:
 
 
 def gelu(x: Any) -> Any:
-    """By the error function."""
+    """GELU by the error function."""
     scaled = either(op.Mul(x, np.sqrt(0.5)), op.Div(x, np.sqrt(2)))
     return product(0.5, x, op.Add(1.0, op.Erf(scaled)))
 
 
 def gelu_by_tanh(x: Any) -> Any:
-    """By its approximation."""
+    """GELU by the hyperbolic tangent."""
     cube = either(product(_TANH_CUBE, x, x, x), op.Mul(_TANH_CUBE, op.Pow(x, 3.0)))
     inner = either(
         op.Mul(_TANH_SCALE, op.Add(x, cube)),
@@ -158,7 +158,7 @@ def gelu_by_tanh(x: Any) -> Any:
 
 
 def hard_sigmoid(x: Any) -> Any:
-    """A sixth of what is clipped."""
+    """clip(x + 3, 0, 6) / 6."""
     clipped = op.Clip(op.Add(x, 3.0), 0.0, 6.0)
     return either(op.Div(clipped, 6.0), op.Mul(clipped, 1 / 6))
 
@@ -172,7 +172,7 @@ def hard_swish(x: Any) -> Any:
 
 
 def activation(kind: str, **attributes: Any) -> Any:
-    """What replaces a group by a node of one operand."""
+    """A replacement by a node of one operand."""
 
     def replacement(b: Builder, root: ir.Node, found: Match) -> ir.Value | None:
         x = found["x"]

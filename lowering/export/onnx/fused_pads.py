@@ -1,4 +1,4 @@
-"""Concatenations of an array with parts of itself, as one Pad.
+"""Fuses concatenations of an array with parts of itself to one Pad.
 
 JAX pads with the ends, the other ends or mirror images of an array by slices, one axis after the
 other. onnxruntime takes as long for one Pad as for the slices, or less.
@@ -12,12 +12,12 @@ import onnx_ir as ir
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.values import array_of, dtype_of, is_known
 
-# The modes, by what they make of the numbers of elements, and the opsets that have them.
+# The modes of Pad, and the opsets that have them.
 _MODES = {"edge": 17, "reflect": 17, "wrap": 19}
 
 
 class _Part(NamedTuple):
-    """What a value has of an array along an axis.
+    """A value as elements of an array along an axis.
 
     Attributes:
       source: the array.
@@ -31,7 +31,7 @@ class _Part(NamedTuple):
 
 
 def fused(b: Builder, root: ir.Node) -> ir.Value | None:
-    """The result of a concatenation, with that of a Pad of its operand if that is one."""
+    """The Pad that equals a concatenation; None if there is none."""
     if root.op_type != "Concat":
         return None
     axis = root.attributes["axis"].as_int()
@@ -57,22 +57,22 @@ def fused(b: Builder, root: ir.Node) -> ir.Value | None:
     return None
 
 
-def _part(x: ir.Value, whole: ir.Value, axis: int) -> _Part | None:
-    """What a value is of a whole array; None if it is no part along an axis."""
-    if x is whole:
-        return _Part(whole, np.arange(_size(whole, axis) or 0), ())
+def _part(x: ir.Value, array: ir.Value, axis: int) -> _Part | None:
+    """A value as elements of an array along an axis; None if it is not that."""
+    if x is array:
+        return _Part(array, np.arange(_size(array, axis) or 0), ())
     node = x.producer()
     if node is None or node.op_type not in ("Slice", "Expand") or node.inputs[0] is None:
         return None
-    inner = _part(node.inputs[0], whole, axis)
+    inner = _part(node.inputs[0], array, axis)
     indices = None if inner is None else _taken(node, inner.indices, axis)
     if inner is None or indices is None:
         return None
-    return _Part(whole, indices, (*inner.nodes, node))
+    return _Part(array, indices, (*inner.nodes, node))
 
 
 def _taken(node: ir.Node, indices: np.ndarray, axis: int) -> np.ndarray | None:
-    """The indices of what a node takes along an axis; None if it does more than that.
+    """The indices of the elements that a node selects along an axis; None if it is not a selection.
 
     Other axes are as long as those of the array, for both are operands of one concatenation.
     """
@@ -100,7 +100,7 @@ def _size(x: ir.Value, axis: int) -> int | None:
 
 
 def _mode(indices: np.ndarray, size: int, before: int, after: int, opset: int) -> str | None:
-    """The mode in which some elements are those of a padded array; None if there is none."""
+    """The mode in which a Pad gives some elements; None if there is none."""
     places = np.arange(-before, size + after)
     period = max(2 * (size - 1), 1)
     expected = {"edge": np.clip(places, 0, size - 1), "wrap": places % size}
@@ -113,7 +113,7 @@ def _mode(indices: np.ndarray, size: int, before: int, after: int, opset: int) -
 
 
 def _padded(b: Builder, x: ir.Value, pads: np.ndarray, mode: str, inside: set[ir.Node]) -> ir.Value:
-    """A padded array; of one that is padded so along other axes, and used inside alone, by both."""
+    """A padded array; merges with a Pad of it along other axes that only `inside` reads."""
     node = x.producer()
     is_alone = not x.is_graph_output() and set(x.consumers()) <= inside
     if is_alone and node is not None and node.op_type == "Pad" and _mode_of(node) == mode:

@@ -19,7 +19,7 @@ from lowering.export.onnx import (
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.patterns import find, kinds, pattern
 
-# From a builder and a node to the value that replaces its result; None if it has to stay.
+# Takes a builder and a node; returns the value that replaces its result, or None if it has to stay.
 Step = Callable[[Builder, ir.Node], ir.Value | None]
 
 
@@ -28,8 +28,8 @@ class Fusion(NamedTuple):
 
     Attributes:
       pattern: a pattern; see `patterns`.
-      replacement: from a builder, the last node and a match to the value that replaces its result.
-        None if the group has to stay.
+      replacement: takes a builder, the last node and a match; returns the value that replaces the
+        result of the node, or None if the group has to stay.
       since: the set of operators that has the new node.
       last: the last one in which onnxruntime 1.32 has a kernel for it, and does not expand it.
     """
@@ -40,7 +40,7 @@ class Fusion(NamedTuple):
     last: int | None = None
 
 
-# Those of more nodes come first.
+# Patterns of more nodes come first.
 LAYERS = (
     Fusion(pattern(fused_layers.scaled_layer_norm), fused_layers.norm, 17),
     Fusion(pattern(fused_layers.layer_norm_without_bias), fused_layers.norm, 17),
@@ -93,10 +93,10 @@ def fuse(b: Builder, graph: ir.Graph) -> None:
         # The first layer makes what the others use, too.
         _replace(b, each, _by_patterns(ATTENTION, b.opset), forward=True)
         _replace(b, each, fused_dense.fused)
-        # Those of patterns are no scales of layers, such as a third and a half in hard activations.
+        # After the patterns, as constants in those, such as of hard activations, are no scales.
         _replace(b, each, fused_features.fused)
         if b.kept:
-            # A product may be behind the transpose of another one then.
+            # Now a product may follow the transpose of another one.
             _replace(b, each, narrowing.before_transpose, forward=True)
 
 

@@ -13,8 +13,8 @@ from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import OF_ANY_VALUE, OPS, op
 from lowering.export.onnx.values import kind_of
 
-# What stands for a tensor: a value of ONNX, a variable, the two parts of complex numbers, or a
-# handle of TensorFlow, such as that of a table, which no rule takes.
+# A value that takes the place of a tensor: one of ONNX, a variable, the two parts of complex
+# numbers, or a handle of TensorFlow, such as that of a table, which no rule takes.
 Value = Any
 
 

@@ -10,7 +10,7 @@ from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.elementwise import select
 from lowering.export.onnx.reduction import constant
 from lowering.export.onnx.table import op
-from lowering.export.onnx.values import array_of, dtype_of, is_place, made_by
+from lowering.export.onnx.values import array_of, dtype_of, is_index, made_by
 
 _FLOATS = frozenset({dtypes.FLOAT16, dtypes.BFLOAT16, dtypes.FLOAT, dtypes.DOUBLE})
 _REDUCTIONS = {
@@ -30,7 +30,7 @@ _SEGMENTS = {
 
 @op("GatherV2")
 def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value) -> ir.Value:
-    """Elements along an axis; with axes of batches, of each batch its own."""
+    """Elements along an axis; with batch dimensions, each batch has its own indices."""
     ranks = [t.shape.rank for t in node.inputs[:2]]
     number = int(constant(node, axis, "axes").reshape(())) % ranks[0]
     batches = node.get_attr("batch_dims")
@@ -50,15 +50,15 @@ def gather(b: Builder, node: Any, x: ir.Value, indices: ir.Value, axis: ir.Value
 
 
 def _is_of(node: Any, batches: int) -> bool:
-    """Whether an array and indices of it are known to have the same batches."""
+    """Whether an array and its indices are known to have the same batch sizes."""
     of_array, of_indices = (list(t.shape)[:batches] for t in node.inputs[:2])
     return None not in of_array and of_array == of_indices
 
 
 def _index(b: Builder, indices: ir.Value) -> ir.Value:
-    """Indices in a dtype that gathers take, and that they may have had already."""
+    """Indices in a dtype of gathers; int32 stays unless a cast of int64 indices made it."""
     source = made_by(indices, "Cast")
-    if dtype_of(indices) == dtypes.INT32 and (source is None or not is_place(source)):
+    if dtype_of(indices) == dtypes.INT32 and (source is None or not is_index(source)):
         return indices
     return b.int64(indices)
 
@@ -73,7 +73,7 @@ def gather_nd(b: Builder, node: Any, x: ir.Value, indices: ir.Value) -> ir.Value
 def one_hot(
     b: Builder, node: Any, indices: ir.Value, depth: ir.Value, on: ir.Value, off: ir.Value
 ) -> ir.Value:
-    """Where an index is the place; the op of ONNX would take negative ones from the end."""
+    """Compares indices with positions, as OneHot of ONNX counts negative ones from the end."""
     count = int(constant(node, depth, "depths").reshape(()))
     axis = node.get_attr("axis") % node.outputs[0].shape.rank
     places = np.arange(count).reshape(-1, *[1] * (node.inputs[0].shape.rank - axis))
@@ -132,7 +132,7 @@ def top_k(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> list[ir.Value]
     known = array_of(count)
     k = b.reshape(b.int64(count), [1]) if known is None else b.ints(known.item())
     dtype = dtype_of(x)
-    # Of what is turned around, the greatest elements are the least ones.
+    # The greatest elements of the negated operand are its least ones.
     around = "Neg" if dtype in _FLOATS else "BitwiseNot"
     source = made_by(x, around)
     operand = b.cast(x if source is None else source, b.computed_in("TopK", dtype))

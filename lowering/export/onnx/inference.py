@@ -12,7 +12,7 @@ _AXES_ARE_OPERANDS = 18
 
 
 def describe(node: ir.Node, opset: int) -> None:
-    """Gives the results of a node the dtypes and shapes that they lack, where these follow.
+    """Infers the missing dtypes and shapes of the results of a node, as far as possible.
 
     They do not for nodes with graphs, for operands of which nothing is known, and for sizes that
     depend on what operands hold.
@@ -54,7 +54,7 @@ def describe(node: ir.Node, opset: int) -> None:
 
 
 def _type(x: ir.Value) -> onnx.TypeProto:
-    """What is known of an operand."""
+    """The type of an operand: its dtype, and its sizes or their names."""
     assert x.dtype is not None and x.shape is not None
     sizes = [n if isinstance(n, int) else n.value for n in x.shape]
     return onnx.helper.make_tensor_type_proto(int(x.dtype), sizes)

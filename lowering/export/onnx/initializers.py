@@ -15,12 +15,12 @@ from lowering.export.weights import in_fewer_bits
 
 
 def add(main: ir.Graph, of_program: Iterable[np.dtype], of_weights: Collection[np.dtype]) -> None:
-    """Enters the constants that nodes read, in graphs within it, too, into a graph.
+    """Makes the constants that nodes of a graph and its subgraphs read initializers of the graph.
 
     Args:
       main: the graph.
       of_program: dtypes of up to 16 bits in which constants are stored if these hold them.
-      of_weights: those that a floating-point constant may have.
+      of_weights: dtypes in which floating-point constants may be stored.
     """
     for x in _used(main):
         main.initializers[str(x.name)] = x
@@ -37,9 +37,9 @@ def add(main: ir.Graph, of_program: Iterable[np.dtype], of_weights: Collection[n
 def _in_fewer_bits(
     tensor: Any, of_program: Iterable[np.dtype], of_weights: Collection[np.dtype]
 ) -> Any:
-    """A tensor of fewer bits with the same numbers, or None; a large one is made when it is read.
+    """A tensor of fewer bits with the same numbers, or None.
 
-    Else there would be a copy of each weight until the model is written.
+    A large one is lazy: else there would be a copy of each weight until the model is written.
     """
     found = in_fewer_bits(tensor.numpy(), of_program, of_weights)
     if found is None:
@@ -82,7 +82,7 @@ def _share(main: ir.Graph) -> None:
 
 
 def _share_joined(main: ir.Graph) -> None:
-    """Stores constants once that are read by themselves, too, and not only one after the other."""
+    """Stores constants once that nodes read both by themselves and concatenated."""
     for x in list(main.initializers.values()):
         parts, axis = x.meta.get(JOINED, ((), 0))
         if any(main.initializers.get(str(part.name)) is part for part in parts):
@@ -93,7 +93,7 @@ def _share_joined(main: ir.Graph) -> None:
 
 
 def _widen(main: ir.Graph, x: ir.Value, stored: Any) -> None:
-    """Puts a tensor of fewer bits, and the op that widens it, in the place of an initializer."""
+    """Replaces an initializer by one of fewer bits and the op that widens it."""
     del main.initializers[str(x.name)]
     narrow = ir.Value(
         name=f"{x.name}__stored",
@@ -106,7 +106,7 @@ def _widen(main: ir.Graph, x: ir.Value, stored: Any) -> None:
 
 
 def _make(main: ir.Graph, x: ir.Value, kind: str, *sources: ir.Value, **attributes: Any) -> None:
-    """Lets a node make what has been an initializer, before all others."""
+    """Replaces an initializer by the result of a node, which is put before all others."""
     given: Sequence[ir.Attr] = ir.convenience.convert_attributes(attributes)
     node = ir.Node("", kind, sources, given, name=f"{x.name}__{kind}")
     (result,) = node.outputs

@@ -19,10 +19,10 @@ from lowering.export.onnx.values import array_of, permutation
 
 _BITS = {"dynamic": 8, "int4": 4}
 
-# Of so many elements of a column of a matrix, weights of 4 bits have a scale.
+# Weights of 4 bits have a scale for each block of so many elements of a column.
 _BLOCK = 32
 
-# By ops, which operand is the weight.
+# Which operand is the weight, by op.
 WEIGHTS = {"MatMul": 1, "Gemm": 1, "Conv": 1, "Gather": 0}
 
 

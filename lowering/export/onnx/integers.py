@@ -101,7 +101,7 @@ def right_shift(b: Builder, node: Any, x: ir.Value, count: ir.Value) -> ir.Value
     if b.opset >= _SIGNED_SHIFTS:
         return b.op("BitShift", x, count, direction="RIGHT")
     if dtype == dtypes.INT64:
-        # Of a negative number, the complement of what its complement gives.
+        # A shifted negative number is the complement of its shifted complement.
         is_negative, ones = b.op("Less", x, b.like(x, 0)), b.like(x, -1)
         shifted = _shift(b, b.op("Where", is_negative, b.op("Sub", ones, x), x), count, "RIGHT")
         return b.op("Where", is_negative, b.op("Sub", ones, shifted), shifted)

@@ -1,4 +1,4 @@
-"""Transposes that convolutions need, moved behind the ops that follow, to where they cancel out.
+"""Moves transposes that convolutions need behind the ops that follow, to where they cancel out.
 
 TensorFlow's images have their features last, those of ONNX first. A convolution is thus between two
 transposes. An op on each element is computed before the second one, which is put behind it; at the
@@ -33,10 +33,9 @@ def transposed(b: Any, x: ir.Value, perm: Sequence[int]) -> ir.Value:
 def before(
     b: Any, kind: str, operands: Sequence[ir.Value | None]
 ) -> tuple[list[ir.Value | None], list[int]] | None:
-    """The operands of an op on each element before they are transposed, and their permutation.
+    """The operands of an elementwise op before they are transposed, and their permutation.
 
-    None if there is nothing to move: another operand has an order of its own, and would have to be
-    transposed.
+    None if the transpose cannot move behind the op: another operand would have to be transposed.
     """
     if kind not in ELEMENTWISE:
         return None
@@ -51,7 +50,7 @@ def before(
 
 
 def _in_order(b: Any, x: ir.Value, perm: Sequence[int]) -> ir.Value | None:
-    """What has to be transposed to be a value, if that is no work; else None."""
+    """The value whose transpose a value is, if it is available without another op; else None."""
     source = made_by(x, "Transpose")
     if source is not None and permutation(x) == list(perm):
         return source

@@ -124,7 +124,7 @@ def _input(b: Builder, x: tf.Tensor, dims: Mapping[str, Any]) -> ir.Value:
 
 
 def _captured(b: Builder, tensor: tf.Tensor, concrete: Any) -> Any:
-    """What stands for a tensor that a function captures: its variable, or the tensor's value.
+    """The value of a tensor that a function captures: its variable, or the tensor's value.
 
     The handles of tables and the like stand for themselves; no op that takes one is written.
     """

@@ -1,4 +1,4 @@
-"""Ops of float32 between casts, for models that compute in 16 bits.
+"""Removes casts to float32 and back around ops, in models that compute in 16 bits.
 
 JAX, and the rules of ops, have sums of 16-bit floats computed in float32 and rounded once. Runtimes
 do the same within an op of 16 bits, so that the casts around it are not needed.
@@ -45,7 +45,7 @@ _MOVES = frozenset({"Expand", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqu
 
 
 def narrowed(b: Builder, root: ir.Node) -> ir.Value | None:
-    """The result of a cast to a dtype that is kept, from an op whose operands have been of it."""
+    """The result of a cast to a narrow dtype: of the op before it, computed in this dtype."""
     if root.op_type != "Cast" or root.inputs[0] is None:
         return None
     dtype = dtype_of(root.outputs[0])
@@ -55,7 +55,7 @@ def narrowed(b: Builder, root: ir.Node) -> ir.Value | None:
 
 
 def _op_of(b: Builder, x: ir.Value, dtype: ir.DataType, kinds: frozenset[str]) -> ir.Value | None:
-    """A value of float32 as the result of the same op in a dtype; None if that has others."""
+    """The op that makes a float32 value, in a narrow dtype; None if its result could differ."""
     node = x.producer()
     if node is None or node.op_type not in kinds or len(node.outputs) != 1:
         return None
@@ -77,7 +77,7 @@ def _op_of(b: Builder, x: ir.Value, dtype: ir.DataType, kinds: frozenset[str]) -
 
 
 def _exactly(b: Builder, x: ir.Value, dtype: ir.DataType) -> ir.Value | None:
-    """The value of a dtype that has the same numbers as one of float32; None if there is none."""
+    """The value of a narrow dtype that equals a float32 value exactly; None if there is none."""
     source = made_by(x, "Cast")
     if source is not None:
         return source if dtype_of(source) == dtype else None
@@ -89,7 +89,7 @@ def _exactly(b: Builder, x: ir.Value, dtype: ir.DataType) -> ir.Value | None:
 
 
 def before_transpose(b: Builder, root: ir.Node) -> ir.Value | None:
-    """A product with a known matrix of what is transposed, computed before it is.
+    """A product of a transpose and a constant matrix, computed before the transpose.
 
     See `onnx.quirks.products_of_transposes_in_16_bits`.
     """

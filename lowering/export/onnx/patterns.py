@@ -23,7 +23,7 @@ _TOLERANCE = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class _Variable:
-    """Any value; where a name occurs again, it is the same value."""
+    """Any value; the same one wherever its name occurs."""
 
     name: str
 
@@ -44,7 +44,7 @@ class _Product:
 
 @dataclasses.dataclass(frozen=True)
 class _Op:
-    """The only result of a node."""
+    """The result of a node with one output."""
 
     kind: str
     operands: tuple[Any, ...]
@@ -72,7 +72,7 @@ def product(*factors: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """What a pattern has been found to stand for.
+    """A match of a pattern: its values and nodes.
 
     Attributes:
       values: the values of the parameters of the pattern, by name.
@@ -104,7 +104,7 @@ def kinds(found: Any) -> set[str]:
 
 
 def find(wanted: Any, x: ir.Value) -> Iterator[Match]:
-    """The ways in which a value is the result of a pattern, and nothing outside reads the rest."""
+    """The matches of a pattern whose inner values no node outside of the match reads."""
     for found in _matches(wanted, x, Match({})):
         inside = set(found.nodes)
         if all(

@@ -19,13 +19,13 @@ from lowering.export.onnx import saving
 from lowering.export.packages import import_package
 from lowering.export.verification import refusals
 
-# What `quantize` may be.
+# The values of `quantize`.
 QUANTIZATIONS = ("dynamic", "int8", "int4")
 
 # The first set of operators that has these.
 _OPSET_OF_FOUR_BITS = 21
 
-# What tells the quantizer that shapes have been inferred.
+# The metadata that tells the quantizer that shapes have been inferred.
 _PROCESSED = ("onnx.infer", "onnxruntime.quant")
 
 

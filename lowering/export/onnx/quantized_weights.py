@@ -1,4 +1,4 @@
-"""Weights as onnxruntime's quantizer of all numbers can take them.
+"""Prepares weights for onnxruntime's quantizer of all numbers.
 
 It quantizes a weight once, for the node that it meets first: a product has a scale for each column,
 a lookup one for all rows. So a weight that both read becomes two. What graphs within a graph read
@@ -12,13 +12,13 @@ from typing import Any
 
 import onnx
 
-# By ops, which input is the weight.
+# Which input is the weight, by op.
 _WEIGHTS = {"MatMul": 1, "Gemm": 1, "Conv": 1, "Gather": 0}
 
 
 @dataclasses.dataclass(frozen=True)
 class _Read:
-    """Where a node reads a value.
+    """An input of a node.
 
     Attributes:
       node: the node.
@@ -57,7 +57,7 @@ class _Constant:
 
 
 def separate(model: Any) -> None:
-    """Gives the ops that read a weight a weight of their own, and graphs within a graph floats."""
+    """Gives each kind of op that reads a weight its own copy, and subgraphs one of floats."""
     names = _names(model)
     for constant in _floats(model):
         by_kind = collections.defaultdict(list)
@@ -73,9 +73,9 @@ def separate(model: Any) -> None:
 
 
 def _pass_lookups_on(model: Any, names: set[str]) -> None:
-    """Lets graphs within a graph read copies of what is looked up around them.
+    """Lets subgraphs read copies of the results of Gather nodes outside of them.
 
-    The quantizer turns it into integers, and back only for nodes of the same graph.
+    The quantizer makes these integers, and dequantizes them only for nodes of the same graph.
     """
     inner = collections.defaultdict(list)
     for read in _reads(model.graph):
@@ -92,7 +92,7 @@ def _pass_lookups_on(model: Any, names: set[str]) -> None:
 
 
 def _copy(constant: _Constant, reads: Sequence[_Read], graph: Any, names: set[str]) -> None:
-    """Adds a copy of a constant to a graph, and lets nodes read it."""
+    """Adds a copy of a constant to a graph for some of the nodes that read it."""
     if not reads:
         return
     tensor = graph.initializer.add()
@@ -103,7 +103,7 @@ def _copy(constant: _Constant, reads: Sequence[_Read], graph: Any, names: set[st
 
 
 def _unique(name: str, known: set[str]) -> str:
-    """A name that is not known yet."""
+    """A name that is not in use yet."""
     found, number = name, 0
     while found in known:
         number += 1
@@ -130,7 +130,7 @@ def _constants(model: Any) -> list[_Constant]:
 
 
 def _reads(graph: Any) -> Iterator[_Read]:
-    """Where values are read, in a graph and those within it."""
+    """The inputs of all nodes of a graph and its subgraphs."""
     for each in _graphs(graph):
         for node in each.node:
             for index in range(len(node.input)):
@@ -138,7 +138,7 @@ def _reads(graph: Any) -> Iterator[_Read]:
 
 
 def _graphs(graph: Any) -> Iterator[Any]:
-    """A graph and those within it."""
+    """A graph and its subgraphs."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:

@@ -12,15 +12,15 @@ from lowering.export.onnx.table import op
 # From this version on, onnxruntime's CPU has no kernel for RandomUniformLike.
 _WITHOUT_KERNEL = 22
 
-# How many random bits a number has, which are those of float32.
+# The random bits of a number: as many as the significand of float32 has.
 _BITS = 24
 
 
 @op("RandomUniform")
 def random_uniform(b: Builder, node: Any, sizes: ir.Value) -> ir.Value:
-    """Random numbers from 0 to 1, of the random bits that a Dropout leaves out.
+    """Random numbers in [0, 1), whose bits are the mask of a Dropout.
 
-    Before `onnx.quirks.random_numbers_of_new_opsets`, they are those of an op.
+    In older opsets they are the result of one op, see `onnx.quirks.random_numbers_of_new_opsets`.
     """
     dtype, sizes = dtypes.of(node.outputs[0].dtype), b.int64(sizes)
     if b.opset < _WITHOUT_KERNEL:

@@ -95,7 +95,7 @@ def cumsum(b: Builder, node: Any, x: ir.Value, axis: ir.Value) -> ir.Value:
 
 @op("Cumprod")
 def cumprod(b: Builder, node: Any, x: ir.Value, axis: ir.Value) -> ir.Value:
-    """Running products; before ONNX had them, products with what is 1, 2, 4, ... places away."""
+    """Running products; before ONNX had them, products with the elements 1, 2, 4, ... before."""
     if b.opset >= _PRODUCTS:
         return b.op("CumProd", x, axis, **_running(node))
     shape = node.inputs[0].shape
@@ -119,7 +119,7 @@ def _running(node: Any) -> dict[str, int]:
 
 
 def _moved(b: Builder, x: ir.Value, axis: int, count: int, reverse: bool, rank: int) -> ir.Value:
-    """An array whose elements are moved along an axis; ones take their places."""
+    """An array whose elements are shifted along an axis; ones fill the beginning."""
     last = np.iinfo(np.int64).max
     starts, ends = ([count], [last]) if reverse else ([0], [-count])
     kept = b.slice(x, starts, ends, [axis])

@@ -53,7 +53,7 @@ def save(model: Any, path: pathlib.Path, external_data: bool = False) -> None:
 
 @contextlib.contextmanager
 def without_stale_weights(path: str | os.PathLike[str] | None, overwrite: bool) -> Iterator[None]:
-    """A context in which a model is replaced, whose file of weights is removed if it is left over.
+    """A context in which a model is replaced; removes the old file of weights if it is left over.
 
     Args:
       path: the file of the model, if any.
@@ -68,7 +68,7 @@ def without_stale_weights(path: str | os.PathLike[str] | None, overwrite: bool) 
 
 @contextlib.contextmanager
 def mapped(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A context with a model of the same numbers, whose large weights runtimes map into memory.
+    """A context with an equal model, whose large weights runtimes map into memory.
 
     Of weights in the message itself, onnxruntime makes two copies before it converts any of them.
 

@@ -20,7 +20,7 @@ _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 @op("Slice")
 def slice_(b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value) -> ir.Value:
     """A slice of given sizes; -1 is the rest."""
-    whole, part = node.inputs[0].shape, node.outputs[0].shape
+    full, part = node.inputs[0].shape, node.outputs[0].shape
     begins, known = _items(begin), array_of(sizes)
     counts = None if known is None else known.tolist()
     if counts is None and part.is_fully_defined():
@@ -29,7 +29,7 @@ def slice_(b: Builder, node: Any, x: ir.Value, begin: ir.Value, sizes: ir.Value)
         return _slice_by_tensors(b, node, x, begin, sizes)
     pairs = list(zip(begins, counts, strict=True))
     # Along the other axes all is taken.
-    axes = [i for i, (_, n) in enumerate(pairs) if n != whole[i] and (n != -1 or begins[i] != 0)]
+    axes = [i for i, (_, n) in enumerate(pairs) if n != full[i] and (n != -1 or begins[i] != 0)]
     if not axes:
         return x
     starts, numbers = (list(each) for each in zip(*(pairs[i] for i in axes), strict=True))

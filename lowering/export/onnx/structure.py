@@ -16,7 +16,7 @@ from lowering.export.onnx.values import array_of, dtype_of, static
 # Since this version a split into equal parts says into how many.
 _COUNTED_SPLITS = 18
 
-# Of so many elements, an array with one number everywhere is stored as it is.
+# Arrays of one number, with at most so many elements, are stored as they are.
 _FEW = 64
 
 

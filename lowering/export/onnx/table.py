@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-# From a builder, an op of TensorFlow and the values of its operands to the values of its results: a
-# value, or a sequence of them if there are several.
+# Takes a builder, an op of TensorFlow and the values of its operands; returns the value of its
+# result, or a sequence of values for several results.
 Rule = Callable[..., Any]
 
 OPS: dict[str, Rule] = {}

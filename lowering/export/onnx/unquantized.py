@@ -1,4 +1,4 @@
-"""Why a quantization finds nothing in a model of ONNX."""
+"""Explains why a quantization finds nothing in a model of ONNX."""
 
 import onnx_ir as ir
 

@@ -1,4 +1,4 @@
-"""What is known of values of ONNX."""
+"""Questions about values of ONNX."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def dtype_of(x: ir.Value) -> ir.DataType:
 
 
 def kind_of(x: Any) -> str:
-    """What stands for a tensor in the place of a value, in the words of an error."""
+    """How an error names what takes the place of a value."""
     return "complex numbers" if isinstance(x, tuple) else "a variable or table"
 
 
@@ -40,6 +40,11 @@ def made_by(x: ir.Value, kind: str) -> ir.Value | None:
     return node.inputs[0] if node is not None and node.op_type == kind else None
 
 
+def is_alone(x: ir.Value) -> bool:
+    """Whether a value has exactly one use and is no output of the graph."""
+    return len(x.uses()) == 1 and not x.is_graph_output()
+
+
 def permutation(x: ir.Value) -> list[int]:
     """The permutation of a transpose."""
     node = x.producer()
@@ -47,8 +52,8 @@ def permutation(x: ir.Value) -> list[int]:
     return list(node.attributes["perm"].as_ints())
 
 
-def is_place(x: ir.Value) -> bool:
-    """Whether a value has places along an axis, which all integers of 32 bits and more hold."""
+def is_index(x: ir.Value) -> bool:
+    """Whether a value is indices along an axis, which integers of 32 bits and more represent."""
     node = x.producer()
     if node is None:
         return False

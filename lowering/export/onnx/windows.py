@@ -61,7 +61,7 @@ def conv_transpose(
             f"{node.name!r} is {node.type} of unknown sizes, which lowering does not write to ONNX"
         )
     begins, ends = _pads(node, large, window, strides, dilations)
-    # What the sizes lack, beyond the padding, is at the end.
+    # Elements that the sizes lack, beyond the padding, are at the end.
     missing = [
         n - (s * (m - 1) + (k - 1) * d + 1 - before - after)
         for n, m, s, k, d, before, after in zip(

@@ -12,9 +12,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
+from lowering.export.frozen import node_name
 from lowering.export.tfjs.large import Large
 
-# What TF.js has with a bias, and under which name.
+# The ops that TF.js has with a bias, and their names with it.
 _FUSED = {
     "MatMul": "_FusedMatMul",
     "Conv2D": "_FusedConv2D",
@@ -62,12 +63,12 @@ class _Graph:
         self._readers: dict[str, list[Any]] = collections.defaultdict(list)
         for node in nodes:
             for reference in node.input:
-                self._readers[_name(reference)].append(node)
-        self._results = {_name(reference) for reference in results}
+                self._readers[node_name(reference)].append(node)
+        self._results = {node_name(reference) for reference in results}
         self._dropped: set[str] = set()
 
     def fuse(self, product: Any) -> None:
-        """Joins a product with what follows it."""
+        """Fuses a product with the factor, bias and activation that follow it."""
         weights = self._weights(product)
         if weights is None:
             return
@@ -85,8 +86,8 @@ class _Graph:
             self._join(product, addition, bias, activation, kinds)
 
     def remove_dropped(self) -> None:
-        """Removes nodes that have been joined with others, and constants that nothing reads now."""
-        read = {_name(r) for node in self._kept() for r in node.input} | self._results
+        """Removes nodes that have been fused into others, and constants that are no longer read."""
+        read = {node_name(r) for node in self._kept() for r in node.input} | self._results
         kept = [node for node in self._kept() if node.op != "Const" or node.name in read]
         if len(kept) < len(self._nodes):
             kept = [type(node).FromString(node.SerializeToString()) for node in kept]
@@ -97,7 +98,7 @@ class _Graph:
         return (node for node in self._nodes if node.name not in self._dropped)
 
     def _weights(self, product: Any) -> np.ndarray | Large | None:
-        """The constant weights of a product, whose last dimension is made that of the features.
+        """The constant weights of a product, transposed so that the last dimension is the features.
 
         See `quirks.bias_of_transposed_products`.
         """
@@ -105,7 +106,7 @@ class _Graph:
         if weights is None:
             return None
         if _attr(product, "transpose_b").b:
-            if len(self._readers[_name(product.input[1])]) > 1:
+            if len(self._readers[node_name(product.input[1])]) > 1:
                 return None
             weights = weights.T
             product.input[1] = self._add_constant(f"{product.name}/transposed", weights, product)
@@ -113,9 +114,9 @@ class _Graph:
         return weights
 
     def _with_factor(self, product: Any, weights: np.ndarray | Large, features: int) -> Any:
-        """The product with the factor of each feature in its weights, if one follows."""
+        """The product, with a factor of each feature that follows it folded into its weights."""
         multiplied = self._operand(product, ("Mul",), features)
-        if multiplied is None or len(self._readers[_name(product.input[1])]) > 1:
+        if multiplied is None or len(self._readers[node_name(product.input[1])]) > 1:
             return product
         factor, multiplication = multiplied
         if product.op == "DepthwiseConv2dNative":
@@ -136,7 +137,7 @@ class _Graph:
         reader = self._only_reader(node)
         if reader is None or reader.op not in ops:
             return None
-        (other,) = [r for r in reader.input[:2] if _name(r) != node.name] or [""]
+        (other,) = [r for r in reader.input[:2] if node_name(r) != node.name] or [""]
         value = self._constant(other)
         if value is None or value.shape[-1:] != (features,) or value.size != features:
             return None
@@ -151,7 +152,7 @@ class _Graph:
         return readers[0] if len(readers) == 1 and node.name not in self._results else None
 
     def _constant(self, reference: str) -> np.ndarray | Large | None:
-        node = self._by_name.get(_name(reference))
+        node = self._by_name.get(node_name(reference))
         if node and node.name in self._large:
             return self._large[node.name]
         return tf.make_ndarray(node.attr["value"].tensor) if node and node.op == "Const" else None
@@ -171,7 +172,7 @@ class _Graph:
     def _join(
         self, product: Any, addition: Any, bias: np.ndarray, last: Any, kinds: Sequence[bytes]
     ) -> None:
-        """Makes the last of some nodes the one op that computes what all of them do."""
+        """Makes the last of some nodes one fused op that replaces all of them."""
         alpha = _attr(last, "alpha").f if last.op == "LeakyRelu" else None
         operands = [*product.input[:2], self._add_constant(f"{addition.name}/bias", bias, last)]
         self._replace(last, product, operands, (product, addition))
@@ -184,7 +185,7 @@ class _Graph:
     def _replace(
         self, node: Any, product: Any, operands: Sequence[str], others: Sequence[Any]
     ) -> None:
-        """Makes a node a product of other operands, and drops the nodes that it stands for."""
+        """Makes a node the product of other operands, and drops the nodes that it replaces."""
         before = [r for x in (*others, node) for r in x.input if r.startswith("^")]
         node.op = product.op
         node.input[:] = [*operands, *dict.fromkeys(before)]
@@ -195,13 +196,8 @@ class _Graph:
 
 
 def _attr(node: Any, name: str) -> Any:
-    """An attribute of a node; an empty one if it has none, which `node.attr` would add to it."""
+    """An attribute of a node, or an empty one; reading `node.attr` would add that to the node."""
     return node.attr[name] if name in node.attr else attr_value_pb2.AttrValue()
-
-
-def _name(reference: str) -> str:
-    """The name of the node that a reference is to."""
-    return reference.removeprefix("^").partition(":")[0]
 
 
 def _features(product: Any, weights: np.ndarray | Large) -> int:

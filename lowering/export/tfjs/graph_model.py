@@ -38,7 +38,7 @@ from lowering.export.tfjs.large import Large
 from lowering.export.weights import dtypes_of, in_fewer_bits
 from lowering.targets import TFJS
 
-# What `quantize` may be, and how many steps there are between the least and the largest weight.
+# The values of `quantize`, and the number of steps between the least and the largest weight.
 QUANTIZATIONS = {"uint8": 255, "uint16": 65535, "float16": 0}
 
 # Weights that are integers are stored in fewer bits from this size on.
@@ -174,7 +174,7 @@ def _topology(graph_def: Any) -> dict[str, Any]:
     """A graph as JSON data."""
     topology = _with_zero_sizes(json_format.MessageToDict(graph_def))
     for function in topology.get("library", {}).get("function", ()):
-        # What is empty is left out, but the loader asks for these.
+        # Protobuf leaves out empty fields, but the loader asks for these.
         function["signature"] = {"inputArg": [], "outputArg": [], **function["signature"]}
         function.setdefault("nodeDef", [])
     return topology
@@ -215,7 +215,7 @@ def _optimized(graph: Frozen) -> Any:
 
 
 def _drop_order_of_lists(nodes: Iterable[Any]) -> None:
-    """Drops the control inputs of ops that take a list of tensors, as TF.js puts them into it.
+    """Drops the control inputs of ops that take a list; TF.js would append them to the list.
 
     TensorFlow's optimizer adds them where it folds an operand. TF.js orders nodes by their data.
     """
@@ -237,7 +237,7 @@ def _check(graph_def: Any) -> None:
 def _take_weights(
     graph_def: Any, large: Mapping[str, Large]
 ) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
-    """Takes the values out of constants, and dtypes that TF.js lacks.
+    """Takes the values out of constants, and replaces dtypes that TF.js lacks.
 
     Yields names, and functions that return values; those of large weights are outside already.
     """
@@ -269,8 +269,8 @@ def _stored(name: str, value: np.ndarray) -> np.ndarray:
     stored = value.astype(_STORAGE.get(value.dtype, value.dtype), copy=False)
     if stored.dtype.name not in _DTYPES:
         raise UnsupportedError(f"the constant {name!r} is {value.dtype}, which TF.js lacks")
-    is_word = value.dtype == np.uint32
-    if stored.dtype.kind == "i" and not is_word and not np.array_equal(stored, value):
+    is_uint32 = value.dtype == np.uint32
+    if stored.dtype.kind == "i" and not is_uint32 and not np.array_equal(stored, value):
         raise UnsupportedError(
             f"the constant {name!r} has integers of more than 32 bits, which TF.js lacks"
         )

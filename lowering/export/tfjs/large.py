@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from lowering.export.frozen import keep_needed
+from lowering.export.frozen import keep_needed, node_name
 from lowering.export.weights import LARGE_BYTES
 
 # Ops whose results are numbers of their first operand.
@@ -76,21 +76,21 @@ def of_constants(graph_def: Any) -> dict[str, Large]:
 def folded(
     graph_def: Any, weights: Mapping[str, Large], results: Iterable[str]
 ) -> dict[str, Large]:
-    """Replaces nodes that depend on weights alone by constants, whose values come later.
+    """Replaces nodes that depend on weights alone by constants, whose values are computed lazily.
 
     Args:
       graph_def: the graph, which is changed.
       weights: large weights by the names of their placeholders, or of their constants.
-      results: the names of nodes that have to stay.
+      results: the names of nodes that are not removed.
 
     Returns:
-      The large weights that the graph reads then, by the names of the constants.
+      The large weights that the changed graph reads, by the names of the constants.
     """
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
     nodes = {node.name: node for node in graph_def.node}
-    # For each node that depends on constants alone, the weights among them.
+    # The weights that a node depends on, by name of the node, if it depends on constants alone.
     sources: dict[str, frozenset[str]] = {}
     for op in graph.get_operations():
         found = _sources(op, nodes[op.name], weights, sources)
@@ -100,7 +100,7 @@ def folded(
         name
         for node in graph_def.node
         if node.name not in sources
-        for name in map(_name, node.input)
+        for name in map(node_name, node.input)
     }
     kept = {}
     for name, of_name in sources.items():
@@ -120,9 +120,11 @@ def folded(
 def _sources(
     op: Any, node: Any, weights: Mapping[str, Large], known: Mapping[str, frozenset[str]]
 ) -> frozenset[str] | None:
-    """The weights that a node depends on; None if it depends on more, or takes more bytes.
+    """The weights that a node depends on; None if it cannot be computed from weights alone.
 
-    `known` has those of the nodes before it.
+    None as well if the result is larger than those weights.
+
+    `known` has the weights of the nodes before it.
     """
     if op.name in weights:
         return frozenset([op.name])
@@ -151,7 +153,3 @@ def _computed(
     given = {f"{source}:0": weights[source].array() for source in sources}
     with tf.compat.v1.Session(graph=graph) as session:
         return session.run(f"{name}:0", given)
-
-
-def _name(reference: str) -> str:
-    return reference.removeprefix("^").partition(":")[0]

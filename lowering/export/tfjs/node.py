@@ -26,7 +26,7 @@ _log = logging.getLogger("lowering.export")
 SOURCES = pathlib.Path(__file__).parent / "node"
 _FILES = ("package.json", "package-lock.json", "run.mjs")
 
-# What TF.js computes with in Node; WebAssembly lacks some ops.
+# The backends of TF.js in Node; WebAssembly lacks some ops.
 BACKENDS = ("cpu", "wasm")
 
 # The dtype in which TF.js takes an array of another.

@@ -144,7 +144,7 @@ def _acosh(x):
 
 @substitute("Atanh")
 def _atanh(x):
-    """Of the size, as the logarithm loses digits near -1."""
+    """The function of |x| with the sign of x, as the logarithm loses digits near -1."""
     size, half = emit("Abs", x), constant(0.5, x.dtype)
     rest = emit("Sub", constant(1, x.dtype), size)
     quotient = emit("RealDiv", emit("AddV2", size, size), rest)

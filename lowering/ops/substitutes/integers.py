@@ -26,7 +26,7 @@ def _truncate_div(x, y):
 
 
 def _difference(x, y, quotient):
-    """By how much the two rounded quotients of integers differ, given one: 0, or 1."""
+    """1 where the quotients of integers, rounded down and to zero, differ, else 0; one is given."""
     remainder = emit("Sub", x, emit("Mul", quotient, y))
     zero = constant(0, x.dtype)
     is_negative = emit("NotEqual", emit("Less", x, zero), emit("Less", y, zero))
@@ -35,7 +35,7 @@ def _difference(x, y, quotient):
 
 @substitute("FloorMod")
 def _floor_mod(x, y):
-    """The remainder of a quotient rounded down; by what is known to be positive, by the other."""
+    """The remainder of a quotient rounded down, from the other one for a known positive divisor."""
     divisor = tf.get_static_value(y)
     is_positive = divisor is not None and bool(np.all(divisor > 0))
     if is_positive and x.dtype.is_integer and kernels.supports("TruncateMod", x.dtype):
@@ -56,7 +56,7 @@ def _floor_div(x, y):
     return emit("Sub", truncated, _difference(x, y, truncated))
 
 
-# From here on float32 does not hold all integers.
+# Up to here, all integers are numbers of float32.
 _FLOAT_INTEGERS = 1 << 24
 
 _HALF = 1 << 16
@@ -117,13 +117,13 @@ def _floor_div_in_steps(x, y):
 
 @substitute("Neg")
 def _neg(x):
-    """Not as a difference to zero, of which TensorFlow's optimizer makes a negation again."""
+    """A product, as TensorFlow's optimizer makes a negation of a difference to zero."""
     return emit("Mul", x, constant(-1, x.dtype))
 
 
 @substitute("BitwiseAnd")
 def _bitwise_and(x, y):
-    """A sum is the exclusive or, and twice the bits in common; of halves, which do not overflow."""
+    """((x + y) - (x ^ y)) / 2, of 16 bits at a time, whose sums do not overflow."""
     if not kernels.supports("BitwiseXor", x.dtype):
         return _by_nibbles(np.bitwise_and, x, y)
     for mask, other in ((x, y), (y, x)):

@@ -21,7 +21,7 @@ def _select(condition, x, y):
 
 @substitute("PadV2")
 def _pad(x, paddings, padding):
-    """By an op that takes a number for the padding, which it holds in float32."""
+    """For runtimes that take the padding as a float32; other numbers are added afterwards."""
     number = tf.get_static_value(padding)
     if number is not None and np.float32(number) == number:
         return emit("PadV2", x, paddings, padding)
@@ -31,7 +31,7 @@ def _pad(x, paddings, padding):
 
 @substitute("StridedSlice")
 def _strided_slice(x, begin, end, strides, end_mask=0):
-    """Elements at a distance, gathered along each axis."""
+    """Gathers the elements along each axis."""
     bounds = zip(
         *(_numbers(operand, x.shape.rank) for operand in (begin, end, strides)), strict=True
     )
@@ -62,7 +62,7 @@ def _element(vector, i):
 
 @substitute("TensorScatterUpdate")
 def _tensor_scatter_update(tensor, index, updates, **_):
-    """A choice between each element and its update, whose number is scattered to its place."""
+    """Scatters the numbers of the updates, and then chooses each element or its update."""
     depth = index.shape[-1]
     places, sizes = _dims(index)[:-1], (*_dims(tensor)[:depth], *[1] * (tensor.shape.rank - depth))
     count = functools.reduce(_product, places, 1)
@@ -80,7 +80,7 @@ def _tensor_scatter_update(tensor, index, updates, **_):
 
 
 def _choice(index, places, count, sizes):
-    """Which elements are updated, and by the update of which number."""
+    """Which elements are updated, and the number of the update of each."""
     depth = index.shape[-1]
     zero, one = constant(0, tf.int32), constant(1, tf.int32)
     if isinstance(count, int):
@@ -131,7 +131,7 @@ def shape_of(tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 @substitute(kernels.BATCHED_GATHER)
 def _gather_batches(x, indices, axis, batch_dims):
-    """Elements of an axis that all batches are joined to."""
+    """Joins the batches to one axis, and gathers elements of that."""
     axis, count = int(tf.get_static_value(axis)), x.shape.rank
     if axis > batch_dims:
         order = [*range(batch_dims), axis, *range(batch_dims, axis), *range(axis + 1, count)]

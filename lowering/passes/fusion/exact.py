@@ -146,10 +146,10 @@ SEARCHES = {"transpose": _transposed_product, "split": _sum_of_splits, **CHOICE_
 
 
 def mark_operands(jaxpr: Jaxpr) -> Jaxpr:
-    """Tells equations what they can gain by of the equation that makes their operand.
+    """Notes in equations what makes their operand, where their rules gain by it.
 
-    A batch normalization is told the convolution, as TensorFlow joins them; a maximum over windows
-    is told if its operand is a rectifier's, as numbers without a sign are ordered like their bits.
+    A batch norm notes the convolution before it, as TensorFlow fuses both. A maximum over windows
+    notes that its operand is rectified, as floats without a sign are ordered like their bits.
     """
     uses = Uses(jaxpr)
 

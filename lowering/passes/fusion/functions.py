@@ -2,8 +2,8 @@
 
 JAX traces `jax.image.resize` to matrices of weights and products with these, and `searchsorted` to
 a loop, each as a call that has its name. Such a call is the function if JAX traces the function,
-for operands of the same shapes, to the very equations that are called. No other way of a program
-to the same result is found, and nothing depends on how JAX writes the function.
+for operands of the same shapes, to the very equations that are called. Nothing
+depends on how JAX writes the function; programs that compute the same in another way are not found.
 """
 
 import functools
@@ -46,10 +46,10 @@ RESIZING: Mapping[str, str] = {
     "cubic": "ResizeBicubic",
 }
 
-# The op for cubic resizing takes weights from a table of so many places between two pixels.
-_CUBIC_PLACES = 1024
+# The op for cubic resizing has a table of weights for so many positions between two pixels.
+_CUBIC_POSITIONS = 1024
 
-# In so many sorted numbers a search by comparisons with all of them is no slower than by halves.
+# Among at most so many sorted numbers, comparing with all is no slower than a binary search.
 _MOST_COMPARED = 64
 
 
@@ -60,7 +60,7 @@ class _Candidate(NamedTuple):
     replacement: Callable[..., Any]
 
 
-# From the operands and the result of a call, and the target, what it may be.
+# Takes the operands and the result of a call, and the target; yields what it may be.
 _Candidates = Callable[[Sequence[Any], Any, Target], Iterator[_Candidate]]
 
 
@@ -101,11 +101,11 @@ def _structs(operands: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
 
 
 def _resizing(operands: Sequence[Any], result: Any, target: Target) -> Iterator[_Candidate]:
-    """Of float32 images, along one axis or two neighbours of known sizes.
+    """Resizing of float32 images, along one axis or two neighbouring ones of known sizes.
 
-    Pixels have half-integer centers in JAX and in the ops. What is downsampled has weights of its
-    own in JAX, unless it is not antialiased. The nearest pixel is the same for whole factors, where
-    no rounding chooses, and cubic weights for powers of two, whose places are in the op's table.
+    Pixels have half-integer centers in JAX and in the ops. The ops do not antialias, as JAX does by
+    default where it downsamples. The nearest pixel is the same for integer factors, where there is
+    no rounding, and cubic weights for powers of two, whose positions are in the op's table.
     """
     if len(operands) != 1 or len(operands[0].shape) != len(result.shape):
         return
@@ -119,7 +119,7 @@ def _resizing(operands: Sequence[Any], result: Any, target: Target) -> Iterator[
     is_larger = all(before < after for before, after in sizes)
     if is_larger and all(after % before == 0 for before, after in sizes):
         yield from _resizing_by("nearest", axes, shape, target, [True])
-        if all(_CUBIC_PLACES % (2 * after // before) == 0 for before, after in sizes):
+        if all(_CUBIC_POSITIONS % (2 * after // before) == 0 for before, after in sizes):
             yield from _resizing_by("cubic", axes, shape, target, [True, False])
     yield from _resizing_by("linear", axes, shape, target, [True, False] if is_larger else [False])
 
@@ -140,14 +140,14 @@ def _resize(x: Any, axes: Sequence[int], shape: Sequence[Any], method: str) -> A
         return _RESIZE.bind(x, size=tuple(shape[1:3]), method=method)
     first, last = axes[0], axes[-1]
     batch, depth = math.prod(shape[:first]), math.prod(shape[last + 1 :])
-    # One axis is the rows of images of a single column.
+    # A single axis becomes the rows of images with one column.
     size = (*(shape[i] for i in axes), 1)[:2]
     images = jnp.reshape(x, (batch, *(*(x.shape[i] for i in axes), 1)[:2], depth))
     return jnp.reshape(_RESIZE.bind(images, size=size, method=method), shape)
 
 
 def _searching(operands: Sequence[Any], result: Any, target: Target) -> Iterator[_Candidate]:
-    """In few numbers, which the rule compares with all of them if they are known and sorted."""
+    """A search among few numbers; its rule compares with all of them if they are known."""
     if len(operands) != 2 or any(x.dtype not in (np.float32, np.int32) for x in operands):
         return
     (count,) = operands[0].shape

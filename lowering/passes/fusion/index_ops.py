@@ -15,9 +15,8 @@ from lowering import registry
 from lowering.passes.fusion.moves import SLICE_AND_SQUEEZE
 from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import Rewriter, replace_equations
+from lowering.passes.rewriting import Rewriter, replace_equations, without_unused
 from lowering.passes.simplify.ranges import Ranges
-from lowering.passes.simplify.redundant import without_unused
 
 _TAKE = registry.new_primitive("take")
 _ONE_HOT = registry.new_primitive("one_hot")
@@ -63,7 +62,7 @@ class _Indices:
             self._ranges.add(eqn)
 
     def take(self, gather: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
-        """A gather of rows along one axis; they are where the indices were."""
+        """A gather of rows along one axis, in whose place are the axes of the indices."""
         x, vectors = gather.invars
         numbers = gather.params["dimension_numbers"]
         expand = self._uses.maker(vectors, "broadcast_in_dim")
@@ -88,7 +87,7 @@ class _Indices:
         return self._take(gather, x, index, axis, fills, fill_value)
 
     def take_one(self, squeeze: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
-        """A slice that is a row, moved until it fits, without its axis."""
+        """A dynamic slice of one row, without its axis; JAX moves it inside."""
         dynamic = self._uses.maker(squeeze.invars[0], "dynamic_slice")
         if dynamic is None or len(squeeze.params["dimensions"]) != 1:
             return None
@@ -125,7 +124,7 @@ class _Indices:
         return eqn.replace(primitive=_TAKE, invars=[x, index], params=params)
 
     def _slice(self, eqn, x, place, axis):
-        """The row at a place that is known, and inside."""
+        """The row at a known index, if that is in bounds."""
         shape = x.aval.shape
         if not 0 <= place < shape[axis] or eqn.outvars[0].aval.dtype != x.aval.dtype:
             return None
@@ -137,7 +136,7 @@ class _Indices:
         return eqn.replace(primitive=SLICE_AND_SQUEEZE, invars=[x], params=params)
 
     def _unwrapped(self, index: Any, size: int) -> Any:
-        """Indices before those that are negative were counted from the end of an axis."""
+        """The indices from which negative ones have been made to count from the end of an axis."""
         select = self._uses.maker(index, "select_n")
         if select is None or len(select.invars) != 3:
             return None
@@ -150,7 +149,7 @@ class _Indices:
         return plain if _is_number(add.invars[1], size) else None
 
     def one_hot(self, convert: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
-        """Where indices equal the positions along the last axis, as numbers."""
+        """One-hot vectors: numbers of whether indices equal the positions along the last axis."""
         equal = self._uses.maker(convert.invars[0], "eq")
         (result,) = convert.outvars
         shape = result.aval.shape
@@ -196,7 +195,7 @@ class _Indices:
         return dot.replace(primitive=lax.reshape_p, invars=[rows], params=params)
 
     def _vectors(self, atom: Any) -> jex_core.JaxprEqn | None:
-        """What makes one-hot vectors, which may be converted and reshaped, but for their axis."""
+        """The `one_hot` that makes vectors, which may then be converted and reshaped by rows."""
         reshape = self._uses.maker(atom, "reshape")
         if reshape is not None and reshape.params["dimensions"] is None:
             before = reshape.invars[0].aval.shape

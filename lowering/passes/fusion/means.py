@@ -78,5 +78,5 @@ def _mean(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] |
     return [div.replace(primitive=_MEAN, invars=[x], params=params)]
 
 
-# What is found once reductions keep their axes.
+# Searches that find a group once reductions keep their axes.
 LATE_SEARCHES: dict[str, Search] = {"div": _mean}

@@ -12,8 +12,7 @@ import jax.extend.core as jex_core
 from lowering import registry
 from lowering.passes.fusion.patterns import Group, Uses, fuse
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import replace_equations
-from lowering.passes.simplify.redundant import without_unused
+from lowering.passes.rewriting import replace_equations, without_unused
 from lowering.targets import Target
 
 _MIRROR_PAD = registry.new_primitive("mirror_pad")
@@ -66,7 +65,7 @@ def _has_op(target: Target, op: str, x: Any) -> bool:
 def with_mirror_pads(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Replaces concatenations of an array with the mirror images of its ends."""
     uses = Uses(jaxpr)
-    # Of each padded array what is padded, how much, and whether the ends are repeated.
+    # By the padded array: what is padded, how much, and whether the ends are repeated.
     padded: dict[Any, tuple[Any, _Paddings, bool]] = {}
 
     def mirror_pad(_, concatenate):
@@ -188,7 +187,7 @@ def _moved_pixels(
 
 
 def _squeezed_slice(squeeze: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
-    """A slice of size one, without its axis: an index that is known."""
+    """A known index: a slice of size one without its axis."""
     cut = group.maker(squeeze.invars[0], "slice")
     if cut is None or not _is_plain(cut.params["strides"]):
         return None

@@ -1,6 +1,6 @@
 """Groups of equations that are one op in natural numerics.
 
-JAX writes activations and clips out. Natural targets get the op that TensorFlow, its converters and
+JAX writes out activations and clips. Natural targets get the op that TensorFlow, its converters and
 people know them by; `passes.fusion.exact` shows how groups are written and replaced.
 """
 
@@ -154,7 +154,7 @@ def _clamp(x, low, high):
 
 
 def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
-    """A function along axes, by a primitive that takes the last one."""
+    """A function along any axes, by a primitive along the last one."""
 
     def apply(x, axes):
         others = [axis for axis in range(x.ndim) if axis not in axes]
@@ -170,7 +170,7 @@ def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
 
 
 def _log_softmax(x, axes=(-1,)):
-    """As people write it, who have no use for its gradient."""
+    """The form without `stop_gradient`, in programs that need no gradient of it."""
     shifted = x - x.max(axes, keepdims=True)
     return shifted - jnp.log(jnp.exp(shifted).sum(axes, keepdims=True))
 
@@ -186,7 +186,7 @@ def _log_sum_exp(x, axes=None, keepdims=False):
 def _of_axes(
     example: Callable[..., Any], replacement: Callable[..., Any], when: Callable[..., bool]
 ) -> Pattern:
-    """A function along axes, by their maxima."""
+    """A function along axes, which are those of its `reduce_max`."""
     return Pattern(example, replacement, args=(_X,), when=when, reduction="reduce_max")
 
 
@@ -260,7 +260,7 @@ def _of_positive(make_positive: Callable[..., Any]) -> Pattern:
     )
 
 
-# What is found once reductions keep their axes.
+# Patterns that match once reductions keep their axes.
 LATE_PATTERNS = (
     *(
         Pattern(example, _SQUARED_DIFFERENCE.bind, args=(_X, _X), when=_are_wide)
@@ -271,7 +271,7 @@ LATE_PATTERNS = (
         )
     ),
     *map(_of_positive, (lax.add, lax.max)),
-    # As in losses of the logarithms of sigmoids, which are negative softplus.
+    # Losses of logarithms of sigmoids, which are negative softplus, have these forms.
     Pattern(lambda x, y: -x * -y, lax.mul, args=(_X, _X), when=is_float),
     Pattern(lambda x, y, z: x - y * -z, lambda x, y, z: x + y * z, args=(_X,) * 3, when=is_float),
     Pattern(lambda x: lax.neg(lax.neg(x)), lambda x: x, args=(_X,), when=is_float),

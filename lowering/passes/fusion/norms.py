@@ -1,7 +1,7 @@
-"""Batch norms by known statistics, put into the weights of what is before them.
+"""Folds batch norms by known statistics into the weights of the layers before them.
 
 With known statistics a batch norm multiplies each feature by a number and adds another. The weights
-and the bias of the dense layer or convolution before it take in both, whatever its rank.
+and the bias of the dense layer or convolution before it absorb both, whatever its rank.
 """
 
 from typing import Any, TypeAlias
@@ -12,8 +12,7 @@ from jax import lax
 
 from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import Rewriter, replace_equations
-from lowering.passes.simplify.redundant import without_unused
+from lowering.passes.rewriting import Rewriter, replace_equations, without_unused
 
 # A contraction, the axis of the features in its weights, the weights, and the bias behind it.
 _Layer: TypeAlias = tuple[jex_core.JaxprEqn, int, np.ndarray, np.ndarray]
@@ -72,7 +71,7 @@ class _Known:
         return value.reshape(shape) if value.size == np.prod(shape) else None
 
     def features(self, atom: Any) -> np.ndarray | None:
-        """The numbers of the features, which are the last axis, if they are alike elsewhere."""
+        """The number of each feature (the last axis), if it is the same along the other axes."""
         size = atom.aval.shape[-1:]
         maker = self._uses.maker(atom)
         while maker is not None and maker.primitive.name == "broadcast_in_dim":

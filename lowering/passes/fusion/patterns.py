@@ -53,7 +53,8 @@ class Pattern:
         return _root(_traced(self.example, self.args)).primitive.name
 
 
-# From the last equation of a group, the equations that take its place; None if there is no group.
+# Takes the last equation of a group; returns the equations that take the place of the group, or
+# None if there is none.
 Search = Callable[[jex_core.JaxprEqn, "Group"], Sequence[jex_core.JaxprEqn] | None]
 
 

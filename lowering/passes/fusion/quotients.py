@@ -21,8 +21,8 @@ _FLOATS = jax.ShapeDtypeStruct((2, 3), np.float32)
 _NUMBER = jax.ShapeDtypeStruct((), np.float32)
 _INTEGERS = jax.ShapeDtypeStruct((2, 3), np.int32)
 _INTEGER = jax.ShapeDtypeStruct((), np.int32)
-_WORDS = jax.ShapeDtypeStruct((2, 3), np.uint32)
-_WORD = jax.ShapeDtypeStruct((), np.uint32)
+_UNSIGNED = jax.ShapeDtypeStruct((2, 3), np.uint32)
+_UNSIGNED_NUMBER = jax.ShapeDtypeStruct((), np.uint32)
 
 
 def _is_signed(x: Any, *others: Any) -> bool:
@@ -69,11 +69,15 @@ def _by_number(
     )
 
 
-OF_UNSIGNED = (
-    _by_number(lax.div, _shifted_right, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(lax.rem, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(jnp.remainder, _masked, (_WORDS, _WORD), _is_unsigned, _is_power_of_two),
-    _by_number(jnp.remainder, lax.rem, (_WORDS, _WORD), _is_unsigned),
+UNSIGNED_PATTERNS = (
+    _by_number(
+        lax.div, _shifted_right, (_UNSIGNED, _UNSIGNED_NUMBER), _is_unsigned, _is_power_of_two
+    ),
+    _by_number(lax.rem, _masked, (_UNSIGNED, _UNSIGNED_NUMBER), _is_unsigned, _is_power_of_two),
+    _by_number(
+        jnp.remainder, _masked, (_UNSIGNED, _UNSIGNED_NUMBER), _is_unsigned, _is_power_of_two
+    ),
+    _by_number(jnp.remainder, lax.rem, (_UNSIGNED, _UNSIGNED_NUMBER), _is_unsigned),
 )
 
 PATTERNS = (
@@ -81,6 +85,6 @@ PATTERNS = (
         jnp.floor_divide, _FLOOR_DIVIDE.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor
     ),
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_INTEGERS, _INTEGER), _is_signed, _is_divisor),
-    *OF_UNSIGNED,
+    *UNSIGNED_PATTERNS,
     _by_number(jnp.remainder, _FLOOR_MOD.bind, (_FLOATS, _NUMBER), is_float),
 )

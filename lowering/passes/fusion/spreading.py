@@ -1,7 +1,7 @@
-"""Gradients of means over windows that lie side by side, as JAX computes them by sums.
+"""Gradients of means over windows side by side, in which each element is repeated.
 
-Elements are moved apart by zeros, and summed over windows as large as the gaps. Each window has one
-of them, so each element is repeated. What no window had reached gets zeros.
+JAX puts zeros between the elements, and sums over windows as large as the gaps: each window has one
+element. Positions that no window of the mean had reached get zeros.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Floats of 16 bits are promoted to float32, for targets that do not compute in them.
 
-Results are not rounded: consumers have the precision of float32 between ops, as XLA permits itself
-(`xla_allow_excess_precision`). A program in 16 bits thus looks like one in 32 bits to the passes
+Results are not rounded after each op (excess precision, as XLA permits itself by
+`xla_allow_excess_precision`). A program in 16 bits thus looks like one in 32 bits to the passes
 that come after this one. Primitives that depend on the bits of a float round it themselves, in
 decompositions (`lax.reduce_precision`).
 """
@@ -25,7 +25,7 @@ from lowering.targets import Target
 
 _FLOAT32 = np.dtype(np.float32)
 
-# What does the same with operands in float32.
+# The traits of primitives that do the same with operands in float32.
 _PROMOTED = Trait.ELEMENTWISE | Trait.SELECTS | Trait.LINEAR | Trait.CONTRACTION | Trait.PROMOTED
 
 
@@ -79,7 +79,7 @@ class Floats(Promotion):
 
 
 def _drawn(*operands: Any, name: str, **params: Any) -> Any:
-    fun: Any = registry.facts(name).on_words
+    fun: Any = registry.facts(name).on_key_data
     return fun(*operands, **params)
 
 
@@ -88,6 +88,6 @@ def _depends_on_dtype(eqn: jex_core.JaxprEqn) -> bool:
     traits = registry.facts(eqn.primitive.name).traits
     if not traits & _PROMOTED or Trait.OF_BITS in traits or any(True for _ in called_jaxprs(eqn)):
         return True
-    # What is elementwise and takes integers beside floats rounds them to the dtype of these.
+    # Elementwise primitives of integers and floats round the integers to the dtype of the floats.
     is_mixed = len({x.aval.dtype for x in eqn.invars}) > 1
     return is_mixed and Trait.ELEMENTWISE in traits and not selects(eqn)

@@ -1,9 +1,10 @@
-"""PRNG keys become the uint32 words of their data, which have one more dimension.
+"""PRNG keys become their key data: uint32 with one more dimension (`jax.random.key_data`).
 
-What JAX computes with keys it says in JAX, on words (`registry.on_words`). Random bits stay one
-equation, `random`, so that equal draws are one function of the graph. What moves keys moves
-integers in their shape: a key of two words is a uint64, one of four words two of them. Where the
-target is another runtime, which reads no two words as one integer, each word is moved.
+The primitives that compute with keys have a function in JAX of the key data
+(`registry.on_key_data`). Random bits stay one equation, `random`, so that equal draws are one
+function of the graph. A primitive that moves keys moves integers in the shape of the keys: one
+uint64 for a key of two uint32, two for a key of four. Runtimes other than TensorFlow cannot read
+two uint32 as one uint64, so there each uint32 is moved by itself.
 """
 
 import itertools
@@ -24,13 +25,13 @@ from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
 
-_WORD, _PAIR = np.dtype(np.uint32), np.dtype(np.uint64)
+_UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
-# Computes what a primitive of JAX does with keys, `name`, on their words; in the dtype `storage`,
-# if it is given.
+# Computes on key data what the primitive `name` of JAX does with keys. The result is of the dtype
+# `storage`, if it is given.
 RANDOM = registry.new_primitive("random")
-# The same with parts of words, of which the target has none: `words` says which of its operands
-# are words, and `count` of how many parts they are. Its results are parts, too.
+# The same where `count` values stand for each uint32, as the target lacks that dtype. `split` says
+# which operands these are. A result of uint32 is `count` values, too.
 RANDOM_OF_PARTS = registry.new_primitive("random_of_parts")
 RANDOM_OF_PARTS.multiple_results = True
 # The integers along the last dimension, and the inverse of that.
@@ -41,20 +42,20 @@ _UNSTACK.multiple_results = True
 @RANDOM.def_abstract_eval
 def _(*operands: Any, name: str, storage: Any = None, **params: Any) -> Any:
     structs = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands)
-    fun = registry.facts(name).on_words
+    fun = registry.facts(name).on_key_data
     (aval,) = trace_ours_once(fun, structs, tuple(sorted(params.items())))[0].out_avals
     return aval if storage is None else aval.update(dtype=storage)
 
 
 @RANDOM_OF_PARTS.def_abstract_eval
-def _(*operands: Any, words: Any, count: int, **params: Any) -> Any:
+def _(*operands: Any, split: Any, count: int, **params: Any) -> Any:
     rest = iter(operands)
-    whole = []
-    for is_word in words:
-        aval, *_ = itertools.islice(rest, count if is_word else 1)
-        whole.append(aval.update(dtype=_WORD) if is_word else aval)
-    aval = RANDOM.abstract_eval(*whole, **params)[0]
-    return [aval.update(dtype=np.dtype(np.int32))] * count if aval.dtype == _WORD else [aval]
+    logical = []
+    for is_split in split:
+        aval, *_ = itertools.islice(rest, count if is_split else 1)
+        logical.append(aval.update(dtype=_UINT32) if is_split else aval)
+    aval = RANDOM.abstract_eval(*logical, **params)[0]
+    return [aval.update(dtype=np.dtype(np.int32))] * count if aval.dtype == _UINT32 else [aval]
 
 
 @_UNSTACK.def_abstract_eval
@@ -69,23 +70,24 @@ def _(*operands: Any) -> Any:
 
 @PerJaxpr
 def split_keys(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with an input or result of words in place of each of keys.
+    """The closed jaxpr with key data in place of each input or result of keys.
 
     A jaxpr without keys, in it and in all that it calls, is the same object as before.
     """
-    return Splitting(_Words, target).jaxpr(jaxpr)
+    return Splitting(_Keys, target).jaxpr(jaxpr)
 
 
-def avals_of_words(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract value of the words of keys; that of others as it is."""
+def avals_of_key_data(aval: Any, target: Target) -> Sequence[Any]:
+    """The abstract value of the data of keys; any other abstract value itself."""
     return (avals.physical_aval(aval) if _is_key(aval) else aval,)
 
 
-class _Words(Walk):
-    """A jaxpr whose keys become words, and integers where they are moved."""
+class _Keys(Walk):
+    """A jaxpr whose keys become key data, and integers where they are moved."""
 
     def __init__(self, splitting: Splitting, jaxpr: Jaxpr):
-        # The integers that are keys, by variables that nothing has asked the words of, and others.
+        # The integers that stand for keys that are moved, and the equations that have moved keys
+        # whose data no equation has used yet.
         self._integers: dict[jex_core.Var, Sequence[Any]] = {}
         self._made_by: dict[jex_core.Var, jex_core.JaxprEqn] = {}
         super().__init__(splitting, jaxpr)
@@ -94,7 +96,7 @@ class _Words(Walk):
     def is_illegal(aval: Any, target: Target) -> bool:
         return _is_key(aval)
 
-    legal_avals = staticmethod(avals_of_words)
+    legal_avals = staticmethod(avals_of_key_data)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
@@ -103,14 +105,14 @@ class _Words(Walk):
     def values_of(self, atom: Any) -> Sequence[Any]:
         if not isinstance(atom, jex_core.Literal) and atom in self._made_by:
             eqn = self._made_by.pop(atom)
-            self.values[atom] = self._inline(_words_of, self._integers[atom], eqn)
+            self.values[atom] = self._inline(_key_data_of, self._integers[atom], eqn)
         return super().values_of(atom)
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         facts, dtype = registry.facts(eqn.primitive.name), self._key_dtype(eqn)
         rule = registry.rule_of(eqn, self.target)
-        if (fun := facts.on_words) is not None and dtype is not None:
-            self._apply_to_words(eqn, fun, dtype)
+        if (fun := facts.on_key_data) is not None and dtype is not None:
+            self._apply_to_key_data(eqn, fun, dtype)
         elif rule is not None and rule.is_decomposition:
             self.decompose(eqn, rule.fun)
         elif rule is None or dtype is None or (rule.in_storage and not selects(eqn)):
@@ -120,8 +122,10 @@ class _Words(Walk):
         else:
             self._move(eqn, dtype)
 
-    def _apply_to_words(self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any], dtype: Any) -> None:
-        """Adds what JAX says that an equation computes."""
+    def _apply_to_key_data(
+        self, eqn: jex_core.JaxprEqn, fun: Callable[..., Any], dtype: Any
+    ) -> None:
+        """Adds the function of key data that says what an equation computes."""
         params = {
             "impl": jax_compat.key_impl(dtype),
             "partitionable": jax_compat.threefry_partitionable(eqn),
@@ -140,15 +144,15 @@ class _Words(Walk):
 
     def _move(self, eqn: jex_core.JaxprEqn, dtype: Any) -> None:
         """Adds the equation on integers for each part of the keys."""
-        size = self._words_at_once(dtype)
-        integer = _PAIR if size == 2 else _WORD
+        size = self._size_of_integers(dtype)
+        integer = _UINT64 if size == 2 else _UINT32
         params = dict(eqn.params)
         if params.get("fill_value") is not None and size == 2:
-            params["fill_value"] *= 1 + (1 << 32)  # It fills each word.
+            params["fill_value"] *= 1 + (1 << 32)  # It fills each uint32.
         operands = [self._integers_of(x, eqn) if _is_key(x.aval) else None for x in eqn.invars]
         results: list[list[Any]] = [[] for _ in eqn.outvars]
-        (num_words,) = jax_compat.key_shape(dtype)
-        for i in range(num_words // size):
+        (length,) = jax_compat.key_shape(dtype)
+        for i in range(length // size):
             invars = [
                 self.values_of(x)[0] if parts is None else parts[i]
                 for x, parts in zip(eqn.invars, operands, strict=True)
@@ -164,14 +168,14 @@ class _Words(Walk):
             if _is_key(var.aval):
                 self._integers[var], self._made_by[var] = parts, eqn
 
-    def _words_at_once(self, dtype: Any) -> int:
-        """How many words of a key are moved as one integer."""
-        (num_words,) = jax_compat.key_shape(dtype)
-        return 1 if self.target.is_consumer else min(num_words, 2)
+    def _size_of_integers(self, dtype: Any) -> int:
+        """How many uint32 of a key are moved as one integer."""
+        (length,) = jax_compat.key_shape(dtype)
+        return 1 if self.target.is_consumer else min(length, 2)
 
     def _integers_of(self, atom: Any, eqn: jex_core.JaxprEqn) -> Sequence[Any]:
-        """The integers that are keys, made where an equation asks for them."""
-        size = self._words_at_once(atom.aval.dtype)
+        """The integers that stand for keys, made where the first equation moves them."""
+        size = self._size_of_integers(atom.aval.dtype)
         if isinstance(atom, jex_core.Literal):
             return self._inline(_integers_of, self.read([atom]), eqn, {"size": size})
         if atom not in self._integers:
@@ -196,22 +200,22 @@ def _is_key(aval: Any) -> bool:
     return hasattr(aval, "dtype") and avals.is_key(aval.dtype)
 
 
-def _integers_of(words: jax.Array, *, size: int) -> Sequence[jax.Array]:
-    """Keys as arrays of integers of `size` words each."""
-    count = words.shape[-1]
+def _integers_of(data: jax.Array, *, size: int) -> Sequence[jax.Array]:
+    """Key data as arrays of integers that have `size` of its uint32 each."""
+    count = data.shape[-1]
     if size == 1:
-        return _UNSTACK.bind(words) if count > 1 else [lax.squeeze(words, [words.ndim - 1])]
+        return _UNSTACK.bind(data) if count > 1 else [lax.squeeze(data, [data.ndim - 1])]
     if count == size:
-        return [lax.bitcast_convert_type(words, _PAIR)]
-    pairs = lax.reshape(words, (*words.shape[:-1], count // size, size))
-    return _UNSTACK.bind(lax.bitcast_convert_type(pairs, _PAIR))
+        return [lax.bitcast_convert_type(data, _UINT64)]
+    pairs = lax.reshape(data, (*data.shape[:-1], count // size, size))
+    return _UNSTACK.bind(lax.bitcast_convert_type(pairs, _UINT64))
 
 
-def _words_of(*integers: jax.Array) -> jax.Array:
+def _key_data_of(*integers: jax.Array) -> jax.Array:
     """The inverse of `_integers_of`."""
-    if integers[0].dtype == _PAIR:
-        words = [lax.bitcast_convert_type(x, _WORD) for x in integers]
-        return jnp.concatenate(words, -1) if len(words) > 1 else words[0]
+    if integers[0].dtype == _UINT64:
+        parts = [lax.bitcast_convert_type(x, _UINT32) for x in integers]
+        return jnp.concatenate(parts, -1) if len(parts) > 1 else parts[0]
     if len(integers) > 1:
         return _STACK.bind(*integers)
     return lax.expand_dims(integers[0], [integers[0].ndim])

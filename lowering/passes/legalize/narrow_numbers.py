@@ -27,7 +27,7 @@ from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
 
-# What has its result in a storage dtype.
+# Their results are in storage dtypes already.
 _FITTING = (narrow_numbers.FIT, narrow_numbers.FROM_BITS)
 
 
@@ -49,7 +49,7 @@ class Narrow(Promotion):
         return np.dtype(target.storage[dtype.name]) if is_narrow else dtype
 
     def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
-        """TensorFlow casts some floats of eight bits, and consumers cast short integers."""
+        """TensorFlow casts some floats of eight bits, and other runtimes cast short integers."""
         if not self.target.is_consumer:
             return dtype if dtype in HAS_CAST else None
         if dtype in INTEGER:
@@ -59,7 +59,7 @@ class Narrow(Promotion):
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
         facts = registry.facts(eqn.primitive.name)
         atoms = filter(self.has_illegal_dtype, (*eqn.invars, *eqn.outvars))
-        # What is said about the fewest bits holds for all.
+        # Where narrow and short dtypes meet, the rule for the narrow one applies.
         dtype = min((x.aval.dtype for x in atoms), key=lambda d: d in SHORT, default=None)
         if dtype is None:
             self.add(self.splitting.with_legal_jaxprs(eqn))
@@ -127,7 +127,7 @@ class Narrow(Promotion):
         (source,), (operand,) = eqn.invars, self.read(eqn.invars)
         (result,) = self.define(eqn.outvars)
         dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
-        if not fits and not _has_all_of(dtype, source.aval.dtype):
+        if not fits and not narrow_formats.has_all_of(dtype, source.aval.dtype):
             params = {"dtype": dtype, "storage": storage}
             self.emit(eqn, narrow_numbers.FIT, [operand], [result], **params)
         elif operand.aval.dtype == storage:
@@ -153,16 +153,6 @@ def _stays_in_range(eqn: jex_core.JaxprEqn, dtype: np.dtype) -> bool:
     traits = registry.facts(eqn.primitive.name).traits
     is_integer = dtype in SHORT or dtype in INTEGER
     return Trait.SELECTS in traits or (is_integer and Trait.IN_RANGE in traits)
-
-
-def _has_all_of(dtype: np.dtype, source: Any) -> bool:
-    """Whether a dtype has all numbers of another, both of them of integers or bools."""
-    (low, high), (least, greatest) = map(_limits, (dtype, source))
-    return low <= least and greatest <= high
-
-
-def _limits(dtype: Any) -> tuple[float, float]:
-    return (0, 1) if dtype == np.bool_ else narrow_formats.limits(dtype) or (np.nan, np.nan)
 
 
 _NARROW, _SHORT = frozenset(NARROW), frozenset(SHORT)

@@ -35,7 +35,3 @@ class Promotion(Walk):
     def legal_dtype(self, dtype: Any) -> Any:
         """The dtype in place of one in this walk."""
         return self.promoted(dtype, self.target)
-
-    def has_illegal_dtype(self, atom: Any) -> bool:
-        """Whether an operand or a result is promoted."""
-        return self.is_illegal(atom.aval, self.target)

@@ -51,7 +51,7 @@ class Splitting(Everywhere):
 
     def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         for eqn in jaxpr.eqns:
-            if _is_call(eqn) or _is_control_flow(eqn) or not self.has_illegal(eqn):
+            if registry.is_call(eqn) or _is_control_flow(eqn) or not self.has_illegal(eqn):
                 yield from called_jaxprs(eqn)
 
     def _changed(self, jaxpr: Jaxpr) -> Any:
@@ -101,7 +101,7 @@ class Walk:
         self.splitting = splitting
         self.target = splitting.target
         self.old = jaxpr
-        # What stands for variables, where they do not themselves.
+        # What stands for a variable, by the variable, if that is not itself.
         self.values: dict[jex_core.Var, Sequence[Any]] = {}
         consts: list[Any] = []
         constvars: list[jex_core.Var] = []
@@ -138,15 +138,14 @@ class Walk:
         raise NotImplementedError
 
     def kept_dtype(self, dtype: np.dtype) -> np.dtype | None:
-        """The dtype that large constants of an illegal dtype have in the graph; None if a legal
-        one.
+        """The dtype in which the graph stores large constants of an illegal dtype.
 
-        An op widens them there, and one value stands for them.
+        An op of the graph then widens them. None if they are stored in a legal dtype.
         """
         return None
 
     def _kept_dtype(self, const: Any, aval: Any) -> np.dtype | None:
-        """The dtype of an illegal constant in the graph, if the op is worth it, and used at all."""
+        """As `kept_dtype`, for one constant; None if it is small, or the jaxpr has no equations."""
         is_illegal = self.is_illegal(aval, self.target)
         is_large = is_illegal and const.nbytes > _LARGE_BYTES
         return self.kept_dtype(aval.dtype) if is_large and self.old.eqns else None
@@ -160,7 +159,7 @@ class Walk:
         for eqn in self.old.eqns:
             if not self.splitting.is_changed(eqn):
                 self.add(eqn)
-            elif _is_call(eqn):
+            elif registry.is_call(eqn):
                 legal = self.splitting.with_legal_jaxprs(eqn)
                 called, operands = registry.called(legal, eqn.invars)
                 params = {"jaxpr": called}
@@ -240,15 +239,16 @@ class Walk:
         """Adds an equation on the first, and one on the second of the two parts of values."""
         self.define(eqn.outvars)
         for i in range(2):
-            invars = [self.values_of(x)[i if self._is_split(x) else 0] for x in eqn.invars]
+            invars = [self.values_of(x)[i if self.has_illegal_dtype(x) else 0] for x in eqn.invars]
             # Other results are those of the first equation.
             outvars = [
-                self.values_of(x)[i] if self._is_split(x) else (x, jex_core.Var(x.aval))[i]
+                self.values_of(x)[i] if self.has_illegal_dtype(x) else (x, jex_core.Var(x.aval))[i]
                 for x in eqn.outvars
             ]
             self.new.add(eqn.replace(invars=invars, outvars=outvars, params=params))
 
-    def _is_split(self, atom: Any) -> bool:
+    def has_illegal_dtype(self, atom: Any) -> bool:
+        """Whether the dtype of an operand or a result is one that this walk replaces."""
         return self.is_illegal(atom.aval, self.target)
 
     def replace(self, eqn: jex_core.JaxprEqn, atoms: Sequence[Any]) -> None:
@@ -288,10 +288,6 @@ class Walk:
 def selects(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation moves elements alone."""
     return registry.has_trait(eqn.primitive.name, Trait.SELECTS)
-
-
-def _is_call(eqn: jex_core.JaxprEqn) -> bool:
-    return registry.facts(eqn.primitive.name).called is not None
 
 
 def _is_control_flow(eqn: jex_core.JaxprEqn) -> bool:

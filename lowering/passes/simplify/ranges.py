@@ -39,7 +39,7 @@ class Ranges:
             found = _union([self.of(atom) for atom in same])
         else:
             return
-        # What leaves the dtype has wrapped around.
+        # Numbers beyond the dtype wrap around.
         if found is not None and widest[0] <= found[0] <= found[1] <= widest[1]:
             self._known[outvar] = found
 
@@ -94,7 +94,7 @@ def _sum(x, y, otherwise):
 
 
 def _without_sign(eqn, ranges):
-    """A float that is made of positive ones, by a product or a sum."""
+    """Sums, products and quotients of floats that are not negative are not negative."""
     return (0.0, math.inf) if _is_float(eqn) and all(r and r[0] >= 0 for r in ranges) else None
 
 
@@ -128,7 +128,7 @@ def _iota(eqn, ranges):
 
 
 def _remainder(eqn, ranges):
-    """By a positive integer; unlike `rem`, `floor_mod` has the sign of the divisor."""
+    """A remainder by a positive integer; unlike `rem`, `floor_mod` has the sign of the divisor."""
     x, y = ranges
     if _is_float(eqn) or y is None or y[0] <= 0:
         return None
@@ -141,7 +141,7 @@ _LARGEST_EXACT = 2048
 
 
 def _convert(eqn, ranges):
-    """From integers; what another integer dtype does not hold is not in its range."""
+    """A conversion from integers, to floats only where it is exact."""
     (x,) = ranges
     is_exact = x is not None and max(map(abs, x)) <= _LARGEST_EXACT
     return (
@@ -154,7 +154,7 @@ def _integer_pow(eqn, ranges):
 
 
 def _rounded(eqn, ranges):
-    """Of floats, up or down."""
+    """Floats rounded up or down."""
     (x,) = ranges
     if x is None or not math.isfinite(x[0]) or not math.isfinite(x[1]):
         return x

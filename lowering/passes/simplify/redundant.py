@@ -15,15 +15,16 @@ from jax import lax
 
 from lowering import narrow_formats
 from lowering.arrays import small_integers
-from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
-from lowering.passes.rewriting import Rewriter
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs, is_variable
+from lowering.passes.rewriting import Rewriter, without_unused
 from lowering.passes.simplify.ranges import Ranges
 from lowering.registry import Trait, has_trait
 
 # Reductions of one element to itself.
 _REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod"})
 
-# From an equation, its operands and the ranges of all variables, what its result is.
+# Takes an equation, its operands and the ranges of all variables; returns the atom that its result
+# is, or None if it is none of the operands.
 _Simplification = Callable[[jex_core.JaxprEqn, list[Any], Ranges], Any]
 
 
@@ -31,22 +32,23 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     """A jaxpr without equations whose results are an operand, known, or computed before."""
     new, ranges = Rewriter(jaxpr), Ranges()
     computed: dict[Any, jex_core.JaxprEqn] = {}
+    # By a variable: what it has been reshaped from.
     reshaped: dict[Any, Any] = {}
-    # What a variable has been converted from to a dtype that holds it exactly.
+    # By a variable: what it has been converted from, if its dtype represents all numbers of that.
     converted: dict[Any, Any] = {}
     is_same = True
     for eqn in jaxpr.eqns:
         operands = new.read(eqn.invars)
-        if _inserts_axes(eqn) and _is_variable(operands[0]) and operands[0] in reshaped:
+        if _inserts_axes(eqn) and is_variable(operands[0]) and operands[0] in reshaped:
             eqn = _as_reshape(eqn)
         elif _reduces_nothing(eqn):
             eqn, is_same = _as_reshape(eqn), False
-        if _is_reshape(eqn) and _is_variable(operands[0]):
+        if _is_reshape(eqn) and is_variable(operands[0]):
             # TensorFlow's converter to TF Lite stumbles over two that undo each other.
-            whole = reshaped.get(operands[0], operands[0])
-            is_same = is_same and whole is operands[0]
-            eqn, operands = eqn.replace(invars=[whole]), [whole]
-            reshaped[eqn.outvars[0]] = whole
+            source = reshaped.get(operands[0], operands[0])
+            is_same = is_same and source is operands[0]
+            eqn, operands = eqn.replace(invars=[source]), [source]
+            reshaped[eqn.outvars[0]] = source
         if _is_of_floats_in_range(eqn, operands, ranges):
             params = {"dtype": eqn.outvars[0].aval.dtype}
             eqn = eqn.replace(primitive=small_integers.TO_INTEGERS, params=params)
@@ -70,18 +72,13 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr if is_same else without_unused(new.jaxpr())
 
 
-def _is_variable(operand: Any) -> bool:
-    """Whether an operand is not known, as the results of some equations turn out to be."""
-    return not isinstance(operand, jex_core.Literal)
-
-
 def _is_reshape(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation gives an array another shape, and that alone."""
     return (
         eqn.primitive.name == "reshape"
         and len(eqn.invars) == 1
         and eqn.params["dimensions"] is None
-        and _is_variable(eqn.invars[0])
+        and is_variable(eqn.invars[0])
     )
 
 
@@ -89,7 +86,7 @@ def _inserts_axes(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation gives an array more axes of size one, and that alone."""
     if eqn.primitive.name != "broadcast_in_dim" or len(eqn.invars) != 1:
         return False
-    if not _is_variable(eqn.invars[0]):
+    if not is_variable(eqn.invars[0]):
         return False
     shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
     inserted = [dim for axis, dim in enumerate(shape) if axis not in places]
@@ -103,7 +100,7 @@ def _reduces_nothing(eqn: jex_core.JaxprEqn) -> bool:
         return False
     sizes = [eqn.invars[0].aval.shape[axis] for axis in eqn.params["axes"]]
     is_one = all(isinstance(size, int) and size == 1 for size in sizes)
-    return _is_variable(eqn.invars[0]) and bool(sizes) and is_one
+    return is_variable(eqn.invars[0]) and bool(sizes) and is_one
 
 
 def _as_reshape(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
@@ -121,25 +118,16 @@ def _as_broadcast(eqn: jex_core.JaxprEqn, operand: Any) -> jex_core.JaxprEqn:
 def _converted_back(
     eqn: jex_core.JaxprEqn, operands: Sequence[Any], converted: dict[Any, Any]
 ) -> Any:
-    """What is converted to its own dtype again; otherwise the conversion is noted."""
-    if eqn.primitive.name != "convert_element_type" or not _is_variable(operands[0]):
+    """The operand of the conversion that this one undoes; otherwise it is noted in `converted`."""
+    if eqn.primitive.name != "convert_element_type" or not is_variable(operands[0]):
         return None
     (x,), (outvar,) = operands, eqn.outvars
     source = converted.get(x)
     if source is not None and source.aval.dtype == outvar.aval.dtype:
         return source
-    if _holds(outvar.aval.dtype, x.aval.dtype):
+    if narrow_formats.has_all_of(outvar.aval.dtype, x.aval.dtype):
         converted[outvar] = x
     return None
-
-
-def _holds(dtype: Any, other: Any) -> bool:
-    """Whether a dtype has all numbers of another one, as far as NumPy knows both."""
-    if not all(isinstance(x, np.dtype) and x.isbuiltin == 1 for x in (dtype, other)):
-        return False
-    # NumPy calls it safe to make floats of 64-bit integers, most of which they only approximate.
-    is_rounded = other.kind in "iu" and other.itemsize == 8 and dtype.kind not in "iu"
-    return np.can_cast(other, dtype, "safe") and not is_rounded
 
 
 def _is_of_floats_in_range(eqn: jex_core.JaxprEqn, operands: Sequence[Any], ranges: Ranges) -> bool:
@@ -152,16 +140,6 @@ def _is_of_floats_in_range(eqn: jex_core.JaxprEqn, operands: Sequence[Any], rang
     if limits is None or found is None or stored.kind not in "iu" or stored.itemsize > 4:
         return False
     return x.aval.dtype == np.float32 and limits[0] <= found[0] <= found[1] <= limits[1]
-
-
-def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
-    """A jaxpr without equations whose results nothing uses."""
-    eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), jaxpr.jaxpr.outvars)
-    return (
-        jaxpr
-        if len(eqns) == len(jaxpr.eqns)
-        else jaxpr.replace(jaxpr=jaxpr.jaxpr.replace(eqns=eqns))
-    )
 
 
 def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
@@ -204,20 +182,20 @@ def _result(eqn: jex_core.JaxprEqn, operands: list[Any], ranges: Ranges) -> Any:
 
 
 def _max(eqn, operands, ranges):
-    """The operand that is never less than the other."""
-    for x, y in (operands, operands[::-1]):
-        low, high = ranges.of(x), ranges.of(y)
-        if low is not None and high is not None and high[1] <= low[0]:
-            return x
-    return None
+    return _ordered(operands[::-1], ranges)[1]
 
 
 def _min(eqn, operands, ranges):
+    return _ordered(operands, ranges)[0]
+
+
+def _ordered(operands, ranges):
+    """The lesser and the greater of two operands; None where their ranges overlap."""
     for x, y in (operands, operands[::-1]):
-        low, high = ranges.of(x), ranges.of(y)
-        if low is not None and high is not None and low[1] <= high[0]:
-            return x
-    return None
+        lesser, greater = ranges.of(x), ranges.of(y)
+        if lesser is not None and greater is not None and lesser[1] <= greater[0]:
+            return x, y
+    return None, None
 
 
 def _clamp(eqn, operands, ranges):
@@ -255,7 +233,7 @@ def _is_finite(found):
 
 
 def _square(eqn, operands, ranges):
-    """Zeros, of which positive powers are zeros."""
+    """Zeros, whose positive powers are zeros."""
     (x,) = operands
     return x if ranges.of(x) == (0, 0) and eqn.params.get("y", 2) > 0 else None
 
@@ -289,7 +267,7 @@ def _select(eqn, operands, ranges):
 
 
 def _fit(eqn, operands, ranges):
-    """Integers that are in the range that they are made to fit."""
+    """The operand, if its integers are in range already."""
     limits, found = narrow_formats.limits(eqn.params["dtype"]), ranges.of(operands[0])
     if limits is None or found is None or not limits[0] <= found[0] <= found[1] <= limits[1]:
         return None

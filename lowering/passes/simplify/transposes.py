@@ -1,4 +1,4 @@
-"""Moves transposes up: in front of reductions, and behind the products that take them in.
+"""Moves transposes in front of reductions, and directly behind products, which absorb them.
 
 JAX maps attention over groups of heads. So the axes of the groups come first in a transposed array
 and in its transposed maxima, and no pattern finds a softmax in these.
@@ -39,7 +39,7 @@ def _before_reductions(jaxpr: Jaxpr) -> Jaxpr:
     Only where the operand is transposed alike anyway, for another use.
     """
     uses = Uses(jaxpr)
-    # By the first equation that goes: those that go, the last of them, and the other transpose.
+    # By the last equation of a chain that is replaced: the chain, and the transpose that is kept.
     found = {}
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in _REDUCTIONS and (chain := _until_transpose(eqn, uses)):
@@ -120,7 +120,7 @@ def _transposed_alike(
 def _behind_products(jaxpr: Jaxpr) -> Jaxpr:
     """Transposes products before elementwise equations with numbers, not after these."""
     uses = Uses(jaxpr)
-    # By the equation whose result is transposed: the order of its axes.
+    # By an equation: its chain, and the transpose that moves in front of it.
     orders: dict[int, Any] = {}
     gone = set()
     for eqn in jaxpr.eqns:

@@ -1,8 +1,8 @@
-"""Leaves out axes of size one that a program inserts and takes out again.
+"""Leaves out axes of size one that a program inserts and removes again.
 
 JAX and libraries insert an axis so that one function serves for more: for a group of one head, a
-batch of one, a transformation. Until it is gone, each transpose and product has an axis more, and
-patterns do not find what they know.
+batch of one, a transformation. With it, each transpose and product has an axis more, and patterns
+do not match.
 """
 
 import collections
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import jax.extend.core as jex_core
 
-from lowering.passes.jaxprs import Jaxpr
+from lowering.passes.jaxprs import Jaxpr, is_variable
 from lowering.passes.rewriting import Rewriter
 from lowering.registry import Trait, has_trait
 
@@ -71,10 +71,10 @@ def _smaller(var: jex_core.Var, left: _Left) -> jex_core.Var:
 
 
 def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
-    """For variables, the axes that are left out."""
+    """The axes that are left out, by variable."""
     parents: dict[Any, Any] = {}
     needed = set(_unit_axes([*jaxpr.constvars, *jaxpr.invars]))
-    needed |= {axis for axis in _unit_axes(jaxpr.outvars) if _is_variable(axis[0])}
+    needed |= {axis for axis in _unit_axes(jaxpr.outvars) if is_variable(axis[0])}
 
     def root(axis):
         while axis in parents:
@@ -82,12 +82,12 @@ def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
         return axis
 
     for eqn in jaxpr.eqns:
-        axes = {axis for axis in _unit_axes([*eqn.invars, *eqn.outvars]) if _is_variable(axis[0])}
+        axes = {axis for axis in _unit_axes([*eqn.invars, *eqn.outvars]) if is_variable(axis[0])}
         if not axes:
             continue
         kind = _kind(eqn)
         for group in _HANDLERS[kind][0](eqn) if kind in _HANDLERS else ():
-            if all(_is_variable(var) for var, _ in group) and axes.issuperset(group):
+            if all(is_variable(var) for var, _ in group) and axes.issuperset(group):
                 axes.difference_update(group)
                 for other in group[1:]:
                     if root(other) != root(group[0]):
@@ -100,7 +100,7 @@ def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
         order.setdefault(root(axis), len(order))
     for eqn in jaxpr.eqns:
         for free in _free_axes(eqn) if eqn.primitive.name == "dot_general" else ():
-            if not all(_is_variable(var) for var, _ in free):
+            if not all(is_variable(var) for var, _ in free):
                 continue
             roots = {root(axis) for axis in free}
             if free and all(map(_is_one, free)) and needed.isdisjoint(roots):
@@ -119,17 +119,13 @@ def _is_one(axis: _Axis) -> bool:
 
 
 def _free_axes(product: jex_core.JaxprEqn) -> list[list[_Axis]]:
-    """For each operand of a product, the axes of it alone."""
+    """The axes of each operand of a product that are neither contracted nor of the batch."""
     return [
         [(x, axis) for axis in range(len(x.aval.shape)) if axis not in (*contracted, *batch)]
         for x, contracted, batch in zip(
             product.invars, *product.params["dimension_numbers"], strict=True
         )
     ]
-
-
-def _is_variable(atom: Any) -> bool:
-    return not isinstance(atom, jex_core.Literal)
 
 
 def _kind(eqn: jex_core.JaxprEqn) -> str:
@@ -152,7 +148,7 @@ def _same(eqn: jex_core.JaxprEqn, left: _Left) -> dict[str, Any]:
 
 
 def _links_of_reshape(eqn: jex_core.JaxprEqn) -> _Links:
-    """It fits any shapes to each other."""
+    """All axes of size one, as a reshape makes any shape of any other."""
     if eqn.params["dimensions"] is None and len(eqn.invars) == 1:
         yield from ((axis,) for axis in _unit_axes([*eqn.invars, *eqn.outvars]))
 
@@ -178,7 +174,7 @@ def _squeeze(eqn: jex_core.JaxprEqn, left: _Left) -> dict[str, Any] | None:
 
 
 def _moved(axes: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
-    """Where axes are, those that are left out being gone."""
+    """The positions of axes after others have been left out."""
     return tuple(a - sum(other < a for other in gone) for a in axes if a not in gone)
 
 
@@ -234,7 +230,7 @@ def _concatenation(eqn: jex_core.JaxprEqn, left: _Left) -> dict[str, Any]:
 
 
 def _links_of_product(eqn: jex_core.JaxprEqn) -> _Links:
-    """Axes of a batch, and those of one operand alone."""
+    """Batch axes, and free axes."""
     (_, batch), (z,) = eqn.params["dimension_numbers"], eqn.outvars
     if eqn.invars[0] is eqn.invars[1]:
         return
@@ -268,5 +264,5 @@ _HANDLERS: dict[str, tuple[Callable[..., _Links], Callable[..., Any]]] = {
     "argmax": _REDUCTION,
     "argmin": _REDUCTION,
 }
-# What has less to do, or is gone, with fewer axes.
+# Primitives that become cheaper, or superfluous, with fewer axes.
 _GAINING = {"reshape", "squeeze", "transpose", "dot_general"}

@@ -55,7 +55,7 @@ def scatters_of_odd_sizes() -> str:
 
 @_quirk(
     f"{_SOURCES}/6b6baf179dfa57ff739e9ab41f72e82df1e44b85/tfjs-backend-webgl/src/backend_webgl.ts",
-    "lowering.passes.legalize.words.split_words",
+    "lowering.passes.legalize.split_uint32.split_uint32",
     backend="webgl",
 )
 def integers_of_24_bits() -> str:

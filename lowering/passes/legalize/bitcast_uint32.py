@@ -1,8 +1,8 @@
-"""Words (uint32) become the int32 with the same bits.
+"""uint32 becomes the int32 with the same bits, for targets that lack uint32.
 
-It is for targets that have int32 alone. Sums, products and bitwise operations are the same for
-both. Where they differ (orders, quotients, conversions), the primitive has a decomposition for
-words (`registry.legalization`), which is legalized in turn.
+Sums, products and bitwise operations are the same for both. Where they differ (orders, quotients,
+conversions), the primitive has a decomposition for uint32 (`registry.legalization`), which is
+legalized in turn.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from jax import lax
 
 from lowering import registry
 from lowering.arrays import computations
-from lowering.arrays.words import BITS, WORD, bits_of, of_bits
+from lowering.arrays.uint32 import INT32, UINT32, bits_of, of_bits
 from lowering.avals import with_dtypes
 from lowering.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr, with_computations
@@ -29,39 +29,39 @@ _CONVERSIONS = (lax.convert_element_type_p, lax.bitcast_convert_type_p)
 
 
 @PerJaxpr
-def bitcast_words(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with int32 in place of words.
+def bitcast_uint32(jaxpr: Jaxpr, target: Target) -> Any:
+    """The closed jaxpr with int32 in place of uint32.
 
-    A jaxpr without words, in it and in all that it calls, is the same object as before.
+    A jaxpr without uint32, in it and in all that it calls, is the same object as before.
     """
     return Splitting(_Bitcast, target).jaxpr(jaxpr)
 
 
 def avals_of_bits(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract value of the bits of words; that of others as it is."""
-    return (aval.update(dtype=BITS, weak_type=False) if is_word(aval) else aval,)
+    """The abstract value of the bits of uint32; any other abstract value itself."""
+    return (aval.update(dtype=INT32, weak_type=False) if is_uint32(aval) else aval,)
 
 
-class WordWalk(Walk):
-    """A jaxpr whose words become something else.
+class Uint32Walk(Walk):
+    """A jaxpr in which values of other dtypes take the place of uint32.
 
     Attributes:
-      count: how many values take the place of words.
+      count: how many values take the place of one.
     """
 
     count: int
 
     @staticmethod
     def is_illegal(aval: Any, target: Target) -> bool:
-        return is_word(aval)
+        return is_uint32(aval)
 
     def legalize(self, eqn: jex_core.JaxprEqn) -> None:
-        rule = registry.rule_of(eqn, self.target, WORD)
+        rule = registry.rule_of(eqn, self.target, UINT32)
         if not self.splitting.has_illegal(eqn):
             self.add(self.splitting.with_legal_jaxprs(eqn))
         elif eqn.primitive is RANDOM:
-            words = tuple(is_word(x.aval) for x in eqn.invars)
-            params = {**eqn.params, "words": words, "count": self.count}
+            split = tuple(is_uint32(x.aval) for x in eqn.invars)
+            params = {**eqn.params, "split": split, "count": self.count}
             self.add(eqn.replace(primitive=RANDOM_OF_PARTS, params=params))
         elif _converts_bits(eqn):
             self.convert(eqn)
@@ -73,23 +73,23 @@ class WordWalk(Walk):
             self.apply(eqn)
 
     def convert(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds a conversion of words to int32, or the other way, or of words to words."""
+        """Adds a conversion from uint32 to int32 or uint32, or from int32 to uint32."""
         raise NotImplementedError
 
     def apply(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds an equation that does the same with the int32 that have the bits of words."""
+        """Adds an equation that does the same with the int32 that have the bits of uint32."""
         raise NotImplementedError
 
 
-class _Bitcast(WordWalk):
-    """A jaxpr whose words are being bitcast."""
+class _Bitcast(Uint32Walk):
+    """A jaxpr whose uint32 are being bitcast."""
 
     count = 1
     legal_avals = staticmethod(avals_of_bits)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
-        return (np.asarray(x).astype(WORD).view(BITS) if is_word(aval) else x,)
+        return (np.asarray(x).astype(UINT32).view(INT32) if is_uint32(aval) else x,)
 
     def convert(self, eqn: jex_core.JaxprEqn) -> None:
         self.replace(eqn, self.read(eqn.invars))
@@ -99,47 +99,47 @@ class _Bitcast(WordWalk):
 
 
 def on_bits(primitive: jex_core.Primitive, *operands: jax.Array, **params: Any) -> jax.Array:
-    """The result of a primitive on words, which is one of words if the first operand is."""
-    return OnBits(primitive, (operands[0].dtype == WORD,))(*operands, **params)
+    """The result of a primitive on uint32: uint32 if the first operand is."""
+    return OnBits(primitive, (operands[0].dtype == UINT32,))(*operands, **params)
 
 
 @dataclasses.dataclass(frozen=True)
 class OnBits:
-    """What a primitive does with words: the same with the int32 that have their bits.
+    """A primitive on uint32, computed with the int32 that have the same bits.
 
     Attributes:
       primitive: the primitive.
-      is_word: which of its results are words.
+      is_uint32: which of its results are uint32.
     """
 
     primitive: jex_core.Primitive
-    is_word: tuple[bool, ...]
+    is_uint32: tuple[bool, ...]
 
     def __call__(self, *operands: jax.Array, **params: Any) -> Any:
         found = self.primitive.bind(*map(_bits_of, operands), **_on_bits(params))
         if not self.primitive.multiple_results:
-            return of_bits(found) if self.is_word[0] else found
-        return [of_bits(x) if w else x for x, w in zip(found, self.is_word, strict=True)]
+            return of_bits(found) if self.is_uint32[0] else found
+        return [of_bits(x) if w else x for x, w in zip(found, self.is_uint32, strict=True)]
 
 
 def _converts_bits(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether an equation converts words to int32, or the other way, or not at all."""
+    """Whether an equation converts between uint32 and int32, or one of them to itself."""
     dtypes = {x.aval.dtype for x in (*eqn.invars, *eqn.outvars)}
-    return eqn.primitive in _CONVERSIONS and dtypes <= {WORD, BITS}
+    return eqn.primitive in _CONVERSIONS and dtypes <= {UINT32, INT32}
 
 
-def is_word(aval: Any) -> bool:
-    """Whether values of an abstract value are words."""
-    return getattr(aval, "dtype", None) == WORD
+def is_uint32(aval: Any) -> bool:
+    """Whether an abstract value is of uint32."""
+    return getattr(aval, "dtype", None) == UINT32
 
 
 def dtype_of_bits(dtype: Any) -> Any:
-    """The dtype of the bits of words; any other dtype itself."""
-    return BITS if dtype == WORD else dtype
+    """int32 for uint32; any other dtype itself."""
+    return INT32 if dtype == UINT32 else dtype
 
 
 def _bits_of(x: jax.Array) -> jax.Array:
-    return bits_of(x) if x.dtype == WORD else x
+    return bits_of(x) if x.dtype == UINT32 else x
 
 
 def _on_bits(params: dict[str, Any]) -> dict[str, Any]:
@@ -158,8 +158,8 @@ def _computation(computation: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
             (eqn,) = computation.eqns
             return eqn.primitive.bind(*operands, **eqn.params)
         pairs = zip(operands, avals, strict=True)
-        words = [of_bits(x) if is_word(aval) else x for x, aval in pairs]
-        return list(map(_bits_of, jex_core.jaxpr_as_fun(computation)(*words)))
+        unsigned = [of_bits(x) if is_uint32(aval) else x for x, aval in pairs]
+        return list(map(_bits_of, jex_core.jaxpr_as_fun(computation)(*unsigned)))
 
     structs = [jax.ShapeDtypeStruct(x.shape, dtype_of_bits(x.dtype)) for x in avals]
     return trace_ours(on_bits, structs)[0]

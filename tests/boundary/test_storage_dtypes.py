@@ -1,4 +1,4 @@
-"""Consumers compute words, short integers and halves in int32 and float32, with JAX's results."""
+"""uint32, short integers and 16-bit floats in storage dtypes at the boundary of programs."""
 
 import jax
 import jax.numpy as jnp
@@ -109,13 +109,13 @@ def test_graphs_have_no_arithmetic_of_other_dtypes(target):
 
 
 def _is_of_positions(op):
-    """Whether an op takes words apart as positions in a sparse array, or is a shape for that."""
+    """Whether an op splits uint32 as positions in a sparse array, or is a shape for that."""
     followers = [op, *(follower for x in op.outputs for follower in x.consumers())]
     return any(follower.type == "SparseReshape" for follower in followers)
 
 
 @pytest.mark.parametrize("target", CONSUMERS)
-def test_indices_that_are_words(target):
+def test_indices_of_uint32(target):
     x = np.arange(6, dtype=np.float32)
     start = np.uint32(2**32 - 2)
     check(lambda x, i: lax.dynamic_slice(x, (i,), (2,)), x, start, target=target)

@@ -21,7 +21,7 @@ from lowering.targets import TARGETS
 
 
 @dataclasses.dataclass(frozen=True)
-class Evidence:
+class Recorded:
     """The recorded results of one version of JAX.
 
     Attributes:
@@ -88,7 +88,7 @@ class Evidence:
         )
 
 
-def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str]) -> Evidence:
+def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str]) -> Recorded:
     """The recorded results of a complete sweep.
 
     Args:
@@ -118,7 +118,7 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
         if row.verdict == Verdict.LIMITED:
             of_primitive = limited.setdefault(row.primitive, {})
             of_primitive[row.limitation] = of_primitive.get(row.limitation, 0) + 1
-    return Evidence(
+    return Recorded(
         versions=versions,
         fingerprints=_fingerprints(
             ((row.primitive, row.harness, row.dtype) for row in plain),
@@ -134,39 +134,39 @@ def condense(versions: Versions, rows: Sequence[Row], primitives: Iterable[str])
     )
 
 
-def without(evidence: Evidence, primitives: Collection[str]) -> Evidence:
+def without(recorded: Recorded, primitives: Collection[str]) -> Recorded:
     """Recorded results without some primitives; the worst errors stay those of all."""
 
     def rest(by_primitive: Mapping[str, Any]) -> dict[str, Any]:
         return {p: value for p, value in by_primitive.items() if p not in primitives}
 
     return dataclasses.replace(
-        evidence,
-        fingerprints=rest(evidence.fingerprints),
-        harnesses=rest(evidence.harnesses),
-        cells=rest(evidence.cells),
-        limited=rest(evidence.limited),
+        recorded,
+        fingerprints=rest(recorded.fingerprints),
+        harnesses=rest(recorded.harnesses),
+        cells=rest(recorded.cells),
+        limited=rest(recorded.limited),
     )
 
 
-def joined(evidence: Evidence, other: Evidence, fingerprints: Mapping[str, str]) -> Evidence:
+def joined(recorded: Recorded, other: Recorded, fingerprints: Mapping[str, str]) -> Recorded:
     """The recorded results of two sweeps by the same versions, of other dtypes or primitives.
 
     Args:
-      evidence: that of one sweep.
+      recorded: the recorded results of one sweep.
       other: that of the other sweep.
       fingerprints: those of the harnesses of both.
 
     Raises:
       ValueError: if the sweeps had other versions.
     """
-    if evidence.versions != other.versions:
-        raise ValueError("sweeps of other versions are not of one evidence")
-    columns = sorted({*evidence.columns, *other.columns})
+    if recorded.versions != other.versions:
+        raise ValueError("sweeps of other versions have no recorded results in common")
+    columns = sorted({*recorded.columns, *other.columns})
     cells: dict[str, Any] = {}
     limited: dict[str, dict[str, int]] = {}
     harnesses: collections.Counter[str] = collections.Counter()
-    for part in (evidence, other):
+    for part in (recorded, other):
         harnesses.update(part.harnesses)
         for primitive, by_dtype in part.cells.items():
             cells.setdefault(primitive, {}).update(
@@ -182,8 +182,8 @@ def joined(evidence: Evidence, other: Evidence, fingerprints: Mapping[str, str])
             of_primitive = limited.setdefault(primitive, {})
             for reason, count in by_reason.items():
                 of_primitive[reason] = of_primitive.get(reason, 0) + count
-    variants = collections.Counter(evidence.variants) + collections.Counter(other.variants)
-    ulps = {dtype: dict(by_target) for dtype, by_target in evidence.ulps.items()}
+    variants = collections.Counter(recorded.variants) + collections.Counter(other.variants)
+    ulps = {dtype: dict(by_target) for dtype, by_target in recorded.ulps.items()}
     for dtype, by_target in other.ulps.items():
         of_dtype = ulps.setdefault(dtype, {})
         for target, worst in by_target.items():
@@ -220,22 +220,22 @@ def is_natural(limitation: Limitation) -> bool:
     return limitation.targets is not None and set(limitation.targets) <= natural
 
 
-def read(path: pathlib.Path) -> dict[str, Evidence]:
+def read(path: pathlib.Path) -> dict[str, Recorded]:
     """The recorded results in a file, by version of JAX, the oldest first; none without a file."""
     data = json.loads(path.read_text()) if path.exists() else {}
-    evidence = [Evidence(**{**e, "versions": Versions(**e["versions"])}) for e in data.values()]
-    return {e.versions.jax: e for e in sorted(evidence, key=_age)}
+    recorded = [Recorded(**{**e, "versions": Versions(**e["versions"])}) for e in data.values()]
+    return {e.versions.jax: e for e in sorted(recorded, key=_age)}
 
 
-def write(path: pathlib.Path, evidence: Mapping[str, Evidence]) -> None:
+def write(path: pathlib.Path, recorded: Mapping[str, Recorded]) -> None:
     """Writes recorded results to a file, with a line for each primitive and dtype."""
-    data = {version: dataclasses.asdict(e) for version, e in evidence.items()}
+    data = {version: dataclasses.asdict(e) for version, e in recorded.items()}
     path.write_text(_dump(data) + "\n")
 
 
-def _age(evidence: Evidence) -> list[int]:
+def _age(recorded: Recorded) -> list[int]:
     """A key that sorts recorded results by version of JAX."""
-    return [int(part) if part.isdigit() else -1 for part in evidence.versions.jax.split(".")]
+    return [int(part) if part.isdigit() else -1 for part in recorded.versions.jax.split(".")]
 
 
 def _column(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Words of 32 bits in TF.js, by all of its backends, those with integers of 24 bits among them."""
+"""uint32 in TF.js, by all of its backends, those with integers of 24 bits among them."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def test_binary_operations(check):
     check(fun, x, y, amounts)
 
 
-def test_operations_with_known_words(check):
+def test_operations_with_known_numbers(check):
     def fun(x):
         results = []
         for number in (0, 1, 0xFF00, 0x7FFFFF, 2**31, 0x9E3779B9):
@@ -81,9 +81,9 @@ def test_bits_of_int32(check):
     integers = np.append(EXTREMES, rng.integers(2**32, size=500, dtype=np.uint32)).view(np.int32)
 
     def fun(x):
-        words = lax.bitcast_convert_type(x, np.uint32)
-        halves = words >> 16, words & np.uint32(0xFFFF)
-        return [*halves, words * np.uint32(3), words < np.uint32(2**31), lax.mulhi(x, x[::-1])]
+        bits = lax.bitcast_convert_type(x, np.uint32)
+        parts = bits >> 16, bits & np.uint32(0xFFFF)
+        return [*parts, bits * np.uint32(3), bits < np.uint32(2**31), lax.mulhi(x, x[::-1])]
 
     check(fun, integers, without=["webgl"])
 
@@ -210,11 +210,11 @@ _SHIFTS = (lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic)
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_programs(check, seed):
-    """Compositions of operations, each on results of others or on known words."""
+    """Compositions of operations, each on results of others or on known numbers."""
 
-    def fun(*words):
+    def fun(*operands):
         rng = np.random.default_rng(seed)
-        values = list(words)
+        values = list(operands)
         for _ in range(30):
             x, y = (values[i] for i in rng.integers(len(values), size=2))
             kind = rng.integers(6)
@@ -227,7 +227,7 @@ def test_random_programs(check, seed):
             else:
                 new = _BINARY[rng.integers(len(_BINARY))](x, y)
             values.append(new)
-        return values[len(words) :]
+        return values[len(operands) :]
 
     rng = np.random.default_rng(seed)
     more = rng.integers(2**32, size=EXTREMES.size, dtype=np.uint32)

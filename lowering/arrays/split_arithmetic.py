@@ -1,8 +1,7 @@
-"""Arithmetic of words in halves, in which no integer exceeds 24 bits.
+"""Arithmetic of uint32 split into 16-bit parts, in which no integer exceeds 24 bits.
 
-Words are pairs of their upper and their lower 16 bits; see `arrays.halves`. Halves that are known
-when a function is traced are arrays of NumPy, and need no ops: most shifts and masks of programs
-are known.
+Parts are explained in `arrays.uint32_parts`. Parts that are known when a function is traced are
+NumPy arrays, and need no ops: most shifts and masks of programs are known.
 """
 
 import functools
@@ -26,52 +25,52 @@ from lowering.arrays.exact import (
     times,
     where,
 )
-from lowering.arrays.halves import SIZE, Halves
+from lowering.arrays.uint32_parts import BASE, Parts
 
-_ALL = SIZE - 1
+_ALL = BASE - 1
 _BYTE = 256
 
-# Of more words sums of bytes would exceed 24 bits.
+# Sums of more bytes could exceed 24 bits.
 MOST_SUMMED = 1 << 16
 
 
-def known(word: int) -> Halves:
-    """A known word."""
-    return np.asarray(word >> 16, np.int32), np.asarray(word & _ALL, np.int32)
+def known(number: int) -> Parts:
+    """The parts of a known integer."""
+    return np.asarray(number >> 16, np.int32), np.asarray(number & _ALL, np.int32)
 
 
-def add(*terms: Halves) -> Halves:
-    """The sum of at most 256 words, modulo 2^32."""
+def add(*terms: Parts) -> Parts:
+    """The sum of at most 256 numbers, modulo 2^32."""
     highs, lows = (
-        [half for half in halves if not is_all(half, 0)] for halves in zip(*terms, strict=True)
+        [part for part in parts if not is_all(part, 0)] for parts in zip(*terms, strict=True)
     )
-    low, high = (functools.reduce(plus, halves, ZERO) for halves in (lows, highs))
+    low, high = (functools.reduce(plus, parts, ZERO) for parts in (lows, highs))
     if len(lows) > 1:
-        low, high = remainder(low, SIZE), plus(high, quotient(low, SIZE))
+        low, high = remainder(low, BASE), plus(high, quotient(low, BASE))
     if len(lows) > 1 or len(highs) > 1:
-        high = remainder(high, SIZE)
+        high = remainder(high, BASE)
     return high, low
 
 
-def subtract(x: Halves, y: Halves) -> Halves:
+def subtract(x: Parts, y: Parts) -> Parts:
     """The difference, modulo 2^32."""
     (x_high, x_low), (y_high, y_low) = x, y
     low, high = minus(x_low, y_low), minus(x_high, y_high)
     if not is_all(y_low, 0):
-        high = plus(high, quotient(low, SIZE))
+        high = plus(high, quotient(low, BASE))
     if not (is_all(y_low, 0) and is_all(y_high, 0)):
-        high, low = remainder(high, SIZE), remainder(low, SIZE)
+        high, low = remainder(high, BASE), remainder(low, BASE)
     return high, low
 
 
-def invert(x: Halves) -> Halves:
+def invert(x: Parts) -> Parts:
     """The complement of each bit."""
     high, low = x
     return minus(_ALL, high), minus(_ALL, low)
 
 
-def multiply(x: Halves, y: Halves) -> Halves:
-    """The product, modulo 2^32, by products of a half and a byte."""
+def multiply(x: Parts, y: Parts) -> Parts:
+    """The product, modulo 2^32, by products of 16 bits and 8 bits."""
     if is_known(*x):
         x, y = y, x
     factor = _number(y)
@@ -81,26 +80,26 @@ def multiply(x: Halves, y: Halves) -> Halves:
     y0, y1 = remainder(y_low, _BYTE), quotient(y_low, _BYTE)
     y2, y3 = remainder(y_high, _BYTE), quotient(y_high, _BYTE)
     first, second = times(x_low, y0), times(x_low, y1)
-    low = plus(remainder(first, SIZE), _shifted(remainder(second, _BYTE)))
+    low = plus(remainder(first, BASE), _shifted(remainder(second, _BYTE)))
     high = plus(
-        plus(quotient(first, SIZE), quotient(second, _BYTE)),
-        plus(remainder(times(x_low, y2), SIZE), remainder(times(x_high, y0), SIZE)),
+        plus(quotient(first, BASE), quotient(second, _BYTE)),
+        plus(remainder(times(x_low, y2), BASE), remainder(times(x_high, y0), BASE)),
     )
-    # Of the highest products no more than a byte counts.
+    # Only the lowest byte of the highest products counts.
     top = plus(
         times(remainder(x_low, _BYTE), y3) if not is_all(y3, 0) else ZERO,
         times(remainder(x_high, _BYTE), y1) if not is_all(y1, 0) else ZERO,
     )
     high = plus(high, _shifted(remainder(top, _BYTE)))
-    return remainder(plus(high, quotient(low, SIZE)), SIZE), remainder(low, SIZE)
+    return remainder(plus(high, quotient(low, BASE)), BASE), remainder(low, BASE)
 
 
-def _number(x: Halves) -> int | None:
-    """The word that all elements are known to be, if there is one."""
+def _number(x: Parts) -> int | None:
+    """The integer that all elements are known to be; None if there is none."""
     if not is_known(*x):
         return None
     high, low = map(np.asarray, x)
-    numbers = np.unique(high.astype(np.int64) * SIZE + low)
+    numbers = np.unique(high.astype(np.int64) * BASE + low)
     return int(numbers[0]) if numbers.size == 1 else None
 
 
@@ -108,9 +107,9 @@ def _shifted(byte):
     return times(byte, _BYTE)
 
 
-def bitwise(op: str, x: Halves, y: Halves) -> Halves:
+def bitwise(op: str, x: Parts, y: Parts) -> Parts:
     """The bitwise "and", "or" or "xor"."""
-    found = [_known_bits(op, *halves) for halves in zip(x, y, strict=True)]
+    found = [_known_bits(op, *parts) for parts in zip(x, y, strict=True)]
     (high, low), (x_high, x_low), (y_high, y_low) = found, x, y
     if high is not None and low is not None:
         return high, low
@@ -123,7 +122,7 @@ def bitwise(op: str, x: Halves, y: Halves) -> Halves:
 
 
 def _known_bits(op, x, y):
-    """A bitwise operation on halves that needs no table, as one of them is known; else None."""
+    """A bitwise operation on 16 bits by a known mask that needs no table; None if it needs one."""
     if is_known(x):
         x, y = y, x
     if not is_known(y):
@@ -138,7 +137,7 @@ def _known_bits(op, x, y):
     end = mask + first
     if mask and end & (end - 1):
         return None
-    below = remainder(x, end) if end < SIZE else x
+    below = remainder(x, end) if end < BASE else x
     common = minus(below, remainder(x, first)) if mask else ZERO
     if op == "and":
         return common
@@ -150,7 +149,7 @@ def _without(op, x, y, common):
     return minus(plus(x, y), times(common, 1 if op == "or" else 2))
 
 
-def shift(x: Halves, amount: Halves, is_left: bool) -> Halves:
+def shift(x: Parts, amount: Parts, is_left: bool) -> Parts:
     """A shift to the left, or a logical one to the right; 0 for amounts of 32 or more."""
     by_known = _by_known_left if is_left else _by_known_right
     amount_high, amount_low = amount
@@ -186,7 +185,7 @@ def _by_known_right(x, distance):
 
 
 def _left(x, factor, rest):
-    """A shift that multiplies by `factor`, a power of two; `rest` is the size of a half by it."""
+    """A shift that multiplies by `factor`, a power of two; `rest` is 2^16 / `factor`."""
     high, low = x
     high = plus(times(remainder(high, rest), factor), quotient(low, rest))
     return high, times(remainder(low, rest), factor)
@@ -198,61 +197,61 @@ def _right(x, factor, rest):
     return quotient(high, factor), low
 
 
-def rotate_left(x: Halves, distance: int) -> Halves:
+def rotate_left(x: Parts, distance: int) -> Parts:
     """A rotation by 1 to 31 bits."""
     high, low = x if distance < 16 else x[::-1]
     if distance % 16 == 0:
         return high, low
     factor, rest = 1 << distance % 16, 1 << (16 - distance % 16)
     turned = []
-    for half, other in ((high, low), (low, high)):
-        kept = times(remainder(half, rest), factor)
+    for part, other in ((high, low), (low, high)):
+        kept = times(remainder(part, rest), factor)
         turned.append(plus(kept, quotient(other, rest)))
     return turned[0], turned[1]
 
 
-def equal(x: Halves, y: Halves) -> Any:
-    """Whether words are equal."""
+def equal(x: Parts, y: Parts) -> Any:
+    """x == y."""
     return (x[0] == y[0]) & (x[1] == y[1])
 
 
-def less(x: Halves, y: Halves, or_equal: bool = False) -> Any:
-    """Whether words are less than others, or equal to them."""
+def less(x: Parts, y: Parts, or_equal: bool = False) -> Any:
+    """x < y, or x <= y."""
     below = x[1] <= y[1] if or_equal else x[1] < y[1]
     return x[0] < plus(y[0], below.astype(np.int32))
 
 
-def sum_by(fun: Callable[[jax.Array], jax.Array], x: Halves, count: Any) -> Halves:
-    """Sums of words, by a function that makes sums of at most `count` integers.
+def sum_by(fun: Callable[[jax.Array], jax.Array], x: Parts, count: Any) -> Parts:
+    """Sums of uint32, by a function that sums int32.
 
     Args:
-      fun: takes and returns an array of int32.
-      x: the words.
-      count: how many are summed; at most `MOST_SUMMED`.
+      fun: takes and returns an array of int32; it sums at most `count` of them.
+      x: the parts.
+      count: how many numbers are summed; at most `MOST_SUMMED`.
     """
     high, low = x
     if avals.is_at_most(count, _BYTE):
         first, second = fun(low), fun(high)
-        return add(_word(first), (remainder(second, SIZE), ZERO))
+        return add(_parts(first), (remainder(second, BASE), ZERO))
     lowest, second, third, highest = (
         fun(byte)
-        for half in (low, high)
-        for byte in (remainder(half, _BYTE), quotient(half, _BYTE))
+        for part in (low, high)
+        for byte in (remainder(part, _BYTE), quotient(part, _BYTE))
     )
     return add(
-        _word(lowest),
+        _parts(lowest),
         (quotient(second, _BYTE), _shifted(remainder(second, _BYTE))),
-        (remainder(third, SIZE), ZERO),
+        (remainder(third, BASE), ZERO),
         (_shifted(remainder(highest, _BYTE)), ZERO),
     )
 
 
-def _word(number):
-    """An integer of 24 bits as a word."""
-    return quotient(number, SIZE), remainder(number, SIZE)
+def _parts(number):
+    """The parts of an integer of 24 bits."""
+    return quotient(number, BASE), remainder(number, BASE)
 
 
-def selected(which: Any, x: Halves, y: Halves) -> Halves:
-    """Words, or others."""
+def selected(which: Any, x: Parts, y: Parts) -> Parts:
+    """The parts of `x` where `which` is true, and of `y` elsewhere."""
     first, second = (where(which, a, b) for a, b in zip(x, y, strict=True))
     return first, second

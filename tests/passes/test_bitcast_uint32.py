@@ -1,4 +1,4 @@
-"""Words become the int32 with the same bits, jaxpr in and jaxpr out."""
+"""uint32 becomes the int32 with the same bits, jaxpr in and jaxpr out."""
 
 import jax
 import jax.extend.core as jex_core
@@ -9,37 +9,37 @@ from jax import lax
 
 import lowering
 from lowering import jax_compat
-from lowering.arrays.words import BITS, WORD
+from lowering.arrays.uint32 import INT32, UINT32
 from lowering.passes import pipeline
-from lowering.passes.fusion.words import fuse_words
+from lowering.passes.fusion.uint32_quotients import fuse_uint32_quotients
 from lowering.passes.inlining import inline_calls
 from lowering.passes.jaxprs import called_jaxprs
-from lowering.passes.legalize.bitcasts import bitcast_words
+from lowering.passes.legalize.bitcast_uint32 import bitcast_uint32
 from lowering.passes.legalize.splitting import UNSPLIT
 from lowering.targets import ONNX, PORTABLE, TFLITE
 from tests.passes import meanings
 from tests.passes.programs import primitives, traced
-from tests.passes.test_words import dtypes_of
+from tests.passes.test_split_uint32 import dtypes_of
 
 X = np.random.default_rng(0).integers(2**32, size=(3, 4), dtype=np.uint32)
 SMALL = np.arange(12, dtype=np.uint32).reshape(3, 4)
 
 
 def bitcast(fun, *args):
-    after = inline_calls(bitcast_words(traced(fun, *args), TFLITE), frozenset())
-    assert WORD not in dtypes_of(after) and UNSPLIT.name not in primitives(after)
+    after = inline_calls(bitcast_uint32(traced(fun, *args), TFLITE), frozenset())
+    assert UINT32 not in dtypes_of(after) and UNSPLIT.name not in primitives(after)
     return after
 
 
-def test_without_words_nothing_changes():
+def test_without_uint32_nothing_changes():
     jaxpr = traced(lambda x: x + 1, np.float32(1))
-    assert bitcast_words(jaxpr, TFLITE) is jaxpr
+    assert bitcast_uint32(jaxpr, TFLITE) is jaxpr
 
 
 @pytest.mark.parametrize("target", [PORTABLE, ONNX])
-def test_targets_that_have_words_keep_them(target):
+def test_targets_with_uint32_keep_them(target):
     jaxpr = traced(lambda x: x + x, X)
-    assert pipeline.whole_program(jaxpr, target)[0].in_avals[0].dtype == WORD
+    assert pipeline.whole_program(jaxpr, target)[0].in_avals[0].dtype == UINT32
 
 
 def test_sums_and_bitwise_operations_are_those_of_the_bits():
@@ -71,7 +71,7 @@ def test_constants_and_literals_have_the_bits():
 def test_loops_carry_the_bits():
     after = bitcast(lambda x: lax.fori_loop(0, 3, lambda _, y: y * x + y, x), X)
     (loop,) = (eqn for eqn in after.eqns if eqn.primitive.name in ("while", "scan"))
-    assert [x.aval.dtype for x in loop.outvars if x.aval.shape == X.shape] == [BITS]
+    assert [x.aval.dtype for x in loop.outvars if x.aval.shape == X.shape] == [INT32]
 
 
 def _reduced(x):
@@ -108,17 +108,17 @@ def _reduced(x):
     ],
 )
 @pytest.mark.parametrize("x", [X, SMALL], ids=["large", "small"])
-def test_results_have_the_bits_of_words(fun, x):
+def test_results_have_the_bits_of_uint32(fun, x):
     after = bitcast(fun, x)
     on_bits = lowering.convert(jex_core.jaxpr_as_fun(after), target="portable")
     results = on_bits(x.view(np.int32))
     for expected, actual in zip(jax.tree.leaves(fun(jnp.asarray(x))), results, strict=True):
         expected = np.asarray(expected)
-        bits = expected.view(np.int32) if expected.dtype == WORD else expected
+        bits = expected.view(np.int32) if expected.dtype == UINT32 else expected
         np.testing.assert_array_equal(bits, actual)
 
 
-def test_clamp_is_in_the_order_of_words():
+def test_clamp_is_in_the_order_of_uint32():
     """The example of g3doc/architecture.md."""
     after = bitcast(lambda x: lax.clamp(np.uint32(5), x, np.uint32(2**31 + 5)), X)
     (bits,) = meanings.run(after, X.view(np.int32))
@@ -136,7 +136,7 @@ def test_clamp_is_in_the_order_of_words():
     ],
 )
 def test_quotients_by_numbers(fun, expected):
-    jaxpr = fuse_words(traced(fun, X))
+    jaxpr = fuse_uint32_quotients(traced(fun, X))
     names = primitives(jax_compat.eliminate_dead_code(inline_calls(jaxpr, frozenset())))
     of_literals = {"sub", "population_count"}
     assert [name for name in names if name not in of_literals] == expected
@@ -145,13 +145,15 @@ def test_quotients_by_numbers(fun, expected):
 
 
 def test_quotients_by_numbers_in_loops():
-    jaxpr = fuse_words(traced(lambda x: lax.fori_loop(0, 3, lambda _, y: y % 64 + y, x), X))
+    jaxpr = fuse_uint32_quotients(
+        traced(lambda x: lax.fori_loop(0, 3, lambda _, y: y % 64 + y, x), X)
+    )
     (loop,) = (eqn for eqn in jaxpr.eqns if eqn.primitive.name in ("while", "scan"))
     names = [name for called in called_jaxprs(loop) for name in primitives(called)]
     assert "and" in names and "rem" not in names
 
 
-def test_without_quotients_of_words_nothing_changes():
+def test_without_quotients_of_uint32_nothing_changes():
     for fun, x in ((lambda x: x % 64, np.int32(1)), (lambda x: x + x, X)):
         jaxpr = traced(fun, x)
-        assert fuse_words(jaxpr) is jaxpr
+        assert fuse_uint32_quotients(jaxpr) is jaxpr

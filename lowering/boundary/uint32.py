@@ -1,7 +1,7 @@
-"""Words of 32 bits that cross the boundary of a program in halves: see `arrays.halves`.
+"""Arguments and results of uint32 of programs that split them; see `arrays.uint32_parts`.
 
-Outside they are int32. Integers of more than 24 bits are taken apart and joined by two ops of
-sparse arrays, which all backends of TF.js compute outside of textures.
+Outside of these programs they are int32. Integers of more than 24 bits are split and joined by two
+ops of sparse arrays, which all backends of TF.js compute outside of textures.
 """
 
 import math
@@ -10,24 +10,24 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from lowering.arrays.halves import SIZE
+from lowering.arrays.uint32_parts import BASE
 from lowering.ops import constant, emit, integers, modes, values
 from lowering.targets import Mode
 
 # The first op makes positions in an array of those in another; both have fewer elements than int32
 # has positive numbers, but no position is checked.
-_APART = (SIZE // 2 - 1, SIZE)
+_SPLIT_SHAPE = (BASE // 2 - 1, BASE)
 
 
-def apart(x: tf.Tensor) -> Sequence[tf.Tensor]:
-    """The upper and the lower half of words that a program is given, in int32."""
-    size = constant(SIZE, np.int32)
+def split(x: tf.Tensor) -> Sequence[tf.Tensor]:
+    """The upper and the lower 16 bits of an argument, in int32."""
+    size = constant(BASE, np.int32)
     if modes.current() is Mode.EAGER or 0 in x.shape:
-        return halves_of(x)
+        return parts_of_int32(x)
     positions, _ = tf.raw_ops.SparseReshape(
         input_indices=tf.cast(tf.reshape(x, integers([-1, 1])), tf.int64),
-        input_shape=constant(np.array([math.prod(_APART)], np.int64)),
-        new_shape=constant(np.array(_APART, np.int64)),
+        input_shape=constant(np.array([math.prod(_SPLIT_SHAPE)], np.int64)),
+        new_shape=constant(np.array(_SPLIT_SHAPE, np.int64)),
     )
     first, second = (
         tf.reshape(part, _shape_of(x))
@@ -39,20 +39,20 @@ def apart(x: tf.Tensor) -> Sequence[tf.Tensor]:
     return high, emit("FloorMod", second, size)
 
 
-def halves_of(x: tf.Tensor) -> Sequence[tf.Tensor]:
-    """The halves of the bits of int32, which are exact for integers of up to 24 bits."""
-    size = constant(SIZE, np.int32)
+def parts_of_int32(x: tf.Tensor) -> Sequence[tf.Tensor]:
+    """The parts of the bits of int32, exact for integers of up to 24 bits."""
+    size = constant(BASE, np.int32)
     return emit("FloorMod", emit("FloorDiv", x, size), size), emit("FloorMod", x, size)
 
 
 def joined(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor:
-    """Words as a program returns them, in int32. The summands are exact as floats."""
-    known = [tf.get_static_value(half) for half in (high, low)]
-    if all(half is not None for half in known):
-        return constant((known[0].astype(np.int64) * SIZE + known[1]).astype(np.int32))
-    if (bits := _made_of(high, low)) is not None:
+    """A result of a program in int32, from its parts. The summands are exact as floats."""
+    known = [tf.get_static_value(part) for part in (high, low)]
+    if all(part is not None for part in known):
+        return constant((known[0].astype(np.int64) * BASE + known[1]).astype(np.int32))
+    if (bits := _split_from(high, low)) is not None:
         return bits
-    half, size = (constant(n, np.int32) for n in (SIZE // 2, SIZE))
+    half, size = (constant(n, np.int32) for n in (BASE // 2, BASE))
     signed = emit("Sub", emit("FloorMod", emit("AddV2", high, half), size), half)
     upper = emit("Mul", signed, size)
     if modes.current() is Mode.EAGER:
@@ -65,8 +65,8 @@ def joined(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor:
     return tf.reshape(result, _shape_of(low))
 
 
-def _made_of(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor | None:
-    """The int32 that halves are those of, if they are: taken apart and joined it is less exact."""
+def _split_from(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor | None:
+    """The int32 that these parts were split from, which is more exact than joining them again."""
     bits = _operand("FloorMod", low)
     quotient = _operand("FloorMod", high)
     is_same = bits is not None and quotient is not None and _operand("FloorDiv", quotient) is bits
@@ -74,12 +74,12 @@ def _made_of(high: tf.Tensor, low: tf.Tensor) -> tf.Tensor | None:
 
 
 def _operand(op: str, x: tf.Tensor) -> tf.Tensor | None:
-    """What an op with the size of halves made a tensor of; None if it is not made so."""
+    """The operand of an op by 2^16 that has made a tensor; None if another op has made it."""
     made = values.source(x)
     if made is None or made.type != op:
         return None
     operand, divisor = made.inputs
-    return operand if np.array_equal(tf.get_static_value(divisor), SIZE) else None
+    return operand if np.array_equal(tf.get_static_value(divisor), BASE) else None
 
 
 def _shape_of(x):

@@ -1,4 +1,4 @@
-"""Words in halves, for targets whose integers are exact to fewer bits: see `arrays.halves`."""
+"""uint32 in 16-bit parts (`arrays.uint32_parts`), where integers are exact to 24 bits only."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,11 +8,11 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import avals
-from lowering.arrays import exact, halves
-from lowering.arrays import half_conversions as conversions
-from lowering.arrays.exact import HALF
+from lowering.arrays import exact, uint32_parts
+from lowering.arrays import split_conversions as conversions
+from lowering.arrays.uint32 import INT32, UINT32
 from lowering.ops import cast, constant, emit
-from lowering.ops.dtypes import WORDS
+from lowering.ops.dtypes import UNSIGNED_32
 from lowering.ops.values import fingerprint, is_known, tensor
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import TFJS
@@ -21,7 +21,7 @@ from lowering.targets import TFJS
 def elementwise(
     name: str,
     compute: Callable[..., Any],
-    dtypes: Sequence[Any] = (HALF, HALF),
+    dtypes: Sequence[Any] = (INT32, INT32),
     traits: Trait = Trait.NONE,
 ) -> Any:
     """A primitive that treats all elements alike, lowered to a function in JAX; see `lower_to`.
@@ -74,49 +74,52 @@ def result(x: Any, aval: Any) -> Any:
 
 def register(
     computations: dict[str, Callable[..., Any]],
-    dtypes: Sequence[Any] = (HALF, HALF),
+    dtypes: Sequence[Any] = (INT32, INT32),
     traits: Trait = Trait.NONE,
 ) -> None:
-    """Registers what elementwise primitives do with words, as functions of halves.
+    """Registers what elementwise primitives do with uint32, as functions of their parts.
 
     Args:
-      computations: by the name of a primitive, a function of the pairs of halves of its operands.
-      dtypes: the dtypes of what it returns: halves of words, or a single dtype.
+      computations: by the name of a primitive, a function of the parts of each operand.
+      dtypes: the dtypes of what it returns: the parts of uint32, or a single dtype.
       traits: of the primitives that compute it.
     """
     for primitive, compute in computations.items():
-        own = elementwise(f"{primitive}_of_halves", _on_pairs(compute), dtypes, traits)
-        decomposition(primitive, target=TFJS, dtypes=WORDS)(_of_words(own))
+        own = elementwise(f"{primitive}_of_parts", _on_parts(compute), dtypes, traits)
+        decomposition(primitive, target=TFJS, dtypes=UNSIGNED_32)(_on_uint32(own))
 
 
-def _on_pairs(compute):
+def _on_parts(compute):
     return lambda *parts: compute(*zip(parts[::2], parts[1::2], strict=True))
 
 
-def _of_words(own):
-    def of_words(*operands, **_):
-        results = own.bind(*(half for x in operands for half in halves.apart(x)))
+def _on_uint32(own):
+    def on_uint32(*operands, **_):
+        results = own.bind(*(part for x in operands for part in uint32_parts.split(x)))
         if len(results) == 1:
             return results[0]
-        found = [halves.join(*pair) for pair in zip(results[::2], results[1::2], strict=True)]
+        found = [
+            uint32_parts.join(*parts) for parts in zip(results[::2], results[1::2], strict=True)
+        ]
         return found if len(found) > 1 else found[0]
 
-    return of_words
+    return on_uint32
 
 
-lower_to(halves.OF_BITS, conversions.of_int32)
-lower_to(halves.BITS, lambda *x: conversions.to_int32(x))
+lower_to(uint32_parts.OF_INT32, conversions.of_int32)
+lower_to(uint32_parts.TO_INT32, lambda *x: conversions.to_int32(x))
 
 
 # Programs that are split may be evaluated for a target that does not split, such as `portable`.
-@decomposition(halves.APART.name)
-def apart(x):
-    return [lax.convert_element_type(half, HALF) for half in (x >> 16, x & (halves.SIZE - 1))]
+@decomposition(uint32_parts.SPLIT.name)
+def split(x):
+    parts = x >> 16, x & (uint32_parts.BASE - 1)
+    return [lax.convert_element_type(part, INT32) for part in parts]
 
 
-@decomposition(halves.JOIN.name)
+@decomposition(uint32_parts.JOIN.name)
 def join(high, low):
-    high, low = (lax.convert_element_type(half, halves.WORD) for half in (high, low))
+    high, low = (lax.convert_element_type(part, UINT32) for part in (high, low))
     return (high << 16) | low
 
 
@@ -140,7 +143,7 @@ def _looked_up(table, index):
 
 @rule(exact.BITWISE.name, keep_constants=True, traits=Trait.ELEMENTWISE)
 def bitwise(ctx, *parts, op):
-    """Both halves at once, if both are alike."""
+    """The upper and the lower 16 bits at once, if their shapes allow it."""
     x, y = parts[: len(parts) // 2], parts[len(parts) // 2 :]
     if len(x) > 1 and _are_alike(*x) and _are_alike(*y):
         first, second = (tf.raw_ops.Pack(values=list(map(tensor, z)), axis=0) for z in (x, y))
