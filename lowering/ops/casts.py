@@ -12,9 +12,6 @@ from lowering.ops.emission import cast, emit
 from lowering.targets import Quirk
 from lowering.targets.tflite import quirks
 
-# The key of how many ops of a graph have been looked at, and whether one of them is a broadcast.
-_BROADCASTS = "broadcasts"
-
 
 def widened(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """`x` in its storage dtype."""
@@ -28,7 +25,8 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """`x`, which is in a storage dtype, in its own dtype."""
     source = values.source(x)
     may_move = x.dtype == dtype or _can_move(quirks.broadcasts_behind_casts, dtype, "BroadcastTo")
-    if not may_move and _has_broadcasts(source):
+    has_broadcasts = source is not None and memo.has_op(source.graph, "BroadcastTo")
+    if not may_move and has_broadcasts:
         # No broadcast is moved behind a selection by a condition that is not broadcast.
         x = emit("SelectV2", emit("GreaterEqual", x, x), x, x)
     return cast(x, dtype)
@@ -40,17 +38,6 @@ def before_narrowed(x: tf.Tensor) -> tf.Tensor:
     if source is None or source.type != "SelectV2" or source.inputs[1] is not source.inputs[2]:
         return x
     return source.inputs[1]
-
-
-def _has_broadcasts(source: tf.Operation | None) -> bool:
-    """Whether there is a broadcast in the graph of an op; of its ops, only new ones are asked."""
-    if source is None:
-        return False
-    kept, ops = memo.of(source.graph), source.graph.get_operations()
-    known, found = kept.get(_BROADCASTS, (0, False))
-    found = found or any(op.type == "BroadcastTo" for op in ops[known:])
-    kept[_BROADCASTS] = len(ops), found
-    return found
 
 
 def _can_move(quirk: Quirk, dtype: tf.DType, op: str) -> bool:

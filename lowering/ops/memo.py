@@ -16,6 +16,16 @@ def of(graph: tf.Graph) -> dict[Any, Any]:
     return getattr(graph, _ATTRIBUTE)
 
 
+def has_op(graph: tf.Graph, kind: str) -> bool:
+    """Whether a graph has an op of a type; of its ops, only those that are new are looked at."""
+    kept, ops = of(graph), graph.get_operations()
+    key = "has op", kind
+    known, found = kept.get(key, (0, False))
+    found = found or any(op.type == kind for op in ops[known:])
+    kept[key] = len(ops), found
+    return found
+
+
 def of_graph() -> dict[Any, Any]:
     """The memo of the graph that ops are added to now."""
     return of(tf.compat.v1.get_default_graph())

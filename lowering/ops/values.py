@@ -121,6 +121,12 @@ def source(tensor: tf.Tensor) -> Any:
     return made.op
 
 
+def operand_of(tensor: tf.Tensor | None, kind: str) -> tf.Tensor | None:
+    """The first operand of the op that made a tensor of a graph; None if it is of another type."""
+    made = None if tensor is None else source(tensor)
+    return made.inputs[0] if made is not None and made.type == kind else None
+
+
 def unshaped(tensor: tf.Tensor) -> tf.Tensor:
     """The tensor that reshapes of a graph made another of; the tensor itself if there are none."""
     made: Any = tensor

@@ -8,9 +8,10 @@ from jax import lax
 from lowering.arrays import integers as order
 from lowering.arrays import narrow_numbers
 from lowering.narrow_formats import E8M0
-from lowering.ops import cast, constant, dtypes, emit, integers
+from lowering.ops import cast, constant, dtypes, emit, integers, values
 from lowering.registry import Trait, decomposition, legalization, on_promoted, rule
 from lowering.targets import ONNX, PORTABLE, TFJS, XLA
+from lowering.targets.tflite import quirks
 
 
 @rule("argmax", "argmin", traits=Trait.PROMOTED)
@@ -33,8 +34,17 @@ def argmax_xla(ctx, x, **params):
 def argmax_natural(ctx, x, *, axes, index_dtype, **_):
     op = "ArgMax" if ctx.eqn.primitive.name == "argmax" else "ArgMin"
     output = np.int32 if np.dtype(index_dtype).itemsize <= 4 else np.int64
-    index = emit(op, x, integers(axes[0]), output_type=dtypes.to_tf(output))
+    axis = constant(axes[0], np.int64 if _is_of_softmax(ctx, x) else np.int32)
+    index = emit(op, x, axis, output_type=dtypes.to_tf(output))
     return cast(index, dtypes.to_tf(index_dtype))
+
+
+def _is_of_softmax(ctx, x):
+    """Whether the operand is a softmax, which a converter leaves out before an axis of 32 bits."""
+    if not ctx.target.has(quirks.positions_before_softmax):
+        return False
+    source = values.source(x)
+    return source is not None and source.type in ("LogSoftmax", "Softmax")
 
 
 on_promoted("argmax", "argmin", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)

@@ -276,7 +276,7 @@ def _matmul(ctx, x, y, adj_x, adj_y):
         # Matrices are multiplied in float32.
         floats = functools.partial(_matmul, ctx, adj_x=adj_x, adj_y=adj_y)
         return limbs.product(x, y, floats, x.shape[-2 if adj_x else -1])
-    if _is_joined_with_reshapes(ctx, x, y):
+    if _is_joined_with_reshapes(ctx, x, y, adj_x) or _is_mistaken(ctx, x, y):
         x, y = (move("ExpandDims", z, constant(0, np.int32)) for z in (x, y))
         product = emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
         return move("Squeeze", product, axis=[0])
@@ -301,7 +301,7 @@ def _is_known_row(ctx, x, adj_x):
     return has_quirk and x.shape[-1 if adj_x else -2] == 1 and is_weight(x)
 
 
-def _is_joined_with_reshapes(ctx, x, y):
+def _is_joined_with_reshapes(ctx, x, y, adj_x):
     """Whether a converter would make a product of matrices one of more axes than it has.
 
     See `tflite.quirks.products_joined_with_reshapes` and `tflite.quirks.products_of_many_axes`.
@@ -309,10 +309,39 @@ def _is_joined_with_reshapes(ctx, x, y):
     if x.shape.rank != 2 or not ctx.target.has(tflite.products_joined_with_reshapes):
         return False
     rank = values.unshaped(x).shape.rank
+    matrix = x if adj_x else values.operand_of(x, "Transpose")
+    if matrix is not None and values.unshaped(matrix).shape.rank != 2:
+        # The converter does not ask which axis of the reshaped array is contracted.
+        return True
     if is_weight(y):
         # The converter may move other ops from between, so that any array of the program counts.
         return max(rank, ctx.lowering.highest_rank) > tflite.MOST_AXES_OF_PRODUCTS
     return 1 in x.shape or rank > _most_axes(ctx)
+
+
+def _is_mistaken(ctx, x, y):
+    """Whether a converter takes a product for one that it is not.
+
+    See `tflite.quirks.lookups_out_of_bounds` and `tflite.quirks.products_of_transposed_batches`.
+    """
+    if not ctx.target.has(tflite.lookups_out_of_bounds):
+        return False
+    return _may_be_one_hot(x) or _is_of_transposed_batches(y)
+
+
+def _may_be_one_hot(x):
+    """Whether the rows of a matrix are comparisons with constants, which may be positions."""
+    compared = values.operand_of(values.unshaped(x), "Cast")
+    equal = None if compared is None else values.source(values.unshaped(compared))
+    return equal is not None and equal.type == "Equal" and any(map(is_weight, equal.inputs))
+
+
+def _is_of_transposed_batches(y):
+    """Whether matrices are those of a transposed array whose first axes are one now."""
+    swapped = values.operand_of(y, "Transpose")
+    matrices = values.operand_of(y if swapped is None else swapped, "Reshape")
+    transposed = values.operand_of(matrices, "Transpose")
+    return transposed is not None and transposed.shape.rank > 3
 
 
 def _swapped(ctx, x):

@@ -15,8 +15,21 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import cast, constant, integers, memo, modes, move, tuning, vector
+from lowering.ops import (
+    cast,
+    constant,
+    integers,
+    memo,
+    modes,
+    move,
+    ranks,
+    tuning,
+    values,
+    vector,
+)
 from lowering.targets.tflite import quirks
+
+_RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
 
 # A dimension: an int, or an expression over dimension variables.
 Dim = Any
@@ -78,6 +91,10 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     moved = [axis for axis in permutation if x.shape[axis] != 1]
     if moved == sorted(moved) and x.shape.is_fully_defined():
         return reshape(ctx, x, [x.shape[axis] for axis in permutation])
+    if _is_taken_for_untransposed(ctx, x, permutation):
+        # The converter joins two transposes, without a reshape between, as they are.
+        y = move("Transpose", _reshape(x, integers([1, *x.shape])), _behind_one(permutation))
+        return _reshape(y, integers([x.shape[axis] for axis in permutation]))
     if len(permutation) > ctx.target.max_rank("Transpose") and None not in x.shape:
         return _transpose_by_steps(ctx, x, permutation)
     if not tuning.transposes_by_einsum(ctx.target, x, permutation):
@@ -85,6 +102,29 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     axes = string.ascii_lowercase[: x.shape.rank]
     equation = f"{axes}->{''.join(axes[i] for i in permutation)}"
     return move("Einsum", [x], equation=equation)
+
+
+def _is_taken_for_untransposed(ctx, x, permutation):
+    """Whether a converter takes two transposes for none, as the shapes are the same.
+
+    See `quirks.transposes_to_the_same_shape`. It moves elementwise ops from between.
+    """
+    if not ctx.target.has(quirks.transposes_to_the_same_shape) or None in x.shape:
+        return False
+    sizes = [x.shape[axis] for axis in permutation]
+    while (made := values.source(x)) is not None and made.inputs:
+        x = made.inputs[0]
+        if made.type == "Transpose":
+            known = x.shape.is_fully_defined()
+            return known and [d for d in x.shape if d != 1] == [d for d in sizes if d != 1]
+        if made.type not in ranks.UNARY and made.type not in _RESHAPES:
+            return False
+    return False
+
+
+def _behind_one(permutation):
+    """A permutation of the axes behind the first one, which stays."""
+    return integers([0, *(axis + 1 for axis in permutation)])
 
 
 def _transpose_by_steps(ctx, x, permutation):
@@ -96,8 +136,8 @@ def _transpose_by_steps(ctx, x, permutation):
         if 1 not in (passed, sizes[found]):
             parts = [math.prod(sizes[:place]), passed, sizes[found], math.prod(sizes[found + 1 :])]
             x = move("Transpose", reshape(ctx, x, parts), integers([0, 2, 1, 3]))
-        for values in (order, sizes):
-            values.insert(place, values.pop(found))
+        for moved in (order, sizes):
+            moved.insert(place, moved.pop(found))
     return reshape(ctx, x, sizes)
 
 

@@ -77,6 +77,72 @@ def sums_before_broadcasts() -> bool:
     return not np.array_equal(found, 2 * _MATRIX)
 
 
+@_quirk(_PATTERNS, "lowering.ops.constant_shapes._mistake")
+def numbers_as_biases() -> bool:
+    """A number that is added to a transposed convolution becomes its bias, of one feature only.
+
+    LiteRT reads the other features from memory that belongs to something else.
+    """
+    x, weights = np.ones((1, 2, 2, 1), np.float32), np.ones((1, 1, 3, 1), np.float32)
+
+    def fun(x: Any) -> Any:
+        y = tf.nn.conv2d_transpose(x, weights, [1, 2, 2, 3], 1, "SAME")
+        return y + 0.5
+
+    return not np.array_equal(run(fun, x), np.full((1, 2, 2, 3), 1.5))
+
+
+@_quirk(_OPTIMIZE, "lowering.ops.constant_shapes._mistake")
+def rows_added_to_columns() -> bool:
+    """A row that is added to a column before a product with weights is added behind it.
+
+    What is left is a product of matrices that do not fit.
+    """
+    row, weights, bias = np.ones(3, np.float32), np.ones((3, 2), np.float32), np.ones(2, np.float32)
+    what = "'tfl.fully_connected' op"
+    return fails(what, lambda x: tf.matmul(x + row, weights) + bias, np.ones((2, 1), np.float32))
+
+
+@_quirk(_PATTERNS, "lowering.ops.constant_shapes._mistake")
+def activations_of_fewer_axes() -> bool:
+    """A minimum with an array of one number becomes an activation of another shape."""
+    sixes = np.full((2, 3), 6, np.float32)
+    return fails("", lambda x: tf.minimum(tf.nn.relu(x), sixes), np.ones(3, np.float32))
+
+
+@_quirk(_PATTERNS, "lowering.rules.argmax._is_of_softmax")
+def positions_before_softmax() -> bool:
+    """The greatest or least of a softmax is looked for before it, where equal results differ."""
+    x = np.array([[-200, -300, 0]], np.float32)
+    return run(lambda x: tf.argmin(tf.nn.softmax(x), 1, tf.int32), x)[0] != 0
+
+
+@_quirk(_PATTERNS, "lowering.tensors.movement._is_taken_for_untransposed")
+def transposes_to_the_same_shape() -> bool:
+    """A transpose of a reshaped transpose is left out if the shapes at both ends are the same.
+
+    An axis of size one has to fall away between, and elementwise ops may stand there.
+    """
+    x = np.arange(27, dtype=np.float32).reshape(1, 3, 3, 3)
+
+    def fun(x: Any) -> Any:
+        y = tf.reshape(tf.transpose(x, [0, 2, 3, 1]), [3, 3, 3])
+        return tf.transpose(y, [1, 0, 2])
+
+    return not np.array_equal(run(fun, x), x[0].transpose(1, 2, 0).transpose(1, 0, 2))
+
+
+@_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_mistaken")
+def products_of_transposed_batches() -> bool:
+    """A product with transposed matrices, whose axes of batches are reshaped, takes other axes."""
+    x, y = np.ones((4, 1, 2), np.float32), np.ones((2, 3, 2, 2), np.float32)
+
+    def fun(x: Any, y: Any) -> Any:
+        return tf.matmul(x, tf.reshape(tf.transpose(y, [2, 3, 0, 1]), [4, 2, 3]))
+
+    return fails("'tfl.batch_matmul' op", fun, x, y)
+
+
 @_quirk(_PATTERNS, "lowering.ops.decided.place_of_zero")
 def zeros_like_bools() -> bool:
     """A comparison that is decided, as bools are cast to 0 or 1, becomes ZerosLike of the bools.
@@ -326,7 +392,10 @@ def finite_infinities() -> bool:
     return bool(np.isfinite(result[0]))
 
 
-@_quirk(_OPTIMIZE, "lowering.passes.fusion.index_ops.with_index_ops")
+@_quirk(
+    _PATTERNS,
+    ("lowering.passes.fusion.index_ops.with_index_ops", "lowering.rules.dot_general._is_mistaken"),
+)
 def lookups_out_of_bounds() -> bool:
     """Products with one-hot vectors become lookups, which refuse indices without a one."""
 

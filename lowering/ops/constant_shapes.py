@@ -1,0 +1,111 @@
+"""Constants of a shape for which the converter to TF Lite takes them for what they are.
+
+See `quirks.numbers_as_biases`, `quirks.rows_added_to_columns` and
+`quirks.activations_of_fewer_axes`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from lowering import targets
+from lowering.ops import memo
+from lowering.ops.constants import constant, integers, is_weight
+from lowering.targets import Quirk
+from lowering.targets.tflite import quirks
+
+_TRANSPOSED = "Conv2DBackpropInput"
+# The ops of which the converter makes one with the transposed convolution before them, and those
+# that it moves sums past.
+_JOINED = frozenset("AddV2 ExpandDims Identity Mul RealDiv Reshape Squeeze Sub Transpose".split())
+
+
+class _Mistake(NamedTuple):
+    """Operands that the converter mistakes, and what it does not."""
+
+    quirk: Quirk
+    ops: frozenset[str]
+    is_mistaken: Callable[[tf.Tensor, tf.Tensor], bool]
+    instead: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+def are_mistaken(op: str, operands: tuple[Any, ...]) -> bool:
+    """Whether the converter would mistake a constant among the operands of an op."""
+    return _mistake(op, operands) is not None
+
+
+def with_other_shapes(op: str, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands of such an op, in shapes that are not mistaken."""
+    mistake = _mistake(op, operands)
+    assert mistake is not None
+    first, second = operands
+    if is_weight(second):
+        return mistake.instead(first, second)
+    return mistake.instead(second, first)[::-1]
+
+
+def _mistake(op, operands):
+    if not any(op in mistake.ops for mistake in _MISTAKES):
+        return None
+    first, second = operands
+    if is_weight(first) == is_weight(second):
+        return None
+    x, known = (first, second) if is_weight(second) else (second, first)
+    for mistake in _MISTAKES:
+        has_quirk = op in mistake.ops and targets.current().has(mistake.quirk)
+        if has_quirk and mistake.is_mistaken(x, known):
+            return mistake
+    return None
+
+
+def _is_number_of_transposed(x, known):
+    """Whether a number is added to what a transposed convolution computes."""
+    if known.shape.num_elements() != 1 or not x.shape.rank or not tf.is_symbolic_tensor(x):
+        return False
+    if x.shape[-1] in (None, 1) or not memo.has_op(x.graph, _TRANSPOSED):
+        return False
+    while tf.is_symbolic_tensor(x) and x.op.type in _JOINED:
+        x = next((y for y in x.op.inputs if not is_weight(y)), None)
+    return tf.is_symbolic_tensor(x) and x.op.type == _TRANSPOSED
+
+
+def _number_of_each_feature(x, known):
+    return x, tf.broadcast_to(tf.reshape(known, [1]), [x.shape[-1]])
+
+
+def _is_row_of_column(x, known):
+    """Whether a vector is added to arrays whose last axis has size one."""
+    return known.shape.rank == 1 and known.shape[0] != 1 and (x.shape.rank or 0) > 1 == x.shape[-1]
+
+
+def _as_matrix(x, known):
+    return x, tf.reshape(known, [1, -1])
+
+
+def _is_bound_of_fewer_axes(x, known):
+    """Whether arrays are broadcast to the shape of a bound that is one number."""
+    if not x.shape.is_fully_defined() or not known.shape.rank:
+        return False
+    if tf.broadcast_static_shape(x.shape, known.shape) == x.shape:
+        return False
+    value = tf.get_static_value(known)
+    return value is not None and value.size > 0 and bool(np.all(value == value.flat[0]))
+
+
+def _broadcast_to_bound(x, known):
+    shape = tf.broadcast_static_shape(x.shape, known.shape)
+    number = tf.get_static_value(known).flat[0]
+    return tf.broadcast_to(x, integers(shape.as_list())), constant(number, known.dtype)
+
+
+_SUMS = frozenset({"AddV2", "Sub"})
+_BOUNDS = frozenset({"Maximum", "Minimum"})
+_MISTAKES = (
+    _Mistake(quirks.numbers_as_biases, _SUMS, _is_number_of_transposed, _number_of_each_feature),
+    _Mistake(quirks.rows_added_to_columns, _SUMS, _is_row_of_column, _as_matrix),
+    _Mistake(
+        quirks.activations_of_fewer_axes, _BOUNDS, _is_bound_of_fewer_axes, _broadcast_to_bound
+    ),
+)
