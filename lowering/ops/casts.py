@@ -33,7 +33,7 @@ def narrowed(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def before_narrowed(x: tf.Tensor) -> tf.Tensor:
-    """The tensor of a graph that `narrowed` was given, without what keeps the cast in its place."""
+    """The operand of `narrowed` in a graph, without the op that keeps the cast in its place."""
     source = values.source(x)
     if source is None or source.type != "SelectV2" or source.inputs[1] is not source.inputs[2]:
         return x

@@ -46,7 +46,7 @@ def _cpu_dtypes(op: str, attr: str) -> frozenset[tf.DType] | None:
 
 @contextlib.contextmanager
 def unchecked() -> Iterator[None]:
-    """A context in which ops are made that the runtime is known to lack.
+    """A context in which ops may be made that the runtime is known to lack.
 
     It is for runtimes with TensorFlow's kernels beside their own, for finding out what is lacking,
     and for ops of which the converter makes others, or that nothing may use.

@@ -23,7 +23,7 @@ _makers = Bounded(_KINDS)
 
 
 def run(op: str, names: Sequence[str], operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """What an op of `tf.raw_ops` returns, run at once or as a part of the graph.
+    """The results of an op of `tf.raw_ops`, run at once or as a part of the graph.
 
     No tape records an op of a kind that a graph has had before: the gradient of a program is that
     of JAX, not that of its ops.

@@ -68,7 +68,7 @@ Tensors = tuple[Any, ...]
 
 
 def emitted(op: str, operands: Tensors, run: Callable[..., Any]) -> Any:
-    """The results of an op that the optimizer does not rewrite together with those before it.
+    """The results of an op, made so that the optimizer does not rewrite it with those before it.
 
     Args:
       op: the name of the op.
@@ -125,7 +125,7 @@ def _maker(x: Any) -> Any:
 
 
 def _makers(operands: Tensors, types: frozenset[str]) -> list[Any]:
-    """What makes the operands, of ops of some types that are not known before the graph runs."""
+    """The ops of some types that make the operands, and are not known before the graph runs."""
     made = [_maker(x) for x in operands]
     return [x for x in made if x is not None and x.op.type in types and not _is_known(x)]
 
@@ -177,7 +177,7 @@ def _is_inexact(x: tf.Tensor) -> bool:
 
 
 def _in_another_form(op: str, operands: Tensors) -> tuple[str, Tensors]:
-    """An op in place of one that the optimizer would join with the one before it.
+    """An op in place of one that the optimizer would merge with the op before it.
 
     See `quirks.logarithms_of_sums_with_one`, `quirks.exponentials_less_one` and
     `quirks.sums_of_equal_complex_numbers`.

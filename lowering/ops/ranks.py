@@ -139,7 +139,7 @@ def _repeated(x, own, sizes):
 
 
 def _reduced(op, run, x, axes, keep_dims=False):
-    """Neighbouring axes that are all reduced, or all kept, are one.
+    """Reduces with neighbouring axes merged that are all reduced or all kept.
 
     If there are still too many, one of them is reduced after the other, as the middle one of three.
     """

@@ -54,7 +54,7 @@ class Everywhere:
         return self._jaxprs[id(jaxpr)][1]
 
     def _inner(self, jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-        """The jaxprs that are changed before a jaxpr is: what it closes, or its equations hold."""
+        """The jaxprs that are changed before a jaxpr: its open one, or those of its equations."""
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         if inner is not jaxpr:
             yield inner
@@ -63,7 +63,7 @@ class Everywhere:
             yield from called_jaxprs(eqn)
 
     def _changed(self, jaxpr):
-        """A jaxpr in which those that it holds are changed, and its equations."""
+        """The jaxpr, once the jaxprs in it and its equations are changed."""
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         if inner is not jaxpr:  # Since JAX 0.12 open and closed jaxprs are the same.
             changed = self.jaxpr(inner)

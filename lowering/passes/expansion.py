@@ -44,7 +44,7 @@ _WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 def expand(jaxpr: Jaxpr) -> Any:
-    """Expands primitives without rules, in a jaxpr and in all jaxprs that it holds.
+    """Expands primitives without rules, in a jaxpr and in all jaxprs in it.
 
     It is done right after tracing, under the same settings of JAX: what a primitive computes may
     depend on them. Primitives that cannot be expanded stay as they are. `reason` says why, if they
@@ -72,11 +72,11 @@ def reason(eqn: jex_core.JaxprEqn) -> str:
 
 
 class _NotTraceableError(Exception):
-    """What a primitive computes cannot be traced; the message says why."""
+    """The implementation of a primitive cannot be traced; the message says why."""
 
 
 class _EndlessError(_NotTraceableError):
-    """What a primitive computes is said by the primitive itself."""
+    """The implementation of a primitive binds the primitive itself."""
 
 
 class _Expander(Everywhere):
@@ -140,7 +140,7 @@ def _refusal(eqn: jex_core.JaxprEqn) -> str | None:
 
 
 def _key(eqn: jex_core.JaxprEqn) -> Any:
-    """What an equation does, as long as the equation is kept."""
+    """A key of what an equation computes, valid as long as the equation exists."""
     operands = tuple(str(var.aval) for var in eqn.invars)
     return eqn.primitive, operands, *((k, _identity(v)) for k, v in sorted(eqn.params.items()))
 

@@ -77,7 +77,7 @@ def _draws_bits(eqn: jex_core.JaxprEqn) -> bool:
 
 
 def flatten(program: Jaxpr) -> Flattened | None:
-    """The same program on vectors; None if it cannot be written so.
+    """The program on vectors that is equal to a jaxpr; None if there is none.
 
     It has to draw random bits, and to treat all elements alike. Its results have to be of one
     shape, and its operands key data or of size one.

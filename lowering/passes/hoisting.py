@@ -110,7 +110,7 @@ def _split(
 
 
 def _draws(eqn: jex_core.JaxprEqn) -> bool:
-    """Whether an equation, or one that it calls, gives other results each time."""
+    """Whether an equation, or one that it calls, gives different results each time."""
     return has_trait(eqn.primitive.name, Trait.DRAWS) or any(map(_has_draws, called_jaxprs(eqn)))
 
 

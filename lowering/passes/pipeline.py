@@ -274,7 +274,7 @@ _MOST_FUSED = 40
 
 
 def _is_op(jaxpr: Jaxpr, target: Target) -> bool:
-    """Whether passes make few equations of a jaxpr, such as an activation: it is no function."""
+    """Whether passes reduce a jaxpr to few equations, such as an activation, which is inlined."""
     if not target.is_natural or is_long(jaxpr, _MOST_FUSED):
         return False
     return not is_long(_optimized(jaxpr, Setting(Mode.GRAPH, target)), FUNCTION_EQUATIONS)
@@ -309,7 +309,7 @@ def optimized(jaxpr: Jaxpr, mode: Mode, functions: frozenset[int], target: Targe
 
 
 def forget() -> None:
-    """Forgets what has been optimized, so that passes that have changed are run."""
+    """Clears the cache of optimized jaxprs, so that passes that have changed are run."""
     _optimized.clear()
 
 

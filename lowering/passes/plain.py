@@ -31,7 +31,7 @@ def _with_plain_constants(jaxpr: Any) -> Any:
 
 
 def _array(const: Any) -> Any:
-    """A constant as an array of NumPy; PRNG keys, which NumPy does not know, as they are."""
+    """A constant as a NumPy array; PRNG keys, which NumPy does not know, stay as they are."""
     is_array = isinstance(const, jax.Array) and not avals.is_key(const.dtype)
     return np.asarray(const) if is_array else const
 

@@ -39,7 +39,7 @@ class Rewriter:
         return var
 
     def replace(self, outvars: Sequence[jex_core.Var], atoms: Sequence[Any]) -> None:
-        """Lets atoms stand for the results of an equation that is not added."""
+        """Substitutes atoms for the results of an equation that is not added."""
         self._atoms.update(zip(outvars, self.read(atoms), strict=True))
 
     def copy(
@@ -107,7 +107,7 @@ def replace_equations(
 
 
 def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:
-    """A jaxpr without equations whose results nothing uses."""
+    """A jaxpr without dead equations."""
     eqns = needed(jaxpr.eqns, lambda eqn: bool(eqn.effects), jaxpr.jaxpr.outvars)
     if len(eqns) == len(jaxpr.eqns):
         return jaxpr

@@ -26,7 +26,7 @@ register_ops({"atan2": "Atan2", "rem": "TruncateMod"})
 
 @rule("add", target=TFLITE, dtypes=(np.float32,), keep_constants=True)
 def add_tflite(ctx, x, y):
-    """A bias that is a vector becomes one of the layer before it, as the converter knows it."""
+    """A bias is passed as a vector, which the converter fuses into the layer before it."""
     x, y = _as_bias(x, y), _as_bias(y, x)
     return emit("AddV2", tensor(x), tensor(y))
 
@@ -327,7 +327,7 @@ def integer_pow(x, *, y):
 
 @decomposition("integer_pow", target=TFLITE, dtypes=(np.float32,))
 def integer_pow_tflite(x, *, y):
-    """The third power as two products, as the converter knows it in the approximate GELU."""
+    """The third power as two products, by which the converter recognizes the approximate GELU."""
     return x * (x * x) if y == 3 else integer_pow(x, y=y)
 
 

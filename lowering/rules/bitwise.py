@@ -63,7 +63,7 @@ def population_count_in_parallel(x):
 
 @decomposition("population_count", target=ONNX, dtypes=(np.int64, np.uint64))
 def population_count_wide(x):
-    """The bits of the upper and of the lower 32."""
+    """The number of bits set in the upper 32, plus that in the lower 32."""
     parts = lax.bitcast_convert_type(x, np.uint32)
     return jnp.sum(lax.population_count(parts), -1, dtype=np.uint32).astype(x.dtype)
 

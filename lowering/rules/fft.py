@@ -41,7 +41,7 @@ def _parts_of_transform(real, *imag, kind):
 
 @rule("fourier_transform")
 def fourier_transform(ctx, real, *imag, kind):
-    """The op of complex numbers between its parts."""
+    """The FFT op, with complex numbers joined before it and split after it."""
     if imag:
         made = getattr(tf.raw_ops, kind)(input=tf.complex(real, *imag))
     else:

@@ -122,9 +122,8 @@ def _sources(
 ) -> frozenset[str] | None:
     """The weights that a node depends on; None if it cannot be computed from weights alone.
 
-    None as well if the result is larger than those weights.
-
-    `known` has the weights of the nodes before it.
+    Also None if the result is larger than those weights. `known` has the weights of the nodes
+    before it.
     """
     if op.name in weights:
         return frozenset([op.name])

@@ -15,7 +15,7 @@ from lowering.passes.fusion.patterns import Group, Search
 def _first_that_holds(
     select: jex_core.JaxprEqn, group: Group
 ) -> Sequence[jex_core.JaxprEqn] | None:
-    """A `select_n` for each condition, the first one last."""
+    """As `jnp.select`: a `select_n` for each condition, the first one last."""
     argmax = group.maker(select.invars[0], "argmax")
     stack = None if argmax is None else group.maker(argmax.invars[0], "stack")
     if argmax is None or stack is None or argmax.params["axes"] != (stack.params["axis"],):

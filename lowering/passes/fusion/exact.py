@@ -146,7 +146,7 @@ SEARCHES = {"transpose": _transposed_product, "split": _sum_of_splits, **CHOICE_
 
 
 def mark_operands(jaxpr: Jaxpr) -> Jaxpr:
-    """Notes in equations what makes their operand, where their rules gain by it.
+    """Notes in equations what makes their operands, where their rules can use it.
 
     A batch norm notes the convolution before it, as TensorFlow fuses both. A maximum over windows
     notes that its operand is rectified, as floats without a sign are ordered like their bits.

@@ -54,7 +54,7 @@ _MOST_COMPARED = 64
 
 
 class _Candidate(NamedTuple):
-    """A function of JAX that a call may be, and one that gives the same in its place."""
+    """A function of JAX that a call may be, and its replacement."""
 
     function: Callable[..., Any]
     replacement: Callable[..., Any]
@@ -65,7 +65,7 @@ _Candidates = Callable[[Sequence[Any], Any, Target], Iterator[_Candidate]]
 
 
 def fuse_functions(jaxpr: jex_core.ClosedJaxpr, target: Target) -> Any:
-    """The closed jaxpr in which calls of such functions call what takes their place."""
+    """The closed jaxpr in which calls of such functions call their replacements."""
     replacements: dict[int, Any] = {}
 
     def change(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
@@ -91,7 +91,7 @@ def _replacement(called: Any, find: _Candidates, target: Target) -> Jaxpr | None
 
 
 def _body(function: Callable[..., Any], operands: Sequence[Any]) -> str | None:
-    """The jaxpr that JAX calls for a function; None if that is not all that it traces."""
+    """The jaxpr that JAX calls for a function; None if tracing it gives more than this call."""
     traced = jax.jit(function).trace(*_structs(operands)).jaxpr
     return str(traced.eqns[0].params.get("jaxpr")) if len(traced.eqns) == 1 else None
 

@@ -103,7 +103,7 @@ def _fits(shape, paddings, repeats_ends):
 
 
 def _mirrored(concatenate, uses):
-    """What a concatenation pads, how much, and whether ends are repeated; None if it does not."""
+    """What a concatenation pads, how much, and whether ends are repeated; None if it is no pad."""
     axis = concatenate.params["dimension"]
     if len(concatenate.invars) != 2:
         return None

@@ -141,7 +141,7 @@ def _size(x, y):
 
 
 def _square_of_size(x, y):
-    """It overflows where the square of the size does."""
+    """abs(x + iy)**2 without the scaling of `abs`: it overflows only where the result does."""
     return lax.square(x) + lax.square(y)
 
 
@@ -170,13 +170,13 @@ def _along(primitive: jex_core.Primitive) -> Callable[..., Any]:
 
 
 def _log_softmax(x, axes=(-1,)):
-    """The form without `stop_gradient`, in programs that need no gradient of it."""
+    """`log_softmax` without `stop_gradient`, in programs that need no gradient of it."""
     shifted = x - x.max(axes, keepdims=True)
     return shifted - jnp.log(jnp.exp(shifted).sum(axes, keepdims=True))
 
 
 def _log_sum_exp(x, axes=None, keepdims=False):
-    """Infinite maxima become finite, so that an infinite element minus them is not NaN."""
+    """`logsumexp`. Infinite maxima are clamped, so that an infinity minus them is not NaN."""
     limits, keeps = jnp.finfo(x.dtype), axes is not None
     largest = lax.clamp(limits.min, x.max(axes, keepdims=keeps), limits.max)
     result = jnp.log(jnp.exp(x - largest).sum(axes, keepdims=keeps)) + largest
@@ -249,7 +249,7 @@ def _difference_times_itself(x, y):
 
 
 def _of_positive(make_positive: Callable[..., Any]) -> Pattern:
-    """The inverse of the root of what a number makes positive, as in a normalization."""
+    """`rsqrt` of a number that a sum or a maximum makes positive, as in a normalization."""
     return Pattern(
         lambda x, y: lax.rsqrt(make_positive(x, y)),
         lambda x, y: _RSQRT_OF_POSITIVE.bind(make_positive(x, y)),

@@ -48,7 +48,7 @@ def fold_norms(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class _Known:
-    """What the equations of a jaxpr make of its constants."""
+    """What is known at lowering time of the variables of a jaxpr."""
 
     def __init__(self, jaxpr: Jaxpr):
         self._uses = Uses(jaxpr)

@@ -59,7 +59,7 @@ Search = Callable[[jex_core.JaxprEqn, "Group"], Sequence[jex_core.JaxprEqn] | No
 
 
 def fuse(jaxpr: Jaxpr, patterns: Sequence[Pattern], searches: Mapping[str, Search]) -> Jaxpr:
-    """Replaces groups of equations that nothing else needs a part of.
+    """Replaces groups of equations of which nothing else uses an inner result.
 
     Args:
       jaxpr: a jaxpr.
@@ -219,7 +219,7 @@ class _Matcher:
 
 
 class Group:
-    """The equations that a search by hand has found, starting with one."""
+    """The equations that a search without a pattern has found, starting with one."""
 
     def __init__(self, uses: Uses, eqn: jex_core.JaxprEqn):
         self._uses = uses

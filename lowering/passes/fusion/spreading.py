@@ -15,7 +15,7 @@ from lowering.passes.fusion.patterns import Group, Search
 
 
 def _repeated(total: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
-    """A broadcast and a reshape in place of a sum over windows of what is padded."""
+    """A broadcast and a reshape in place of a sum over windows with interior padding."""
     pad = group.maker(total.invars[0], "pad")
     if pad is None or not isinstance(pad.invars[1], jex_core.Literal) or pad.invars[1].val != 0:
         return None
@@ -68,7 +68,7 @@ def _times(dim: Any, size: int) -> Any:
 
 
 def _is_spread(config: tuple[Any, Any, int], size: Any) -> bool:
-    """Whether each window of a size has one element of an axis that is padded so."""
+    """Whether each window of a size has exactly one element of an axis that is padded so."""
     low, high, interior = config
     if not avals.is_static((low, high, size)):
         return False

@@ -103,7 +103,7 @@ class Narrow(Promotion):
         self.replace(eqn, self.new.inline(self.splitting.jaxpr(jaxpr), operands, eqn))
 
     def _promote(self, eqn: jex_core.JaxprEqn) -> None:
-        """Adds the equation in storage dtypes, and what makes its results fit."""
+        """Adds the equation in storage dtypes, and rounds or wraps its results to narrow dtypes."""
         if eqn.primitive is lax.convert_element_type_p and self.has_illegal_dtype(eqn.outvars[0]):
             self._convert(eqn)
             return
@@ -123,7 +123,7 @@ class Narrow(Promotion):
                 self.emit(eqn, narrow_numbers.FIT, [unfit[new]], [new], **params)
 
     def _convert(self, eqn: jex_core.JaxprEqn, fits: bool = False) -> None:
-        """A conversion to a narrow dtype makes numbers fit, unless all of them do."""
+        """A conversion to a narrow dtype rounds or wraps numbers, unless all of them fit."""
         (source,), (operand,) = eqn.invars, self.read(eqn.invars)
         (result,) = self.define(eqn.outvars)
         dtype, storage = eqn.outvars[0].aval.dtype, result.aval.dtype
@@ -149,7 +149,7 @@ class Narrow(Promotion):
 
 
 def _stays_in_range(eqn: jex_core.JaxprEqn, dtype: np.dtype) -> bool:
-    """Whether results of a dtype fit, as the operands of an equation do."""
+    """Whether results of an equation are in the range of a dtype because its operands are."""
     traits = registry.facts(eqn.primitive.name).traits
     is_integer = dtype in SHORT or dtype in INTEGER
     return Trait.SELECTS in traits or (is_integer and Trait.IN_RANGE in traits)

@@ -145,7 +145,7 @@ class Walk:
         return None
 
     def _kept_dtype(self, const: Any, aval: Any) -> np.dtype | None:
-        """As `kept_dtype`, for one constant; None if it is small, or the jaxpr has no equations."""
+        """As `kept_dtype`, for one constant; None if it is small or the jaxpr has no equations."""
         is_illegal = self.is_illegal(aval, self.target)
         is_large = is_illegal and const.nbytes > _LARGE_BYTES
         return self.kept_dtype(aval.dtype) if is_large and self.old.eqns else None
@@ -189,7 +189,7 @@ class Walk:
         return [jex_core.Literal(value, aval) for value, aval in pairs]
 
     def define(self, variables: Sequence[jex_core.Var]) -> list[jex_core.Var]:
-        """The variables that stand for others: new ones, where they do not themselves."""
+        """The variables that stand for others: new ones for those that are illegal."""
         defined: list[Any] = []
         for var in variables:
             if self.is_illegal(var.aval, self.target):
@@ -236,7 +236,7 @@ class Walk:
             self.replace(eqn, self.new.inline(jaxpr, self.read(eqn.invars), eqn))
 
     def apply_to_parts(self, eqn: jex_core.JaxprEqn, params: dict[str, Any]) -> None:
-        """Adds an equation on the first, and one on the second of the two parts of values."""
+        """Adds an equation on the first parts of values, and one on the second parts."""
         self.define(eqn.outvars)
         for i in range(2):
             invars = [self.values_of(x)[i if self.has_illegal_dtype(x) else 0] for x in eqn.invars]
@@ -268,7 +268,7 @@ class Walk:
         return result
 
     def _with_counts(self, eqn: jex_core.JaxprEqn) -> Mapping[str, Any]:
-        """The parameters of control flow, which say of how many operands groups are."""
+        """The parameters of control flow, with the new counts of constants and carried values."""
 
         def count(start, number):
             return len(self.read(eqn.invars[start : start + number]))

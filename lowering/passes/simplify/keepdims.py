@@ -96,7 +96,7 @@ def _shape(atom: Any, kept: _Kept) -> tuple[Any, ...] | None:
 
 
 def _is_consistent(var: Any, kept: _Kept, uses: Uses) -> bool:
-    """Whether all that makes a variable and all that uses it has the axes, too."""
+    """Whether whatever makes or uses a variable can have the axes, too."""
     maker = uses.maker(var)
     assert maker is not None
     is_made_so = maker.primitive.name in _REDUCTIONS or all(

@@ -29,7 +29,7 @@ _Simplification = Callable[[jex_core.JaxprEqn, list[Any], Ranges], Any]
 
 
 def tidy(jaxpr: Jaxpr) -> Jaxpr:
-    """A jaxpr without equations whose results are an operand, known, or computed before."""
+    """A jaxpr without equations whose results are an operand, constant, or computed before."""
     new, ranges = Rewriter(jaxpr), Ranges()
     computed: dict[Any, jex_core.JaxprEqn] = {}
     # By a variable: what it has been reshaped from.
@@ -143,7 +143,7 @@ def _is_of_floats_in_range(eqn: jex_core.JaxprEqn, operands: Sequence[Any], rang
 
 
 def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
-    """What equations have in common that compute the same; None if there may be no other."""
+    """A key that equal equations share; None if the equation must not be shared."""
     name = eqn.primitive.name
     if eqn.effects or has_trait(name, Trait.DRAWS):
         return None
@@ -167,7 +167,7 @@ def _identity(atom: Any) -> Any:
 
 
 def _result(eqn: jex_core.JaxprEqn, operands: list[Any], ranges: Ranges) -> Any:
-    """The atom that an equation gives; None if it gives something new."""
+    """The atom that equals the result of an equation; None if there is none."""
     simplify = _SIMPLIFICATIONS.get(eqn.primitive.name)
     result = simplify(eqn, operands, ranges) if simplify else None
     if result is None:
@@ -243,7 +243,7 @@ def _power(eqn, operands, ranges):
 
 
 def _and(eqn, operands, ranges):
-    """The condition that another one, which always holds, is joined with."""
+    """The operand of a logical and whose other operand is always true."""
     for x, y in (operands, operands[::-1]):
         if eqn.outvars[0].aval.dtype == np.bool_ and ranges.of(y) == (1, 1):
             return x
@@ -260,7 +260,7 @@ def _abs(eqn, operands, ranges):
 
 
 def _select(eqn, operands, ranges):
-    """The case that a known number chooses."""
+    """The case that a constant selects."""
     which, *cases = operands
     found = ranges.of(which)
     return cases[found[0]] if found is not None and found[0] == found[1] else None
@@ -311,7 +311,7 @@ _FOLDS: dict[str, Callable[..., Any]] = {
 
 
 def _folded(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> jex_core.Literal | None:
-    """The number that an equation gives for two numbers."""
+    """The result of an equation on two constants, which are scalars."""
     fold = _FOLDS.get(eqn.primitive.name)
     if fold is None or not all(isinstance(x, jex_core.Literal) for x in operands):
         return None

@@ -17,7 +17,7 @@ _REDUCTIONS = ("reduce_max", "reduce_min", "reduce_sum", "reduce_prod")
 
 
 def lift_transposes(jaxpr: Jaxpr) -> Jaxpr:
-    """Reduces what is transposed, and transposes products, where it saves transposes."""
+    """Moves transposes before reductions and elementwise equations, where it saves transposes."""
     if not any(eqn.primitive.name == "transpose" for eqn in jaxpr.eqns):
         return jaxpr
     joined = fuse(jaxpr, (), {"transpose": _joined})
@@ -25,7 +25,7 @@ def lift_transposes(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _joined(transpose: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
-    """Two transposes as one."""
+    """Merges two transposes."""
     inner = group.maker(transpose.invars[0], "transpose")
     if inner is None:
         return None
@@ -34,7 +34,7 @@ def _joined(transpose: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEq
 
 
 def _before_reductions(jaxpr: Jaxpr) -> Jaxpr:
-    """Reduces what is transposed, in place of transposing what is reduced.
+    """Replaces the transpose of a reduction by the reduction of a transposed operand.
 
     Only where the operand is transposed alike anyway, for another use.
     """
@@ -118,7 +118,7 @@ def _transposed_alike(
 
 
 def _behind_products(jaxpr: Jaxpr) -> Jaxpr:
-    """Transposes products before elementwise equations with numbers, not after these."""
+    """Transposes products before elementwise equations with scalars, not after these."""
     uses = Uses(jaxpr)
     # By an equation: its chain, and the transpose that moves in front of it.
     orders: dict[int, Any] = {}

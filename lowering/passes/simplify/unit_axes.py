@@ -25,7 +25,7 @@ _Left: TypeAlias = Callable[[Any], Sequence[int]]
 
 
 def drop_unit_axes(jaxpr: Jaxpr) -> Jaxpr:
-    """Leaves out axes of size one that no argument, result or other primitive needs."""
+    """Drops axes of size one that no argument, result or other primitive needs."""
     if not any(map(_may_gain, jaxpr.eqns)):
         return jaxpr
     left_out = _left_out(jaxpr)
@@ -71,7 +71,7 @@ def _smaller(var: jex_core.Var, left: _Left) -> jex_core.Var:
 
 
 def _left_out(jaxpr: Jaxpr) -> dict[Any, list[int]]:
-    """The axes that are left out, by variable."""
+    """The axes that are dropped, by variable."""
     parents: dict[Any, Any] = {}
     needed = set(_unit_axes([*jaxpr.constvars, *jaxpr.invars]))
     needed |= {axis for axis in _unit_axes(jaxpr.outvars) if is_variable(axis[0])}
@@ -174,7 +174,7 @@ def _squeeze(eqn: jex_core.JaxprEqn, left: _Left) -> dict[str, Any] | None:
 
 
 def _moved(axes: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
-    """The positions of axes after others have been left out."""
+    """The positions of axes after others have been dropped."""
     return tuple(a - sum(other < a for other in gone) for a in axes if a not in gone)
 
 
