@@ -188,7 +188,7 @@ def reshapes_before_transposes() -> bool:
     return fails(what, fun, np.ones((4, 3), np.float32), specs=[spec])
 
 
-@_quirk(_OPTIMIZE, "lowering.ops.activations.apart")
+@_quirk(_OPTIMIZE, "lowering.ops.activations.with_more_axes")
 def activations_of_products() -> bool:
     """The activation of a product of two matrices that are computed is lost.
 
