@@ -47,17 +47,14 @@ def with_other_shapes(op: str, operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _mistake(op, operands):
-    if not any(op in mistake.ops for mistake in _MISTAKES):
+    possible = [m for m in _MISTAKES if op in m.ops and targets.current().has(m.quirk)]
+    if not possible:
         return None
     first, second = operands
     if is_weight(first) == is_weight(second):
         return None
     x, known = (first, second) if is_weight(second) else (second, first)
-    for mistake in _MISTAKES:
-        has_quirk = op in mistake.ops and targets.current().has(mistake.quirk)
-        if has_quirk and mistake.is_mistaken(x, known):
-            return mistake
-    return None
+    return next((m for m in possible if m.is_mistaken(x, known)), None)
 
 
 def _is_number_of_transposed(x, known):
@@ -72,7 +69,7 @@ def _is_number_of_transposed(x, known):
 
 
 def _number_of_each_feature(x, known):
-    return x, tf.broadcast_to(tf.reshape(known, [1]), [x.shape[-1]])
+    return x, _broadcast(known, [x.shape[-1]])
 
 
 def _is_row_of_column(x, known):
@@ -81,7 +78,15 @@ def _is_row_of_column(x, known):
 
 
 def _as_matrix(x, known):
-    return x, tf.reshape(known, [1, -1])
+    return x, _broadcast(known, [1, *known.shape])
+
+
+def _broadcast(known, shape):
+    """A weight with the elements of another shape; of a constant there is one constant more."""
+    value = tf.get_static_value(known)
+    if value is None:
+        return tf.broadcast_to(tf.reshape(known, [-1]), shape)
+    return constant(np.broadcast_to(value.reshape(-1), shape), known.dtype)
 
 
 def _is_bound_of_fewer_axes(x, known):
