@@ -89,8 +89,8 @@ def named(
     for name in given:
         if not isinstance(name, str) or not signatures.NAME.fullmatch(name):
             raise ValueError(
-                f"{what} has {name!r}; a name has letters, digits and underscores, and begins "
-                "with none of the latter"
+                f"{what} has {name!r}; a name has letters, digits and underscores, and does not "
+                "begin with an underscore"
             )
     for name in given:
         if given.count(name) > 1:

@@ -89,7 +89,7 @@ def to_tflite(
       io_dtype: for "full", the dtype of inputs and outputs that are float32 otherwise: "int8" or
         "uint8". The model has their scales.
       allow_flex: whether ops may remain that only a runtime with TensorFlow's own kernels runs.
-        Python's interpreter has none of these kernels, so such a model cannot be verified.
+        LiteRT's interpreter has none of these kernels, so such a model cannot be verified.
       verify: whether to run the model in LiteRT's interpreter and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
         by default it follows from the precision of the dtype that the output is computed in,
