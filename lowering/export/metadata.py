@@ -96,7 +96,7 @@ def add_to_onnx(metadata: Metadata | None, model: Any) -> None:
     if not metadata:
         return
     outputs = [
-        Array(x.name, str(x.dtype), tuple(getattr(d, "value", d) for d in x.shape))
+        Array(x.name, x.dtype.numpy().name, tuple(getattr(d, "value", d) for d in x.shape))
         for x in model.graph.outputs
     ]
     by_output = labels(metadata, outputs)

@@ -20,6 +20,7 @@ from lowering.export import (
     signatures,
     weight_quantization,
 )
+from lowering.export.arguments import check_flags
 from lowering.export.empty import without_empty
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
@@ -108,6 +109,7 @@ def to_tflite(
     """
     check_options(quantize, representative_data, io_dtype)
     check_tolerance(tolerance)
+    check_flags(allow_flex=allow_flex, verify=verify, overwrite=overwrite)
     check_metadata(metadata, has_lines=True)
     limits.check_params("a TF Lite model", params, WEIGHTS_KEPT.get(quantize, 1))
     if verify:
