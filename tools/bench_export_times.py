@@ -30,12 +30,12 @@ from tools import performance
 EXPORTERS: dict[str, Callable[..., Any]] = {"ONNX": export.to_onnx, "TF Lite": export.to_tflite}
 
 # Two links that fall from a hinge.
-_PENDULUM = """
+PENDULUM = """
 <mujoco>
   <option timestep="0.01" iterations="4"/>
   <worldbody>
     <body pos="0 0 1">
-      <joint type="hinge" axis="0 1 0" damping="0.1"/>
+      <joint name="hinge" type="hinge" axis="0 1 0" damping="0.1"/>
       <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.05" contype="0" conaffinity="0"/>
       <body pos="0.4 0 0">
         <joint type="hinge" axis="0 1 0"/>
@@ -87,7 +87,7 @@ def mjx() -> Program:
     """Steps of a double pendulum."""
     mujoco: Any = importlib.import_module("mujoco")
     simulator: Any = importlib.import_module("mujoco.mjx")
-    model = simulator.put_model(mujoco.MjModel.from_xml_string(_PENDULUM))
+    model = simulator.put_model(mujoco.MjModel.from_xml_string(PENDULUM))
 
     def simulate(velocity: jax.Array) -> jax.Array:
         def step(data: Any, _: None) -> tuple[Any, jax.Array]:

@@ -228,9 +228,10 @@ def readme() -> str:
     begin, end = _MARKS
     before, rest = README.read_text().split(begin)
     _, after = rest.split(end)
-    return (
-        f"{before}{begin}\n\n{summary(results.read(MODELS), IN_SHORT, across=True)}\n\n{end}{after}"
-    )
+    table = summary(results.read(MODELS), IN_SHORT, across=True)
+    # A number stays on one line, however narrow its column is.
+    table = table.replace(" of ", "&nbsp;of&nbsp;")
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 
 def _group(rows: Sequence[Coverage]) -> dict[str, list[Coverage]]:

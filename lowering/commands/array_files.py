@@ -32,6 +32,8 @@ def arrays(path: pathlib.Path) -> Any:
         found = np.load(path)
         return found if isinstance(found, np.ndarray) else dict(found)
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        if str(error).startswith("Object arrays"):
+            raise CommandError(f"{path} has objects of Python, not numbers") from error
         # NumPy suggests to unpickle whatever it does not know.
         reason = "" if "pickle" in str(error) else f": {getattr(error, 'strerror', None) or error}"
         raise CommandError(f"{path} is no file of arrays (np.save, np.savez){reason}") from error

@@ -235,7 +235,7 @@ def _path(text: str) -> tuple[str | None, pathlib.Path]:
     match = _NAMED.fullmatch(text)
     if match is None or pathlib.Path(text).exists():
         return None, pathlib.Path(text)
-    return match["name"], pathlib.Path(match["path"])
+    return match["name"], pathlib.Path(match["path"]).expanduser()
 
 
 def _arrays(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:

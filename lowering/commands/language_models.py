@@ -4,7 +4,7 @@ import argparse
 import pathlib
 from typing import Any
 
-from lowering.commands import named
+from lowering.commands import named, paths
 from lowering.commands.mistakes import CommandError
 
 # The options that this format alone has.
@@ -15,7 +15,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Adds the options of language models."""
     command.add_argument(
         "--tokenizer",
-        type=pathlib.Path,
+        type=paths.existing,
         help="litertlm: a file of SentencePiece, or a tokenizer.json of Hugging Face",
     )
     command.add_argument(

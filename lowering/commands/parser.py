@@ -1,13 +1,11 @@
 """The options of the command line."""
 
 import argparse
-import os
-import pathlib
 import re
 import sys
 from typing import Any, NoReturn
 
-from lowering.commands import language_models
+from lowering.commands import language_models, paths
 from lowering.commands.mistakes import CommandError, did_you_mean
 
 FORMATS = ("saved_model", "tflite", "onnx", "tfjs")
@@ -50,7 +48,9 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {name}{did_you_mean(name, options)}")
         found, rest = super().parse_known_args(args, namespace)
         if rest and not has_commands:  # Else the error names the program in place of the command.
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
+            is_function = any(re.fullmatch(r"[\w.=]+:[\w.]+", word) for word in rest)
+            hint = "; functions stand in front of the options" * is_function
+            self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found, rest
 
     def error(self, message: str) -> NoReturn:
@@ -70,26 +70,6 @@ def check_target(name: str) -> None:
     if name not in TARGETS:
         hint = did_you_mean(name, TARGETS)
         raise CommandError(f"unknown target {name!r}; known are {', '.join(TARGETS)}{hint}")
-
-
-def _new_file(text: str) -> pathlib.Path:
-    """The path of a file that a command writes."""
-    if not text:
-        raise argparse.ArgumentTypeError("the name of the file is empty")
-    if text == "-":
-        raise argparse.ArgumentTypeError("nothing is written to the standard output; name a file")
-    # Shells do not expand it behind `--output=`.
-    return pathlib.Path(os.path.expanduser(text))
-
-
-def _file_of_arrays(text: str) -> pathlib.Path:
-    """The path of a file of arrays that a command writes."""
-    path = _new_file(text)
-    if path.suffix not in (".npz", ".npy"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither an .npz file nor, for one output, an .npy file"
-        )
-    return path
 
 
 def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.ArgumentParser:
@@ -119,7 +99,7 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
     formats = (*FORMATS, LANGUAGE_MODELS)
     export.add_argument("--to", required=True, choices=formats, help="the format")
     export.add_argument(
-        "--output", required=True, type=_new_file, help="the file or directory to write"
+        "--output", required=True, type=paths.new, help="the file or directory to write"
     )
     export.add_argument(
         "--force", action="store_true", help="replace the file or the model at --output"
@@ -133,19 +113,19 @@ def parser(description: str, version: str, runs: dict[str, Any]) -> argparse.Arg
     _add_show(show)
     for added in (export, check, show):
         _add_function(added, several=added is not show)
-    for added in (export, check):
-        _add_options(added)
-        language_models.add_options(added)
     _add_files(command)
     for added in commands.choices.values():
-        added.add_argument(
-            "--quiet", action="store_true", help="do not print stages and the summary"
-        )
+        added.set_defaults(quiet=True)  # Only exports have stages.
         added.add_argument(
             "--traceback",
             action="store_true",
             help="show tracebacks of errors, and what TensorFlow logs",
         )
+    for added in (export, check):
+        _add_options(added)
+        language_models.add_options(added)
+        text = "do not print stages" + " and the summary" * (added is export)
+        added.add_argument("--quiet", action="store_true", default=False, help=text)
     return made
 
 
@@ -200,7 +180,7 @@ def _add_function(command: argparse.ArgumentParser, several: bool) -> None:
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--inputs",
-        type=pathlib.Path,
+        type=paths.existing,
         metavar="FILE",
         help="arrays (.npz, .npy) to verify the model with, by the names in --arg; by default "
         "random ones",
@@ -263,23 +243,24 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--labels",
-        type=pathlib.Path,
+        type=paths.existing,
         metavar="FILE",
         help="tflite, onnx: a text file with the name of a class in each line",
     )
 
 
 def _add_files(command: Any) -> None:
-    file = {"type": pathlib.Path, "metavar": "FILE", "help": "a model of any of the formats"}
+    model = {"type": paths.existing, "metavar": "FILE", "help": "a model of any of the formats"}
     command("inspect", "show the inputs, outputs, ops, size and metadata of a file").add_argument(
-        "file", **file
+        "file", **model
     )
     run = command("run", "run a file in its runtime")
     # Behind --inputs, FILE would be one of the inputs. So it may be missing here; see `run_run`.
     run.usage = f"{run.prog} FILE [options]"
-    run.add_argument("file", nargs="?", **file)
+    run.add_argument("file", nargs="?", **model)
     run.add_argument(
         "--inputs",
+        type=paths.name,
         nargs="*",
         default=[],
         metavar="FILE",
@@ -289,13 +270,13 @@ def _add_files(command: Any) -> None:
     run.add_argument("--signature", help="the function, if the file has several")
     run.add_argument(
         "--output",
-        type=_file_of_arrays,
+        type=paths.of_arrays,
         help="an .npz file for the outputs, or an .npy file for a single one; without it they are "
         "printed",
     )
     run.add_argument("--force", action="store_true", help="replace the file at --output")
     visualize = command("visualize", "look at the graph of a file in a browser")
-    visualize.add_argument("file", **file)
+    visualize.add_argument("file", **model)
     visualize.add_argument(
         "--with",
         dest="viewer",

@@ -15,6 +15,13 @@ from lowering.export import signatures
 from lowering.frontend import refused
 
 
+def check_flags(**flags: Any) -> None:
+    """Raises a TypeError for an option that is neither True nor False: "no" would be true."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise TypeError(f"{name} is True or False, not {flag!r}")
+
+
 def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str = "") -> None:
     """Raises a TypeError for a leaf that is no array of numbers.
 
@@ -89,8 +96,8 @@ def named(
     for name in given:
         if not isinstance(name, str) or not signatures.NAME.fullmatch(name):
             raise ValueError(
-                f"{what} has {name!r}; a name has letters, digits and underscores, and begins "
-                "with none of the latter"
+                f"{what} has {name!r}; a name has letters, digits and underscores, and does not "
+                "begin with an underscore"
             )
     for name in given:
         if given.count(name) > 1:

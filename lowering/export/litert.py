@@ -20,7 +20,7 @@ def check_runs(model: bytes) -> None:
     if flex:
         raise UnsupportedError(
             f"the TF Lite model has {', '.join(flex)}, which only TensorFlow's kernels run; "
-            "Python's interpreter of TF Lite lacks these. With verify=False the model is not run"
+            "LiteRT's interpreter lacks these. With verify=False the model is not run"
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lowering.export import language_models, limits, litertlm_runs, reports, tflite, vocabularies
+from lowering.export.arguments import check_flags
 from lowering.export.descriptions import DECODE
 from lowering.export.entries import entries
 from lowering.export.packages import import_package
@@ -83,6 +84,7 @@ def to_litertlm(
         import_package("ai_edge_litert.interpreter", "tflite")
     tflite.check_options(quantize, None, None)
     check_tolerance(tolerance)
+    check_flags(verify=verify, overwrite=overwrite)
     limits.check_params("a TF Lite model", params)
     if isinstance(stop_tokens, str):
         raise TypeError(f"stop_tokens are several, such as [{stop_tokens!r}]; found a text")

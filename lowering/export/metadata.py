@@ -69,10 +69,11 @@ def labels(metadata: Metadata, outputs: Sequence[Array]) -> dict[str, list[str]]
     if not isinstance(given, Mapping):
         fitting = [name for name, size in sizes.items() if size == len(given)]
         if len(fitting) != 1:
+            number = "several outputs have" if fitting else "no output has"
+            hint = ". A dictionary has labels by the names of outputs" * bool(fitting)
             raise ValueError(
-                f"{len(given)} labels are for the output with a last dimension of {len(given)}, of "
-                f"which there are {len(fitting)}: {', '.join(map(str, outputs))}. A dictionary has "
-                "labels by the names of outputs"
+                f"there are {len(given)} labels, and {number} a last dimension of {len(given)}: "
+                f"{', '.join(map(str, outputs))}{hint}"
             )
         given = {fitting[0]: given}
     for name, of_output in given.items():
@@ -95,7 +96,7 @@ def add_to_onnx(metadata: Metadata | None, model: Any) -> None:
     if not metadata:
         return
     outputs = [
-        Array(x.name, str(x.dtype), tuple(getattr(d, "value", d) for d in x.shape))
+        Array(x.name, x.dtype.numpy().name, tuple(getattr(d, "value", d) for d in x.shape))
         for x in model.graph.outputs
     ]
     by_output = labels(metadata, outputs)

@@ -22,6 +22,7 @@ from lowering.export import (
     reports,
     signatures,
 )
+from lowering.export.arguments import check_flags
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.paths import new_path
@@ -84,6 +85,7 @@ def to_saved_model(
       VerificationError: if the model does not compute what JAX computes.
     """
     check_tolerance(tolerance)
+    check_flags(gradients=gradients, verify=verify, overwrite=overwrite)
     with reports.making(paths.checked(path), "saved_model", overwrite) as making:
         _log.info("lowering")
         made = entries(

@@ -20,6 +20,7 @@ from lowering.export import (
     signatures,
     weight_quantization,
 )
+from lowering.export.arguments import check_flags
 from lowering.export.empty import without_empty
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
@@ -89,7 +90,7 @@ def to_tflite(
       io_dtype: for "full", the dtype of inputs and outputs that are float32 otherwise: "int8" or
         "uint8". The model has their scales.
       allow_flex: whether ops may remain that only a runtime with TensorFlow's own kernels runs.
-        Python's interpreter has none of these kernels, so such a model cannot be verified.
+        LiteRT's interpreter has none of these kernels, so such a model cannot be verified.
       verify: whether to run the model in LiteRT's interpreter and compare it with JAX.
       tolerance: the largest error that is accepted, relative to the largest element of an output;
         by default it follows from the precision of the dtype that the output is computed in,
@@ -108,6 +109,7 @@ def to_tflite(
     """
     check_options(quantize, representative_data, io_dtype)
     check_tolerance(tolerance)
+    check_flags(allow_flex=allow_flex, verify=verify, overwrite=overwrite)
     check_metadata(metadata, has_lines=True)
     limits.check_params("a TF Lite model", params, WEIGHTS_KEPT.get(quantize, 1))
     if verify:

@@ -619,8 +619,8 @@ def test_an_interrupt_that_a_library_ignores(monkeypatch, capsys, quiet):
         return 0
 
     handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setitem(running._COMMANDS, "inspect", interrupted)
-    assert main(["inspect", "model", *quiet]) == 130
+    monkeypatch.setitem(running._COMMANDS, "check", interrupted)
+    assert main(["check", "model", *quiet]) == 130
     assert capsys.readouterr().err == "interrupted\n"
     assert signal.getsignal(signal.SIGINT) is handler
 
@@ -708,6 +708,14 @@ def test_commands_that_make_no_sense(argv, message, capsys):
         ),
         (["check", "--to", "onnx", PREDICT[0]], "; functions stand in front of the options"),
         (["inspect", "m.onnx", "n.onnx"], "unrecognized arguments: n.onnx\n`lowering inspect --h"),
+        (["show", *PREDICT, PREDICT[0]], "predict; functions stand in front of the options"),
+        (["inspect", ""], "the name of the file is empty"),
+        (["run", "m.onnx", "--inputs", ""], "the name of the file is empty"),
+        (["check", *PREDICT, "--labels", ""], "the name of the file is empty"),
+        *(
+            ([command, "m.onnx", "--quiet"], "there is no option --quiet")
+            for command in ("show", "inspect", "run", "visualize")
+        ),
     ],
 )
 def test_words_that_make_no_sense(argv, message, capsys):
@@ -791,9 +799,11 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.ones(3, np.float32))
     (tmp_path / "pickled.npy").write_bytes(b"whatever")
+    np.savez("objects.npz", x=np.array([{}]))
     argv = ["export", "jax.numpy:sin", "--arg", "x=f32[3]", "--no-verify", "--quiet"]
     assert main([*argv, "--to", "onnx", "--output", "model.onnx"]) == 0
     assert main(["run", "model.onnx", "--inputs", "pickled.npy"]) == 2
+    assert main(["run", "model.onnx", "--inputs", "objects.npz"]) == 2
     assert main(["run", "model.onnx", "--inputs", "x.npy", "--output", "x.npy/y.npz"]) == 1
 
     def fails(*_):
@@ -806,6 +816,7 @@ def test_files_that_cannot_be_run(tmp_path, monkeypatch, capsys):
     assert main(["run", "model.onnx", "--inputs", "x.npy"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "error: pickled.npy is no file of arrays (np.save, np.savez)",
+        "error: objects.npz has objects of Python, not numbers",
         "error: x.npy/y.npz cannot be written, as x.npy is no directory",
         "error: model.onnx takes x: float32[3]; give the arrays by --inputs",
         "error: model.onnx cannot be loaded: no such file",

@@ -235,6 +235,17 @@ def test_what_is_no_path(to, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("to", STAGES)
+@pytest.mark.parametrize("option", ["overwrite", "verify"])
+def test_an_option_that_is_neither_true_nor_false(to, option, tmp_path):
+    """Any text would be true, and "no" replace a model."""
+    path = tmp_path / "model"
+    path.touch()
+    with pytest.raises(TypeError, match=f"{option} is True or False, not 'no'"):
+        getattr(export, f"to_{to}")(jnp.tanh, (X,), path, **{option: "no"})
+    assert path.read_bytes() == b""
+
+
 def test_the_home_directory(tmp_path, monkeypatch, capsys):
     """A shell does not expand it in `--output=~/model.onnx`, nor does Python."""
     home, here = tmp_path / "home", tmp_path / "here"

@@ -253,7 +253,7 @@ def test_metadata_of_onnx():
     ("metadata", "message"),
     [
         ({"title": "x"}, "metadata has 'title'; its parts are name, description, labels"),
-        ({"labels": ["a", "b", "c"]}, "3 labels are for the output with a last dimension of 3"),
+        ({"labels": ["a", "b", "c"]}, "3 labels, and no output has a last dimension of 3"),
         ({"labels": {"y": ["a"]}}, "labels are of 'y', but the outputs are result_scores"),
         ({"labels": {"result_scores": ["a"]}}, "whose last dimension is 2"),
         ({"labels": "ab"}, "a sequence of strings, not a string"),

@@ -28,6 +28,7 @@ from lowering.export import (
     side_effects,
     signatures,
 )
+from lowering.export.arguments import check_flags
 from lowering.export.entries import entry
 from lowering.export.entry import Entry
 from lowering.export.metadata import Metadata
@@ -126,6 +127,7 @@ def to_onnx(
     if external_data and path is None:
         raise ValueError("external_data needs a path, beside which the weights are written")
     check_tolerance(tolerance)
+    check_flags(external_data=external_data, verify=verify, overwrite=overwrite)
     check_metadata(metadata)
     if verify or quantize is not None:
         import_package("onnxruntime", "onnx")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lowering.export import descriptions, paths, quantization, reach, reports, signatures
+from lowering.export.arguments import check_flags
 from lowering.export.entries import entries
 from lowering.export.entry import Entry
 from lowering.export.origins import located
@@ -82,6 +83,7 @@ def to_tfjs(
     """
     graph_model.check_options(quantize, shard_bytes)
     check_tolerance(tolerance)
+    check_flags(verify=verify, overwrite=overwrite)
     with reports.making(paths.checked(path), "tfjs", overwrite) as making, in_bits_of(TFJS):
         written = making.path
         assert written is not None

@@ -5,23 +5,12 @@ import numpy as np
 import pytest
 
 from tests.frameworks.programs import Program, program
+from tools import bench_export_times
 
-PENDULUM = """
-<mujoco>
-  <option timestep="0.01" iterations="4"/>
-  <worldbody>
-    <body pos="0 0 1">
-      <joint name="hinge" type="hinge" axis="0 1 0" damping="0.1"/>
-      <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.05" contype="0" conaffinity="0"/>
-      <body pos="0.4 0 0">
-        <joint type="hinge" axis="0 1 0"/>
-        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.04" contype="0" conaffinity="0"/>
-      </body>
-    </body>
-  </worldbody>
-  <actuator><motor joint="hinge" gear="2"/></actuator>
-</mujoco>
-"""
+# That of the bench, with a motor.
+PENDULUM = bench_export_times.PENDULUM.replace(
+    "</mujoco>", '<actuator><motor joint="hinge" gear="2"/></actuator></mujoco>'
+)
 BALL = """
 <mujoco>
   <option timestep="0.01" iterations="4"/>
