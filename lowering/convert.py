@@ -236,7 +236,7 @@ def _lower(
     """
     jaxpr = traced.program.jaxpr
     if not modes.is_eager():
-        constants.note_narrow(traced.program.narrow_floats)
+        constants.note_narrow(traced.program.narrow_dtypes)
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.caches)
     with jax_compat.our_settings(), lowering_for(target):
         operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]

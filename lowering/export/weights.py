@@ -1,4 +1,4 @@
-"""Weights that a file stores in 16 bits or fewer, although the model computes in 32 bits."""
+"""Weights that a file stores in 16 bits or fewer, although the model computes in more."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -15,10 +15,12 @@ LARGE_BYTES = 4096
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _FLOAT16 = np.dtype(np.float16)
+_SHORT = tuple(map(np.dtype, (np.int8, np.uint8, np.int16, np.uint16)))
+_OF_GRAPHS = (*_SHORT, _BFLOAT16, _FLOAT16)
 # The least bits come first.
-_INTEGERS = (np.int8, np.uint8, np.int16, np.uint16)
-_OF_GRAPHS = tuple(map(np.dtype, (*_INTEGERS, _BFLOAT16, _FLOAT16)))
-_DTYPES = (*narrow_formats.FLOAT, *_OF_GRAPHS)
+_DTYPES = tuple(sorted((*narrow_formats.NARROW, *_OF_GRAPHS), key=narrow_formats.width))
+# All files have these. What a program has in other integers, the graph has in short ones.
+_OF_ALL_FILES = frozenset((*_SHORT, _FLOAT16))
 
 
 def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
@@ -45,30 +47,36 @@ def in_fewer_bits(
     """A weight in a narrower dtype of the program that holds its numbers; None if none does.
 
     Args:
-      x: the weight in 32 bits, as the model computes with it.
+      x: the weight, as the model computes with it.
       of_program: dtypes of the program, as `dtypes_of` finds them.
-      of_file: those floating-point dtypes that the file may have beside float16. Float16 takes the
-        place of others, where it rounds only numbers so small that next to the largest one they are
-        nothing in bfloat16.
+      of_file: those that the file may have beside float16 and integers of 8 and 16 bits. Float16
+        takes the place of other floats, where it rounds only numbers so small that next to the
+        largest one they are nothing in bfloat16.
     """
-    if x.nbytes < LARGE_BYTES or x.dtype not in (np.float32, np.int32):
+    if x.nbytes < LARGE_BYTES or x.dtype.kind not in "iuf":
         return None
-    dtypes = list(filter(frozenset(of_program).__contains__, _DTYPES))
-    others = [d for d in dtypes if not (d.kind in "iu" or d == _FLOAT16 or d in of_file)]
+    known, bits = frozenset(of_program), 8 * x.itemsize
+    dtypes = [d for d in _DTYPES if d in known and narrow_formats.width(d) < bits]
+    others = [d for d in dtypes if not (d in _OF_ALL_FILES or d in of_file)]
     for dtype in dtypes:
         if dtype not in others and (stored := _stored(x, dtype)) is not None:
             return stored
-    is_of_others = any(_stored(x, dtype) is not None for dtype in others)
+    is_of_others = any(_stored(x, d) is not None for d in others if not _is_integer(d))
     return _as_float16(x) if is_of_others else None
+
+
+def _is_integer(dtype):
+    return narrow_formats.limits(dtype) is not None
 
 
 def _stored(x, dtype):
     """An array in a dtype, if each number keeps its bits."""
-    if (x.dtype.kind == "i") != (dtype.kind in "iu") and x.dtype.kind == "i":
+    if _is_integer(x.dtype) and not _is_integer(dtype):
         return None
     with np.errstate(all="ignore"):
         stored = x.astype(dtype)
-    is_same = np.array_equal(stored.astype(x.dtype).view(np.int32), x.view(np.int32))
+    bits = f"u{x.itemsize}"
+    is_same = np.array_equal(stored.astype(x.dtype).view(bits), x.view(bits))
     return stored if is_same else None
 
 

@@ -36,7 +36,7 @@ _WEIGHTS = frozenset({"Const", "ReadVariableOp"})
 
 # The keys of what is kept with a graph: the scope that constants are made in, the names of
 # arguments that are weights in all calls of a function, and the dtypes of eight bits or fewer that
-# its programs have.
+# its programs have and graphs have not.
 _SCOPE = "scope of constants"
 _ARGUMENTS = "arguments that are weights"
 _NARROW = "narrow dtypes"

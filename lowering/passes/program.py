@@ -41,13 +41,13 @@ class Program:
         return max(ranks, default=0)
 
     @functools.cached_property
-    def narrow_floats(self) -> frozenset[np.dtype]:
-        """The floating-point dtypes of eight bits or fewer that it has, as JAX has traced it."""
+    def narrow_dtypes(self) -> frozenset[np.dtype]:
+        """The dtypes of `narrow_formats` that it has, as JAX has traced it."""
         jaxprs = _jaxprs(self.traced)
         arrays = [x for jaxpr in jaxprs for x in getattr(jaxpr, "consts", ())]
         arrays += [x.aval for x in _variables(jaxprs)]
         found = {getattr(x, "dtype", None) for x in arrays}
-        return frozenset(filter(found.__contains__, narrow_formats.FLOAT))
+        return frozenset(filter(found.__contains__, narrow_formats.NARROW))
 
 
 def _jaxprs(jaxpr: jex_core.ClosedJaxpr) -> list[Jaxpr]:

@@ -50,7 +50,7 @@ def _round_half(x, dtype):
     """Rounds float32 to float16 or bfloat16, ties to even."""
     info = ml_dtypes.finfo(dtype)
     number = tf.dtypes.as_dtype(dtype)
-    # Not with `onnx.quirks.casts_that_cancel_out`, and what TF.js has as float16 is float32.
+    # What TF.js has as float16 is float32.
     if targets.current().rounds_by_casts and kernels.casts(tf.float32, number):
         return widened(narrowed(x, number), tf.float32)
     size = emit("Abs", x)

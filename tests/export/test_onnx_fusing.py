@@ -17,10 +17,10 @@ from lowering.targets import ONNX
 
 package = pytest.importorskip("onnx")
 ir = pytest.importorskip("onnx_ir")
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 
-from lowering.export.onnx import model as models  # noqa: E402  It needs the packages above.
-from lowering.export.onnx import opsets  # noqa: E402
+from lowering.export.onnx import fused_roundings, opsets  # noqa: E402  It needs the packages above.
+from lowering.export.onnx import model as models  # noqa: E402
 
 RNG = np.random.default_rng(0)
 NEWEST = opsets.newest()
@@ -448,3 +448,37 @@ _PLACES = np.array([[3, 0, 0], [-1, 2, 1]], np.int32)
 )
 def test_orders_and_places_have_few_nodes(fun, args, most):
     assert exported(fun, *args).total() <= most
+
+
+@pytest.mark.parametrize("dtype", fused_roundings.DTYPES, ids=str)
+def test_roundings_to_float8(dtype):
+    """All numbers of 16 bits, those between two of float8, and their neighbours, bit by bit."""
+
+    def fun(x):
+        return lax.convert_element_type(lax.convert_element_type(x, dtype), np.float32)
+
+    words = np.arange(2**16, dtype=np.uint16)
+    of_8_bits = np.arange(2**8, dtype=np.uint8).view(dtype).astype(np.float32)
+    finite = np.unique(of_8_bits[np.isfinite(of_8_bits)])
+    between = np.append((finite[1:] + finite[:-1]) / 2, finite.max() * np.linspace(1, 2, 257))
+    up, down = (np.nextafter(np.float32(between), np.float32(to)) for to in (np.inf, -np.inf))
+    several = (words.view(np.float16), words.view(jnp.bfloat16), of_8_bits, between, up, down)
+    x = np.concatenate([part.astype(np.float32) for part in several])
+    expected = np.asarray(jax.jit(fun)(x))
+    model = to_onnx(fun, (x,))
+    kinds = [node.op_type for node in package.load_from_string(model).graph.node]
+    assert kinds[-2:] == ["Cast", "Cast"] and len(kinds) <= 6
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (actual,) = session.run(None, {session.get_inputs()[0].name: x})
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+    is_number = ~np.isnan(expected)
+    np.testing.assert_array_equal(
+        actual[is_number].view(np.int32), expected[is_number].view(np.int32)
+    )
+
+
+def test_roundings_to_float8_in_an_old_opset():
+    """Casts came with version 19."""
+    x = numbers(100)
+    model = to_onnx(lambda x: x.astype("float8_e5m2").astype(x.dtype), (x,), opset=18)
+    assert "Cast" not in [node.op_type for node in package.load_from_string(model).graph.node]

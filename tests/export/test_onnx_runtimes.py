@@ -75,6 +75,40 @@ def searching(params, x):
     return values, indices, jnp.argmax(x, -1), jnp.cumsum(x, -1), params["table"][indices]
 
 
+def normalizing(params, x):
+    """Norms of rows, of groups of channels, and of images."""
+    groups = x.reshape(2, 9, 9, 2, 2)
+    centered = groups - groups.mean((1, 2, 4), keepdims=True)
+    groups = centered * lax.rsqrt(groups.var((1, 2, 4), keepdims=True) + 1e-5)
+    squares = lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+    images = (x - x.mean((1, 2), keepdims=True)) / jnp.sqrt(x.var((1, 2), keepdims=True) + 1e-5)
+    return groups.reshape(x.shape), x * squares * params["scale"], images * params["scale"]
+
+
+def resizing(params, x):
+    larger = jax.image.resize(x, (2, 18, 20, 4), "cubic")
+    smaller = jax.image.resize(x, (2, 5, 7, 4), "linear")
+    windows = (1, 2, 2, 1)
+    return larger, smaller, lax.reduce_window(x, 0.0, lax.add, windows, windows, "VALID")
+
+
+def scattering(params, x):
+    rows, columns = jnp.array([2, 0]), jnp.array([1, 1])
+    summed = jax.ops.segment_sum(x, jnp.array([0, 1, 0]), 2)
+    scattered = x.at[rows].set(1.0), x.at[columns].add(2.0), x.at[:, rows].mul(3.0)
+    return *scattered, summed, params["table"][jnp.abs(x[:, :2]).astype(int)]
+
+
+def transforming(params, x):
+    return jnp.abs(jnp.fft.fft(x)), jnp.fft.irfft(jnp.fft.rfft(x) * params["factor"])
+
+
+def of_few_bits(params, x):
+    """Weights of 4, 8 and 16 bits, and results that are rounded to 8 bits."""
+    rounded = x.astype("float8_e4m3fn").astype(x.dtype)
+    return rounded, *(rounded @ weights.astype(x.dtype) for weights in params.values())
+
+
 PROGRAMS = {
     "mlp": (mlp, {"dense": numbers(8, 16), "bias": numbers(16)}, numbers(3, 8)),
     "images": (images, {"filters": numbers(3, 3, 4, 5)}, numbers(2, 9, 9, 4)),
@@ -84,6 +118,19 @@ PROGRAMS = {
     "stacking": (stacking, {"w": numbers(4, 4)}, numbers(3, 4)),
     "branching": (branching, {"w": numbers(4, 4)}, numbers(3, 4)),
     "searching": (searching, {"table": numbers(6, 2)}, numbers(2, 6)),
+    "normalizing": (normalizing, {"scale": numbers(4)}, numbers(2, 9, 9, 4)),
+    "resizing": (resizing, {}, numbers(2, 9, 9, 4)),
+    "scattering": (scattering, {"table": numbers(6, 2)}, numbers(3, 8)),
+    "transforming": (transforming, {"factor": numbers(9)}, numbers(4, 16)),
+    "of few bits": (
+        of_few_bits,
+        {
+            "int4": RNG.integers(-8, 8, (8, 1200)).astype("int4"),
+            "bfloat16": numbers(8, 600).astype(jnp.bfloat16),
+            "float8": numbers(8, 600).astype("float8_e4m3fn"),
+        },
+        numbers(3, 8),
+    ),
 }
 
 
@@ -109,6 +156,6 @@ def in_reference(model, x):
 def test_programs(name, runtime, opset):
     fun, params, x = PROGRAMS[name]
     model = export.to_onnx(fun, (x,), params=params, opset=opset)
-    expected = jax.tree.leaves(fun(params, x))
+    expected = jax.tree.leaves(jax.jit(fun)(params, x))
     for actual, e in zip(runtime(model, x), expected, strict=True):
         np.testing.assert_allclose(actual, e, 1e-4, 1e-4)

@@ -281,6 +281,14 @@ def test_only_what_keeps_its_bits_is_stored_in_fewer():
     assert stored(np.arange(256).repeat(8).astype(np.int32)).dtype == np.uint8
     assert stored(np.arange(2000, dtype=np.int32)) is None
     assert stored(LARGE.astype(np.float64)) is None
+    assert stored((np.rint(LARGE) + 0).astype(np.float64)).dtype == np.int8
+    few = np.rint(np.clip(LARGE, 0.1, 1)).repeat(4)
+    for own in (np.float32, np.int32, np.int8):  # The least bits are chosen that the file has.
+        of_program = [np.dtype(d) for d in ("int16", "int8", "int4", "uint2")]
+        for dtype in (*of_program[2:], *of_program[:2]):
+            found = stored(few.astype(own), of_program, of_file=[dtype])
+            expected = dtype if narrow_formats.width(dtype) < 8 else np.dtype(np.int8)
+            assert found is None if own == expected else found.dtype == expected
     # A dtype that the file lacks does not stand in the way of one that it has.
     large = np.full(2000, 2.0**100, np.float32)
     of_program = [np.dtype(ml_dtypes.float8_e8m0fnu), BFLOAT16]
@@ -397,6 +405,85 @@ def test_weights_of_float8_in_an_old_opset():
     x = RNG.normal(size=(2, 300)).astype(np.float32)
     model = export.to_onnx(lambda x: x @ weights.astype(x.dtype), (x,), opset=18)
     assert len(model) < 2.1 * weights.size
+
+
+def _stored_in(model, shape):
+    """The weights of a shape in a model of ONNX, as they are stored."""
+    found = onnx.load_from_string(model).graph.initializer
+    arrays = [onnx.numpy_helper.to_array(x) for x in found]
+    return [x for x in arrays if x.shape in (shape, shape[::-1])]
+
+
+def _product(weights, x):
+    return x @ weights.astype(x.dtype)
+
+
+def _product_of_integers(weights, x):
+    return (x.astype(np.int32) @ weights.astype(np.int32)).astype(x.dtype)
+
+
+def _some_rows(weights, x):
+    return weights[jnp.abs(x[0, :5]).astype(np.int32)].astype(x.dtype)
+
+
+def _weights_too(weights, x):
+    return weights, x * 2
+
+
+@pytest.mark.parametrize(
+    ("fun", "is_closed_over"),
+    [
+        (_product, False),
+        (_product, True),
+        (_product_of_integers, False),
+        (_some_rows, False),
+        (_weights_too, True),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+@pytest.mark.parametrize("opset", [22, 24, None])
+def test_weights_of_few_bits_in_onnx(opset, dtype, fun, is_closed_over):
+    """They are stored as they are, where every runtime that has the opset converts them."""
+    info = ml_dtypes.iinfo(dtype)
+    weights = RNG.integers(int(info.min), int(info.max) + 1, (300, 255)).astype(dtype)
+    x = RNG.normal(size=(2, 300)).astype(np.float32)
+    if is_closed_over:
+        closed = jnp.asarray(weights)
+        model = export.to_onnx(lambda x: fun(closed, x), (x,), opset=opset)
+    else:
+        model = export.to_onnx(fun, (x,), params=weights, opset=opset)
+    bits = narrow_formats.width(weights.dtype)
+    since = {4: 23, 2: 25}[bits]
+    (stored,) = _stored_in(model, weights.shape)
+    is_narrow = opset is None or opset >= since
+    assert stored.dtype == (dtype if is_narrow else f"{dtype[:-1]}8")
+    stored = stored if stored.shape == weights.shape else stored.T
+    np.testing.assert_array_equal(stored.astype(np.int8), weights.astype(np.int8))
+    assert len(model) < weights.size * (bits if is_narrow else 8) / 8 + 3000
+
+
+@pytest.mark.parametrize("kept", [{}, {"quantize": "dynamic"}, {"quantize": "int4"}], ids=str)
+def test_weights_of_4_bits_beside_the_model(kept, tmp_path):
+    weights = {
+        "integers": RNG.integers(-8, 8, (300, 256)).astype("int4"),
+        "floats": RNG.normal(size=(256, 64)).astype(np.float32),
+    }
+    x = RNG.normal(size=(2, 300)).astype(np.float32)
+    path = tmp_path / "model.onnx"
+    fun = lambda w, x: jax.nn.relu(x @ w["integers"].astype(x.dtype)) @ w["floats"]  # noqa: E731
+    export.to_onnx(fun, (x,), path, params=weights, external_data=True, **kept)
+    onnx.checker.check_model(path, full_check=True)
+    (stored,) = _stored_in(onnx.load(path).SerializeToString(), (300, 256))
+    assert stored.dtype == "int4"
+    np.testing.assert_array_equal(stored, weights["integers"])
+
+
+def test_weights_of_64_bit_programs(tmp_path):
+    """What they compute in makes no difference to the dtype that weights are stored in."""
+    weights = RNG.integers(-8, 8, (300, 256)).astype("int8")
+    with jax.enable_x64(True):
+        size, _ = onnx_(_product, RNG.normal(size=(2, 300)), weights, tmp_path)
+    assert size < 1.1 * weights.nbytes
 
 
 @pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)

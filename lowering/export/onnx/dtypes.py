@@ -38,20 +38,20 @@ _WIDER = {
     BFLOAT16: FLOAT,
 }
 
-# The floating-point dtypes that weights may have, beside those of 32 bits or more: in every set of
-# operators, and from version 19 on. Nothing but a cast reads them.
-_OF_WEIGHTS = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
-_FLOAT8 = frozenset(
-    map(
-        np.dtype,
-        (
-            ml_dtypes.float8_e4m3fn,
-            ml_dtypes.float8_e4m3fnuz,
-            ml_dtypes.float8_e5m2,
-            ml_dtypes.float8_e5m2fnuz,
-        ),
-    )
-)
+# Dtypes that weights may have, beside float16 and integers of 8 bits or more. Nothing but a cast
+# reads them, which any onnxruntime has that runs this version of the operators: integers of 4 bits
+# came with version 21, but those that run nothing newer than 22 do not cast them.
+_OF_WEIGHTS: Mapping[Any, int] = {
+    ml_dtypes.bfloat16: 17,
+    ml_dtypes.float8_e4m3fn: 19,
+    ml_dtypes.float8_e4m3fnuz: 19,
+    ml_dtypes.float8_e5m2: 19,
+    ml_dtypes.float8_e5m2fnuz: 19,
+    ml_dtypes.int4: 23,
+    ml_dtypes.uint4: 23,
+    ml_dtypes.int2: 25,
+    ml_dtypes.uint2: 25,
+}
 
 # Ops whose results are the same in a wider dtype, whatever their operands.
 _OF_ORDER = {"DepthToSpace", "MaxPool", "SpaceToDepth"}
@@ -85,8 +85,8 @@ def of(dtype: Any) -> ir.DataType:
 
 
 def of_weights(opset: int) -> frozenset[np.dtype]:
-    """The floating-point dtypes of up to 16 bits that weights may have."""
-    return _OF_WEIGHTS | _FLOAT8 if opset >= 19 else _OF_WEIGHTS
+    """The dtypes that weights may have beside float16 and integers of 8 bits or more."""
+    return frozenset(np.dtype(dtype) for dtype, since in _OF_WEIGHTS.items() if since <= opset)
 
 
 def computed_in(

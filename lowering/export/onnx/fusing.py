@@ -13,6 +13,7 @@ from lowering.export.onnx import (
     fused_indices,
     fused_layers,
     fused_pads,
+    fused_roundings,
     inference,
     narrowing,
 )
@@ -61,6 +62,10 @@ LAYERS = (
         pattern(fused_layers.hard_sigmoid),
         fused_layers.activation("HardSigmoid", alpha=1 / 6, beta=0.5),
         17,
+    ),
+    *(
+        Fusion(fused_roundings.rounding(dtype), fused_roundings.casts(dtype), 19)
+        for dtype in fused_roundings.DTYPES
     ),
 )
 ATTENTION = (

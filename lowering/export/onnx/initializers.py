@@ -20,7 +20,7 @@ def add(main: ir.Graph, of_program: Iterable[np.dtype], of_weights: Collection[n
     Args:
       main: the graph.
       of_program: dtypes of up to 16 bits in which constants are stored if these hold them.
-      of_weights: dtypes in which floating-point constants may be stored.
+      of_weights: dtypes in which the file may store weights, as `in_fewer_bits` takes them.
     """
     for x in _used(main):
         main.initializers[str(x.name)] = x
@@ -102,7 +102,11 @@ def _widen(main: ir.Graph, x: ir.Value, stored: Any) -> None:
         const_value=stored,
     )
     main.initializers[str(narrow.name)] = narrow
-    _make(main, x, "Cast", narrow, to=int(dtype_of(x)))
+    for node, i in list(x.uses()):
+        if node.op_type == "Cast":
+            node.replace_input_with(i, narrow)
+    if x.uses() or x.is_graph_output():
+        _make(main, x, "Cast", narrow, to=int(dtype_of(x)))
 
 
 def _make(main: ir.Graph, x: ir.Value, kind: str, *sources: ir.Value, **attributes: Any) -> None:

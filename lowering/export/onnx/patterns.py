@@ -138,7 +138,7 @@ def _matches(wanted: Any, x: ir.Value | None, found: Match) -> Iterator[Match]:
 def _is_number(array: np.ndarray, wanted: float) -> bool:
     """Whether an array has a number, as exactly as its dtype has it."""
     digits = np.finfo(array.dtype).eps if array.dtype.kind == "f" else 0
-    return bool(np.isclose(array, wanted, max(_TOLERANCE, float(digits))))
+    return bool(np.isclose(array, wanted, max(_TOLERANCE, float(digits)), equal_nan=True))
 
 
 def _matches_op(wanted: _Op, x: ir.Value, found: Match) -> Iterator[Match]:
