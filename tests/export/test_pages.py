@@ -85,7 +85,6 @@ def test_the_page_of_the_guide_writes_what_jax_writes(tmp_path, address):
         opened.goto(address)
         opened.fill("#beginning", "def ")
         opened.click("#write:enabled")
-        opened.wait_for_selector("#write:disabled")
         opened.wait_for_selector("#write:enabled")
         assert not failures
         assert opened.text_content("#text") == expected
