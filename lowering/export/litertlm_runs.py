@@ -178,7 +178,7 @@ def greedy(
 def _is_coarse(entry: Entry) -> bool:
     """Whether logits are computed of numbers in fewer bits than 32."""
     epsilons = precision.epsilons(entry.reference, entry.samples)
-    return epsilons[entry.outputs.index(LOGITS)] > np.finfo(np.float32).eps
+    return epsilons[entry.outputs.index(LOGITS)] > float(np.finfo(np.float32).eps)
 
 
 def _of_jax(entry: Entry) -> Step:
