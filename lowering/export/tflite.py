@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from lowering.export.packages import import_package
 from lowering.export.paths import new_path
 from lowering.export.reports import Making, Model
 from lowering.export.tflite_converter import WEIGHTS_KEPT, Sample, converted
-from lowering.export.verification import check_tolerance
+from lowering.export.verification import Spreads, check_tolerance
 from lowering.export.verification import verify as compare
 from lowering.export.weight_quantization import Weights
 from lowering.export.without_64_bits import in_bits_of
@@ -213,7 +214,7 @@ def of_entries(
         for sampled in reach.sampled(described, entry):
             with located([entry]):
                 results = litert.run(model, name, sampled)
-            spreads = None if quantize is None else _spreads(sampled, quantize, data.get(name, ()))
+            spreads = None if quantize is None else _spreads(quantize, data.get(name, ()))
             errors = compare(described, sampled, results, tolerance, spreads)
             making.note(errors, "" if name == descriptions.DEFAULT else name)
     return model
@@ -312,12 +313,10 @@ def _named(
             yield (name, named) if len(made) > 1 else named
 
 
-def _spreads(
-    entry: Entry, quantize: str | Weights, data: Sequence[Sequence[np.ndarray]]
-) -> Callable[[], list[np.ndarray]]:
+def _spreads(quantize: str | Weights, data: Sequence[Sequence[np.ndarray]]) -> Spreads:
     weights = weight_quantization.of(quantize)
     if weights is None:
         what = quantization.TFLITE[str(quantize)]
     else:
         what = quantization.of_weights(weights)
-    return lambda: quantization.spread(entry, what, data)
+    return functools.partial(quantization.spread, quantization=what, data=data)

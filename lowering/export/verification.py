@@ -14,7 +14,7 @@ import numpy as np
 from lowering import callables
 from lowering.avals import HALF_FLOATS
 from lowering.errors import LoweringError, UnsupportedError
-from lowering.export import conditioning, op_by_op, precision
+from lowering.export import choices, conditioning, op_by_op, precision
 from lowering.export.algorithms import on_every_device
 from lowering.export.differences import difference, overflow_alike, relative
 from lowering.export.entry import Entry, Reference
@@ -28,6 +28,9 @@ _log = logging.getLogger("lowering.export")
 # One root is enough for outputs that are computed in a coarser dtype.
 _ROOTS = 4
 
+
+# How far the outputs of an entry may be from JAX's in a quantized model; see `quantization.spread`.
+Spreads = Callable[[Entry], Sequence[np.ndarray]]
 
 # Dtypes by their names in MLIR.
 _DTYPES = {
@@ -109,7 +112,7 @@ def verify(
     entry: Entry,
     results: Mapping[str, np.ndarray],
     tolerance: float | None,
-    spreads: Callable[[], Sequence[np.ndarray]] | None = None,
+    spreads: Spreads | None = None,
 ) -> dict[str, Error]:
     """The worst error of each output, and the one that is accepted.
 
@@ -119,8 +122,8 @@ def verify(
       results: what the runtime made of its samples, by name.
       tolerance: the largest error that is accepted; by default a few square roots of the epsilon
         of the output's dtype, or one of a coarser dtype that it is computed in.
-      spreads: for a quantized model, how far each element of the outputs may be from JAX's; by
-        default that is accepted, too.
+      spreads: for a quantized model, how far each element of the outputs of an entry may be from
+        JAX's; by default that is accepted, too.
 
     Raises:
       VerificationError: if an output differs by more, or is of another shape, or if JAX fails to
@@ -133,7 +136,7 @@ def verify(
     reference, expected = _by_jax(name, entry)
     accepted_spreads: Sequence[Any] = [0.0] * len(expected)
     if spreads is not None and tolerance is None:
-        accepted_spreads = spreads()
+        accepted_spreads = spreads(entry)
     epsilons = precision.epsilons(reference, entry.samples)
     outputs = zip(results.items(), expected, accepted_spreads, strict=True)
     for i, ((output, actual), e, spread) in enumerate(outputs):
@@ -167,6 +170,7 @@ def verify(
         raise VerificationError(
             f"{name} differs from JAX, relative to the largest element: {'; '.join(bad)}. "
             f"{_on_vectors(entry)}"
+            f"{_on_choices(entry, spreads)}"
             f"{_on_compilation(reference, entry.samples, list(results), failed)}"
             f"{_on_conditioning(reference, entry.samples, expected, errors, wrong)}"
             "With verify=False it is not compared, and tolerance=... accepts larger errors"
@@ -199,6 +203,23 @@ def _on_vectors(entry: Entry) -> str:
     return (
         f"The vectors of {', '.join(sorted(found))} are unique up to their signs or phases only, "
         "and runtimes may choose others. "
+    )
+
+
+def _on_choices(entry: Entry, spreads: Spreads | None) -> str:
+    """A sentence on what a quantized model may choose otherwise; empty if there is nothing."""
+    try:
+        found = [] if spreads is None else choices.unsteady(entry, spreads)
+    except Exception:  # As below, a hint must not hide what it is about.
+        return ""
+    if not found:
+        return ""
+    return (
+        f"{', '.join(found)} chooses others, or in another order, where numbers are off by a few "
+        "quantization steps: the scores are about equal for these inputs, as those of the experts "
+        "in a mixture may be. Results jump then, and the model need not be worse. Give other "
+        "arrays in args, or compare what matters, such as perplexity, and accept the error by "
+        "tolerance=... "
     )
 
 

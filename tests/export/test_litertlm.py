@@ -97,6 +97,31 @@ def test_other_masks_and_quantized_weights_are_verified(mask, quantize, hugging_
     assert path.exists()
 
 
+def test_what_jax_rounds_more_often_is_compared_with_litert(hugging_face, tmp_path):
+    """Of bfloat16, JAX rounds each product, and so writes something else than LiteRT."""
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    rng = np.random.default_rng(0)
+    embedding, head = (0.3 * rng.normal(size=(models.VOCABULARY, 32)) for _ in range(2))
+    embedding[:, 0], head[:, 0] = 20, 1
+    params = {"embedding": jnp.bfloat16(embedding), "head": jnp.bfloat16(head.T)}
+    params["bias"] = np.float32(0.3 * rng.normal(size=models.VOCABULARY) - 20)
+
+    def step(params, tokens, positions, mask, cache):
+        rounded = params["embedding"][tokens] @ params["head"]
+        return rounded.astype("float32") + params["bias"], [x + positions[0] for x in cache]
+
+    cache = [jax.ShapeDtypeStruct((1, 1, models.CAPACITY, 4), "float32")] * 2
+    path = tmp_path / "model.litertlm"
+    export.to_litertlm(
+        **export.prefill_decode(step, cache, models.CAPACITY, prefill=(8,), params=params),
+        path=path,
+        tokenizer=hugging_face,
+        stop_tokens=["</s>"],
+    )
+    assert path.exists()
+
+
 def bundle(tmp_path, step=None, tokenizer=b"", **options):
     """Writes a file of a model without layers, which nothing runs."""
 

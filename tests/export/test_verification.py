@@ -9,9 +9,9 @@ import pytest
 
 from lowering import export
 from lowering.errors import UnsupportedError
-from lowering.export import differences, onnx, reach, verification
+from lowering.export import differences, onnx, quantization, reach, verification
 from lowering.export.entries import entry
-from lowering.targets import ONNX, TF
+from lowering.targets import ONNX, TF, TFLITE
 
 X = np.float32([0.5, np.nan, -2.0])
 NAN, INF = np.nan, np.inf
@@ -212,6 +212,37 @@ def test_what_jax_itself_does_not_determine_is_said(args, is_said, monkeypatch):
     with pytest.raises(export.VerificationError, match="'result_0' by") as caught:
         export.to_onnx(whole_part_of_sums, args)
     assert ("JAX's own results move as far, 'result_0' by" in str(caught.value)) == is_said
+
+
+def mixture(params, x):
+    """The values of an expert that scores choose; layers are a scan, or stand one by one."""
+
+    def layer(x, params):
+        _, chosen = jax.lax.top_k(x @ params["router"], 1)
+        return x + params["experts"][chosen[0]], None
+
+    return jax.lax.scan(layer, x, params)[0]
+
+
+@pytest.mark.parametrize(("gap", "is_said"), [(0.12, True), (5.0, False)])
+def test_choices_of_a_quantized_model_are_said(gap, is_said):
+    """The second expert has a score that is less by a few steps of the weights, or by many."""
+    rng = np.random.default_rng(0)
+    router = np.repeat(rng.normal(size=(1, 16, 1)), 2, 0) * np.ones(2)
+    x = np.ones(16)
+    router[:, 0, 0] += gap
+    experts = np.stack([np.zeros((2, 16)), rng.normal(size=(2, 16))], 1)
+    params = {"router": np.float32(router), "experts": np.float32(experts)}
+    made = entry(mixture, (np.float32(x),), TFLITE, params=params)
+    expected = made.reference(*made.samples)[0]
+    results = {"result": expected + np.float32(experts[0, 1])}
+    weights = quantization.TFLITE["dynamic"]
+    with pytest.raises(export.VerificationError, match="for the quantization") as caught:
+        verification.verify(
+            "it", made, results, None, lambda other: quantization.spread(other, weights)
+        )
+    assert ("`top_k` at " in str(caught.value)) == is_said
+    assert ("test_verification.py" in str(caught.value)) == is_said
 
 
 def test_an_error_without_a_message_is_named():

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 from lowering import export
 from tests.export import language_models
@@ -87,7 +88,54 @@ def of_keras_hub(name, **options):
     return step, [spec] * (2 * LAYERS), params
 
 
+class Flax(nnx.Module):
+    """A decoder whose layers keep their caches themselves, and read one token at a time."""
+
+    def __init__(self, rngs):
+        features = HEADS * FEATURES
+        self.embed = nnx.Embed(language_models.VOCABULARY, features, rngs=rngs)
+        self.layers = nnx.List(
+            [nnx.MultiHeadAttention(HEADS, features, decode=True, rngs=rngs) for _ in range(LAYERS)]
+        )
+
+    def __call__(self, token):
+        x = self.embed(token)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.embed.attend(x)
+
+
+def of_flax():
+    """The same of a model of Flax's own attention; a prefill is a scan over its tokens."""
+    model = Flax(nnx.Rngs(0))
+    for layer in model.layers:
+        layer.init_cache((1, CAPACITY, HEADS * FEATURES))
+    graph, params, kept, rest = nnx.split(model, nnx.Param, nnx.Cache, ...)
+    leaves, tree = jax.tree.flatten(nnx.to_pure_dict(kept))
+    places = [i for i, x in enumerate(leaves) if x.ndim]
+
+    def step(params, tokens, positions, mask, cache):
+        def read(cache, of_token):
+            token, position = of_token
+            # The others say how many tokens the cache has.
+            given = [position.astype(x.dtype) for x in leaves]
+            for i, x in zip(places, cache, strict=True):
+                given[i] = x
+            state = jax.tree.unflatten(tree, given)
+            merged = nnx.merge(graph, params, state, rest)
+            logits = merged(token[None, None])
+            updated = jax.tree.leaves(nnx.to_pure_dict(nnx.state(merged, nnx.Cache)))
+            return [updated[i] for i in places], logits[0, 0]
+
+        cache, logits = jax.lax.scan(read, cache, (tokens[0], positions))
+        return logits[None], cache
+
+    params = jax.tree.map(np.asarray, nnx.to_pure_dict(params))
+    return step, [jax.eval_shape(lambda i=i: leaves[i]) for i in places], params
+
+
 DECODERS = {
+    "flax": of_flax,
     "transformers-gpt2": lambda: of_transformers(
         "GPT2LMHeadModel",
         vocab_size=language_models.VOCABULARY,

@@ -207,7 +207,7 @@ def _verify(
         spreads = None
         if quantize is not None:
             spreads = functools.partial(
-                quantization.spread, sampled, quantization.ONNX[quantize], data
+                quantization.spread, quantization=quantization.ONNX[quantize], data=data
             )
         making.note(compare("the ONNX model", sampled, results, tolerance, spreads))
 

@@ -133,7 +133,7 @@ def _verify(
         found = node.run(model, inputs, [prefix + name for name in entry.outputs])
     spreads = None
     if quantize is not None:
-        spreads = functools.partial(quantization.spread, entry, quantization.TFJS[quantize])
+        spreads = functools.partial(quantization.spread, quantization=quantization.TFJS[quantize])
     name = function or descriptions.DEFAULT
     for backend, results in found.items():
         in_order = {
