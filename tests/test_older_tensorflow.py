@@ -90,7 +90,7 @@ PROGRAMS = {
     ),
     "linear_algebra": (_symmetric, [MATRIX]),
     "integers": (_integers, [INDICES]),
-    "16-bit floats": (lambda x: jnp.cumsum(x.astype(jnp.bfloat16)).astype(float), [VECTOR]),
+    "16-bit": (lambda x: jnp.cumsum(x.astype(jnp.bfloat16)).astype(float), [VECTOR]),
     "special": (lambda x: (lax.erf_inv(x / 4), lax.lgamma(x), lax.igamma(x**2, x**2)), [VECTOR]),
 }
 
