@@ -59,7 +59,7 @@ def test_converters(g3doc, capsys):
         for title in ("converter", "small models", "realistic models")
     )
     place = names.index("TF Lite")
-    assert (small[place], realistic[place]) == ("2 of 2", "–") and "xla" not in names
+    assert (small[place], realistic[place]) == ("2&nbsp;of&nbsp;2", "–") and "xla" not in names
     assert not (g3doc / "journal.jsonl").exists()
 
 
