@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.export import bundles
+from lowering.export import bundles, onnx_session
 from lowering.export.descriptions import DECODE, DEFAULT, Array, Signature
 from lowering.export.inspection import checked_path, format_of, inspect
 from lowering.export.packages import import_package
@@ -230,12 +230,11 @@ def _interpreted(interpreter: Any) -> Callable[..., Mapping[str, np.ndarray]]:
 
 
 def _onnx(path: pathlib.Path) -> Callable[..., Mapping[str, np.ndarray]]:
-    onnxruntime = import_package("onnxruntime", "onnx")
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    names = [x.name for x in session.get_outputs()]
+    opened = onnx_session.session(path)
+    names = [x.name for x in opened.get_outputs()]
 
     def run(_: str, given: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        return dict(zip(names, session.run(names, dict(given)), strict=True))
+        return dict(zip(names, opened.run(names, dict(given)), strict=True))
 
     return run
 

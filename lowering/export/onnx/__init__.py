@@ -35,6 +35,7 @@ from lowering.export.metadata import Metadata
 from lowering.export.metadata import add_to_onnx as add_metadata
 from lowering.export.metadata import check as check_metadata
 from lowering.export.onnx import computing, quantized, saving
+from lowering.export.onnx_session import session
 from lowering.export.origins import located
 from lowering.export.packages import import_package
 from lowering.export.paths import new_path
@@ -318,13 +319,12 @@ def run(model: bytes | pathlib.Path, made: Entry) -> dict[str, np.ndarray]:
 
 
 def _run(model: bytes | str, made: Entry) -> dict[str, np.ndarray]:
-    onnxruntime = import_package("onnxruntime", "onnx")
     inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
     with refusals("onnxruntime", "run the model"):
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-        taken = {node.name for node in session.get_inputs()}
+        opened = session(model)
+        taken = {node.name for node in opened.get_inputs()}
         given = {name: x for name, x in inputs.items() if name in taken}
-        results = session.run(made.outputs, given)
-        del session
+        results = opened.run(made.outputs, given)
+        del opened
     memory.give_back()
     return dict(zip(made.outputs, results, strict=True))
