@@ -324,7 +324,8 @@ def _is_mistaken(ctx, x, y):
 
     See `tflite.quirks.lookups_out_of_bounds` and `tflite.quirks.products_of_transposed_batches`.
     """
-    if not ctx.target.has(tflite.lookups_out_of_bounds):
+    has_room = max(x.shape.rank, y.shape.rank) < _most_axes(ctx)
+    if not (has_room and ctx.target.has(tflite.lookups_out_of_bounds)):
         return False
     return _may_be_one_hot(x) or _is_of_transposed_batches(y)
 

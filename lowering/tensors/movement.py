@@ -92,8 +92,9 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
     if moved == sorted(moved) and x.shape.is_fully_defined():
         return reshape(ctx, x, [x.shape[axis] for axis in permutation])
     if _is_taken_for_untransposed(ctx, x, permutation):
-        # The converter joins two transposes, without a reshape between, as they are.
-        y = move("Transpose", _reshape(x, integers([1, *x.shape])), _behind_one(permutation))
+        # The converter asks for the same shape but for leading axes of size one.
+        y = _reshape(x, integers([*x.shape, 1]))
+        y = move("Transpose", y, integers([*permutation, len(permutation)]))
         return _reshape(y, integers([x.shape[axis] for axis in permutation]))
     if len(permutation) > ctx.target.max_rank("Transpose") and None not in x.shape:
         return _transpose_by_steps(ctx, x, permutation)
@@ -111,6 +112,8 @@ def _is_taken_for_untransposed(ctx, x, permutation):
     """
     if not ctx.target.has(quirks.transposes_to_the_same_shape) or None in x.shape:
         return False
+    if len(permutation) >= ctx.target.max_rank("Transpose"):
+        return False
     sizes = [x.shape[axis] for axis in permutation]
     while (made := values.source(x)) is not None and made.inputs:
         x = made.inputs[0]
@@ -120,11 +123,6 @@ def _is_taken_for_untransposed(ctx, x, permutation):
         if made.type not in ranks.UNARY and made.type not in _RESHAPES:
             return False
     return False
-
-
-def _behind_one(permutation):
-    """A permutation of the axes behind the first one, which stays."""
-    return integers([0, *(axis + 1 for axis in permutation)])
 
 
 def _transpose_by_steps(ctx, x, permutation):

@@ -131,3 +131,14 @@ def test_parameters(name):
     """Parameters are constants once the model is converted."""
     fun, params, x = PARAMETERS[name]
     export.to_tflite(fun, (x,), params=params)
+
+
+def test_transposes_of_as_many_axes_as_there_may_be():
+    """What keeps transposes in their places has one axis more, for which there has to be room."""
+    x = _array(1, 2, 2, 2, 2, 2)
+
+    def fun(x):
+        y = jnp.exp(x.transpose(0, 2, 1, 4, 3, 5)).reshape(2, 1, 2, 2, 2, 2)
+        return y.transpose(3, 1, 0, 2, 5, 4)
+
+    export.to_tflite(fun, (x,))
