@@ -1,4 +1,4 @@
-"""Constants of a shape for which the converter to TF Lite takes them for what they are.
+"""Constants whose shape the converter to TF Lite would mistake, in another shape.
 
 See `quirks.numbers_as_biases`, `quirks.rows_added_to_columns` and
 `quirks.activations_of_fewer_axes`.
@@ -23,7 +23,14 @@ _JOINED = frozenset("AddV2 ExpandDims Identity Mul RealDiv Reshape Squeeze Sub T
 
 
 class _Mistake(NamedTuple):
-    """Operands that the converter mistakes, and what it does not."""
+    """A mistake of the converter about an op on an array and a constant.
+
+    Attributes:
+      quirk: the mistake.
+      ops: the ops.
+      is_mistaken: takes the array and the constant; whether the converter mistakes them.
+      instead: takes the array and the constant; returns those that it does not mistake.
+    """
 
     quirk: Quirk
     ops: frozenset[str]
@@ -31,30 +38,21 @@ class _Mistake(NamedTuple):
     instead: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
-def are_mistaken(op: str, operands: tuple[Any, ...]) -> bool:
-    """Whether the converter would mistake a constant among the operands of an op."""
-    return _mistake(op, operands) is not None
-
-
 def with_other_shapes(op: str, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The operands of such an op, in shapes that are not mistaken."""
-    mistake = _mistake(op, operands)
-    assert mistake is not None
-    first, second = operands
-    if is_weight(second):
-        return mistake.instead(first, second)
-    return mistake.instead(second, first)[::-1]
-
-
-def _mistake(op, operands):
+    """The operands of an op, in other shapes if the converter would mistake a constant."""
     possible = [m for m in _MISTAKES if op in m.ops and targets.current().has(m.quirk)]
     if not possible:
-        return None
+        return operands
     first, second = operands
     if is_weight(first) == is_weight(second):
-        return None
-    x, known = (first, second) if is_weight(second) else (second, first)
-    return next((m for m in possible if m.is_mistaken(x, known)), None)
+        return operands
+    is_swapped = is_weight(first)
+    x, known = (second, first) if is_swapped else (first, second)
+    for mistake in possible:
+        if mistake.is_mistaken(x, known):
+            x, known = mistake.instead(x, known)
+            return (known, x) if is_swapped else (x, known)
+    return operands
 
 
 def _is_number_of_transposed(x, known):
@@ -74,7 +72,9 @@ def _number_of_each_feature(x, known):
 
 def _is_row_of_column(x, known):
     """Whether a vector is added to arrays whose last axis has size one."""
-    return known.shape.rank == 1 and known.shape[0] != 1 and (x.shape.rank or 0) > 1 == x.shape[-1]
+    if known.shape.rank != 1 or known.shape[0] == 1:
+        return False
+    return (x.shape.rank or 0) > 1 and x.shape[-1] == 1
 
 
 def _as_matrix(x, known):
@@ -82,7 +82,7 @@ def _as_matrix(x, known):
 
 
 def _broadcast(known, shape):
-    """A weight with the elements of another shape; of a constant there is one constant more."""
+    """A weight broadcast to a shape; if its value is known, a constant."""
     value = tf.get_static_value(known)
     if value is None:
         return tf.broadcast_to(tf.reshape(known, [-1]), shape)
@@ -90,7 +90,7 @@ def _broadcast(known, shape):
 
 
 def _is_bound_of_fewer_axes(x, known):
-    """Whether arrays are broadcast to the shape of a bound that is one number."""
+    """Whether an array is broadcast to the shape of a bound that repeats one number."""
     if not x.shape.is_fully_defined() or not known.shape.rank:
         return False
     if tf.broadcast_static_shape(x.shape, known.shape) == x.shape:

@@ -70,8 +70,7 @@ def _call(op: str, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return swapped.with_other_rank(op, *operands)
     if (place := decided.place_of_zero(op, operands)) is not None:
         op, operands = decided.with_other_number(op, operands, place)
-    if constant_shapes.are_mistaken(op, operands):
-        operands = constant_shapes.with_other_shapes(op, operands)
+    operands = constant_shapes.with_other_shapes(op, operands)
     if activations.are_lost(op, operands):
         operands = activations.with_more_axes(operands)
     return _run(op, *operands, **attrs)

@@ -1,6 +1,6 @@
 """Ops that a graph needs only once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import tensorflow as tf
@@ -16,14 +16,20 @@ def of(graph: tf.Graph) -> dict[Any, Any]:
     return getattr(graph, _ATTRIBUTE)
 
 
-def has_op(graph: tf.Graph, kind: str) -> bool:
-    """Whether a graph has an op of a type; of its ops, only those that are new are looked at."""
-    kept, ops = of(graph), graph.get_operations()
-    key = "has op", kind
-    known, found = kept.get(key, (0, False))
-    found = found or any(op.type == kind for op in ops[known:])
-    kept[key] = len(ops), found
+def collected(
+    graph: tf.Graph, key: str, find: Callable[[tf.Operation], Hashable | None]
+) -> set[Hashable]:
+    """What `find` returns for the ops of a graph, without None; only new ops are looked at."""
+    ops = graph.get_operations()
+    known, found = of(graph).get(("collected", key), (0, set()))
+    found.update(x for op in ops[known:] if (x := find(op)) is not None)
+    of(graph)["collected", key] = len(ops), found
     return found
+
+
+def has_op(graph: tf.Graph, kind: str) -> bool:
+    """Whether a graph has an op of a type."""
+    return kind in collected(graph, "types", lambda op: op.type)
 
 
 def of_graph() -> dict[Any, Any]:

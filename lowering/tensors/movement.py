@@ -15,21 +15,8 @@ import tensorflow as tf
 
 from lowering import avals
 from lowering.context import Context
-from lowering.ops import (
-    cast,
-    constant,
-    integers,
-    memo,
-    modes,
-    move,
-    ranks,
-    tuning,
-    values,
-    vector,
-)
+from lowering.ops import cast, constant, integers, memo, modes, move, tuning, vector
 from lowering.targets.tflite import quirks
-
-_RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
 
 # A dimension: an int, or an expression over dimension variables.
 Dim = Any
@@ -106,23 +93,27 @@ def transpose(ctx: Context, x: tf.Tensor, permutation: Sequence[int]) -> tf.Tens
 
 
 def _is_taken_for_untransposed(ctx, x, permutation):
-    """Whether a converter takes two transposes for none, as the shapes are the same.
+    """Whether a converter may take an earlier transpose and this one for none.
 
-    See `quirks.transposes_to_the_same_shape`. It moves elementwise ops from between.
+    See `quirks.transposes_to_the_same_shape`. What stands between does not matter: the converter
+    moves elementwise ops from there.
     """
-    if not ctx.target.has(quirks.transposes_to_the_same_shape) or None in x.shape:
+    if not ctx.target.has(quirks.transposes_to_the_same_shape) or not tf.is_symbolic_tensor(x):
         return False
-    if len(permutation) >= ctx.target.max_rank("Transpose"):
+    if None in x.shape or len(permutation) >= ctx.target.max_rank("Transpose"):
         return False
-    sizes = [x.shape[axis] for axis in permutation]
-    while (made := values.source(x)) is not None and made.inputs:
-        x = made.inputs[0]
-        if made.type == "Transpose":
-            known = x.shape.is_fully_defined()
-            return known and [d for d in x.shape if d != 1] == [d for d in sizes if d != 1]
-        if made.type not in ranks.UNARY and made.type not in _RESHAPES:
-            return False
-    return False
+    earlier = memo.collected(x.graph, "transposes", _shapes_of_transpose)
+    return (tuple(x.shape[axis] for axis in permutation), tuple(x.shape)) in earlier
+
+
+def _shapes_of_transpose(op):
+    """Both shapes without leading ones; None if the result has no leading axis of size one."""
+    if op.type != "Transpose" or not op.inputs[0].shape.is_fully_defined():
+        return None
+    shapes = op.inputs[0].shape.as_list(), op.outputs[0].shape.as_list()
+    if shapes[1][0] != 1:
+        return None
+    return tuple(tuple(itertools.dropwhile(lambda d: d == 1, shape)) for shape in shapes)
 
 
 def _transpose_by_steps(ctx, x, permutation):

@@ -89,6 +89,21 @@ PROGRAMS = {
         lambda x: jnp.exp(x.transpose(0, 3, 1, 2).reshape(3, 3, 3)).transpose(2, 1, 0),
         _array(1, 3, 3, 3),
     ),
+    "a factor between transposes": (
+        lambda x: (x.transpose(0, 2, 3, 1).reshape(3, 3, 3) * 2 + 1).transpose(1, 0, 2),
+        _array(1, 3, 3, 3),
+    ),
+    "a factor before the reshape": (
+        lambda x: jnp.maximum(2 * x.transpose(0, 2, 3, 1), 0.5).reshape(3, 3, 3).transpose(1, 0, 2),
+        _array(1, 3, 3, 3),
+    ),
+    "a sum of transposes": (
+        lambda x: (
+            x.transpose(0, 2, 3, 1).reshape(3, 3, 3)
+            + jnp.sin(x).transpose(0, 2, 3, 1).reshape(3, 3, 3)
+        ).transpose(1, 0, 2),
+        _array(1, 3, 3, 3),
+    ),
     "transposes of a square": (
         lambda x: x.transpose(1, 2, 0).reshape(4, 4).transpose(0, 1) + x[0],
         _array(1, 4, 4),

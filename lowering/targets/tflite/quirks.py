@@ -77,7 +77,7 @@ def sums_before_broadcasts() -> bool:
     return not np.array_equal(found, 2 * _MATRIX)
 
 
-@_quirk(_PATTERNS, "lowering.ops.constant_shapes._mistake")
+@_quirk(_PATTERNS, "lowering.ops.constant_shapes.with_other_shapes")
 def numbers_as_biases() -> bool:
     """A number that is added to a transposed convolution becomes its bias, of one feature only.
 
@@ -92,7 +92,7 @@ def numbers_as_biases() -> bool:
     return not np.array_equal(run(fun, x), np.full((1, 2, 2, 3), 1.5))
 
 
-@_quirk(_OPTIMIZE, "lowering.ops.constant_shapes._mistake")
+@_quirk(_OPTIMIZE, "lowering.ops.constant_shapes.with_other_shapes")
 def rows_added_to_columns() -> bool:
     """A row that is added to a column before a product with weights is added behind it.
 
@@ -103,7 +103,7 @@ def rows_added_to_columns() -> bool:
     return fails(what, lambda x: tf.matmul(x + row, weights) + bias, np.ones((2, 1), np.float32))
 
 
-@_quirk(_PATTERNS, "lowering.ops.constant_shapes._mistake")
+@_quirk(_PATTERNS, "lowering.ops.constant_shapes.with_other_shapes")
 def activations_of_fewer_axes() -> bool:
     """A minimum with an array of one number becomes an activation of another shape."""
     sixes = np.full((2, 3), 6, np.float32)
