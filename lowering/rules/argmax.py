@@ -39,12 +39,21 @@ def argmax_natural(ctx, x, *, axes, index_dtype, **_):
     return cast(index, dtypes.to_tf(index_dtype))
 
 
+# What is divided or subtracted last where a program computes a softmax, or its logarithm, itself.
+_NORMALIZERS = {"RealDiv": "Sum", "Sub": "Log"}
+
+
 def _is_of_softmax(ctx, x):
     """Whether the operand is a softmax, which a converter leaves out before an axis of 32 bits."""
     if not ctx.target.has(quirks.positions_before_softmax):
         return False
     source = values.source(x)
-    return source is not None and source.type in ("LogSoftmax", "Softmax")
+    if source is None or source.type in ("LogSoftmax", "Softmax"):
+        return source is not None
+    if source.type not in _NORMALIZERS:
+        return False
+    normalizer = values.unshaped(source.inputs[1])
+    return values.operand_of(normalizer, _NORMALIZERS[source.type]) is not None
 
 
 on_promoted("argmax", "argmin", dtypes=(E8M0,))(narrow_numbers.reduced_from_infinity)

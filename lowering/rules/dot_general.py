@@ -17,7 +17,7 @@ from lowering import avals
 from lowering.arrays import complex_math, contractions, small_integers
 from lowering.avals import real_dtype
 from lowering.narrow_formats import SHORT
-from lowering.ops import bitcast, cast, constant, dtypes, emit, even, move, tuning, values
+from lowering.ops import bitcast, cast, constant, dtypes, emit, even, memo, move, tuning, values
 from lowering.ops.constants import is_weight
 from lowering.registry import Trait, decomposition, rule
 from lowering.targets import CONSUMER
@@ -309,9 +309,7 @@ def _is_joined_with_reshapes(ctx, x, y, adj_x):
     if x.shape.rank != 2 or not ctx.target.has(tflite.products_joined_with_reshapes):
         return False
     rank = values.unshaped(x).shape.rank
-    matrix = x if adj_x else values.operand_of(x, "Transpose")
-    if matrix is not None and values.unshaped(matrix).shape.rank != 2:
-        # The converter does not ask which axis of the reshaped array is contracted.
+    if _is_of_reshaped_rows(x, adj_x):
         return True
     if is_weight(y):
         # The converter may move other ops from between, so that any array of the program counts.
@@ -338,11 +336,46 @@ def _may_be_one_hot(x):
 
 
 def _is_of_transposed_batches(y):
-    """Whether matrices are those of a transposed array whose first axes are one now."""
-    swapped = values.operand_of(y, "Transpose")
-    matrices = values.operand_of(y if swapped is None else swapped, "Reshape")
-    transposed = values.operand_of(matrices, "Transpose")
-    return transposed is not None and transposed.shape.rank > 3
+    """Whether matrices may be those of a transposed array whose first axes are one now."""
+    if not tf.is_symbolic_tensor(y):
+        return False
+    *batch, rows, columns = y.shape.as_list()
+    shapes = memo.collected(y.graph, "transposed batches", _shape_of_transposed_batches)
+    return not shapes.isdisjoint({(*batch, rows, columns), (*batch, columns, rows)})
+
+
+def _shape_of_transposed_batches(op):
+    """The shape of an array whose last two axes become its first, once these are one."""
+    if op.type != "Transpose" or not op.outputs[0].shape.is_fully_defined():
+        return None
+    first, second, *others = op.outputs[0].shape.as_list() or [0, 0]
+    order = tf.get_static_value(op.inputs[1])
+    if len(others) < 2 or order is None or list(order[2:]) != list(range(len(others))):
+        return None
+    return first * second, *others
+
+
+def _is_of_reshaped_rows(x, adj_x):
+    """Whether the contracted axis of a matrix may be several of an array, which is reshaped.
+
+    The converter does not ask which axis is contracted, and moves elementwise ops from between.
+    """
+    if not tf.is_symbolic_tensor(x):
+        return False
+    shapes = memo.collected(x.graph, "reshaped rows", _shape_of_reshaped_rows)
+    if adj_x:
+        return tuple(x.shape) in shapes
+    has_transposes = memo.has_op(x.graph, "Transpose")
+    return has_transposes and tuple(x.shape)[::-1] in shapes
+
+
+def _shape_of_reshaped_rows(op):
+    """The shape of a matrix that is made of the rows of an array of more axes."""
+    if op.type != "Reshape" or op.outputs[0].shape.rank != 2:
+        return None
+    before, after = op.inputs[0].shape, op.outputs[0].shape
+    is_of_rows = (before.rank or 0) > 2 and before[-1] == after[-1]
+    return tuple(after) if is_of_rows else None
 
 
 def _swapped(ctx, x):

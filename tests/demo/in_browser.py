@@ -6,18 +6,16 @@ builds the page and runs these tests, which `make test` leaves out: they need Ch
 Python package. On Debian, `apt-get install chromium` installs it.
 """
 
-import functools
-import http.server
 import itertools
 import os
 import pathlib
 import re
-import threading
 
 import pytest
 from playwright import sync_api
 
 from harnesses.browser import launch
+from tests.serving import served
 from tools.demo.__main__ import FOLDER
 
 # Where screenshots are written, if anywhere.
@@ -55,15 +53,8 @@ def address():
     """A plain file server for the page."""
     assert (FOLDER / "index.html").exists(), "the page is not built: make demo"
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Handler, directory=str(FOLDER))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with served(FOLDER) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,10 @@ PROGRAMS = {
         lambda x: jnp.argmin(jax.nn.softmax(x), -1),
         np.float32([[-200, -300, 0], [0, 200, 300]]),
     ),
+    "least of a softmax by hand": (
+        lambda x: jnp.argmin(jnp.exp(x) / jnp.sum(jnp.exp(x), -1, keepdims=True), -1),
+        np.float32([[-200, -300, 0], [1, 2, 3]]),
+    ),
     "greatest of a log softmax": (
         lambda x: jnp.argmax(jax.nn.log_softmax(x), -1),
         np.float32([[1, 1e-9, 1], [1, 1 + 1e-7, 0]]),
@@ -71,6 +75,14 @@ PROGRAMS = {
     "contraction of reshaped rows": (
         lambda x: (x.reshape(6, 6).T @ _array(6, 5)).reshape(2, 3, 5),
         _array(2, 3, 6),
+    ),
+    "ops between a reshape and a contraction": (
+        lambda x: ((2 * jnp.exp(x.reshape(6, 6)).T) @ _array(6, 5)).reshape(2, 3, 5),
+        _array(2, 3, 6),
+    ),
+    "ops between a transpose and batches": (
+        lambda x: _array(10, 6, 3) @ (2 * jnp.exp(x.transpose(2, 3, 0, 1)).reshape(10, 3, 4)),
+        BATCHES,
     ),
     "transposed batches": (
         lambda x: _array(10, 6, 3) @ x.transpose(2, 3, 0, 1).reshape(10, 3, 4),

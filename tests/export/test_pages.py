@@ -1,9 +1,6 @@
 """The page of the guide on language models writes what JAX writes."""
 
-import functools
-import http.server
 import re
-import threading
 
 import pytest
 
@@ -12,6 +9,7 @@ from harnesses.browser import packages
 from lowering import export
 from tests.export import language_models as models
 from tests.helpers import ROOT
+from tests.serving import served
 
 _GUIDE = ROOT / "g3doc" / "guides" / "language_models.md"
 _MILLISECONDS = 60_000
@@ -31,17 +29,8 @@ def _library(address):
 
 @pytest.fixture
 def address(tmp_path):
-    """A server of a folder."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Handler, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with served(tmp_path) as found:
+        yield found
 
 
 def test_the_page_of_the_guide_writes_what_jax_writes(tmp_path, address):
