@@ -14,7 +14,7 @@ from lowering.export.entry import Entry
 def without_empty(entry: Entry) -> Entry:
     """The entry without inputs and outputs that have no elements.
 
-    LiteRT does not take these; see `tflite.quirks.empty_inputs`.
+    LiteRT does not take these; see `tflite.runtime_quirks.empty_inputs`.
 
     Raises:
       UnsupportedError: if no output is left.

@@ -1,7 +1,7 @@
 """Gives each output of a TF Lite model a tensor of its own.
 
 If an output is an input or another output, `CompiledModel` returns the wrong buffer; see
-`tflite.quirks.outputs_that_are_inputs`.
+`tflite.runtime_quirks.outputs_that_are_inputs`.
 """
 
 import collections

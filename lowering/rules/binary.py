@@ -264,7 +264,7 @@ def pow_low_precision(x, y):
 
 @rule("pow", target=TFLITE, dtypes=(np.float32,), keep_constants=True)
 def pow_tflite(ctx, x, y):
-    """See `tflite.quirks.powers_that_overflow`."""
+    """See `tflite.runtime_quirks.powers_that_overflow`."""
     powers = {
         3: functools.partial(integer_pow_tflite, y=3),
         0.5: functools.partial(_by_quarters, _natural_root),
@@ -277,7 +277,7 @@ def pow_tflite(ctx, x, y):
 
 
 def _by_quarters(root, x):
-    """See `tflite.quirks.roots_of_the_largest_numbers`."""
+    """See `tflite.runtime_quirks.roots_of_the_largest_numbers`."""
     is_large, one = x > 1, jnp.ones((), x.dtype)
     return jnp.where(is_large, 2 * one, one) * root(jnp.where(is_large, 0.25 * x, x))
 

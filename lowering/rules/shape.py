@@ -69,7 +69,7 @@ def rev(ctx, x, *, dimensions):
 
 def reversed_(ctx, x, shape, dimensions):
     """`x`, which has the dimensions `shape`, in reverse order along some of them."""
-    # `tflite.quirks.reverse_of_axes_apart`.
+    # `tflite.runtime_quirks.reverse_of_axes_apart`.
     is_apart = ctx.target.is_consumer and len(dimensions) > 1
     if len(shape) <= ctx.target.max_rank("ReverseV2") and not is_apart:
         return move("ReverseV2", x, integers(dimensions)) if dimensions else x

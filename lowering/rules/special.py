@@ -76,7 +76,10 @@ def _digamma(x):
 
 
 def _digamma_of_any_log(x):
-    """Large numbers have their logarithm; see `tflite.quirks.logarithms_of_the_largest_numbers`."""
+    """Large numbers have their logarithm.
+
+    See `tflite.runtime_quirks.logarithms_of_the_largest_numbers`.
+    """
     is_large = x > 2.0**100
     of_large = lax.log(0.25 * x) + np.array(np.log(4), x.dtype)
     # The product is infinite where x is, and less than the logarithm elsewhere.

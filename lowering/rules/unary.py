@@ -50,7 +50,10 @@ def square_tflite(ctx, x):
 
 @rule("rsqrt", target=TFLITE, dtypes=dtypes.WIDE_FLOAT, traits=Trait.ELEMENTWISE)
 def rsqrt_tflite(ctx, x, **_):
-    """See `tflite.quirks.inverse_root_of_zero`; of a quotient the converter makes `Rsqrt` again."""
+    """See `tflite.runtime_quirks.inverse_root_of_zero`.
+
+    Of a quotient the converter makes `Rsqrt` again.
+    """
     return emit("Reciprocal", emit("Sqrt", x))
 
 
@@ -118,7 +121,7 @@ def exp2(x, **_):
 
 @rule("exp2", target=TFLITE, dtypes=(np.float32,))
 def exp2_tflite(ctx, x, **_):
-    """See `tflite.quirks.digits_of_large_exponentials`."""
+    """See `tflite.runtime_quirks.digits_of_large_exponentials`."""
     return exponential(emit("Mul", x, constant(np.log(2), x.dtype)))
 
 
@@ -133,7 +136,7 @@ def log2(x, **_):
 
 @rule("log2", target=TFLITE, dtypes=(np.float32,))
 def log2_tflite(ctx, x, **_):
-    """See `tflite.quirks.digits_of_logarithms_near_one`."""
+    """See `tflite.runtime_quirks.digits_of_logarithms_near_one`."""
     return emit("Mul", logarithm(x), constant(1 / np.log(2), x.dtype))
 
 

@@ -14,6 +14,9 @@ class _OnDemand(types.ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
+# The modules that have the quirks of a target: of what makes its models, and of what runs them.
+_MODULES = ("quirks", "runtime_quirks")
+
 # For reproducers: quirks are known without TensorFlow.
 tf: Any = _OnDemand("tensorflow")
 
@@ -23,7 +26,7 @@ class Quirk:
     """One thing that somebody else's code gets wrong, and who works around it here.
 
     Attributes:
-      name: its name in the module `quirks` of the target.
+      name: its name in the module `quirks` or `runtime_quirks` of the target.
       target: the name of the target, or "grappler".
       happens: what happens.
       link: the upstream source that does it, or an issue.
@@ -48,14 +51,17 @@ class Quirk:
 
 def known(target: str) -> dict[str, Quirk]:
     """The quirks of a target, by name; none if it has no module for them."""
-    name = f"{__package__}.{target}.quirks"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name not in (name, name.rpartition(".")[0]):
-            raise
-        return {}
-    return {key: value for key, value in vars(module).items() if isinstance(value, Quirk)}
+    found: dict[str, Quirk] = {}
+    for name in _MODULES:
+        name = f"{__package__}.{target}.{name}"
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name not in (name, name.rpartition(".")[0]):
+                raise
+            continue
+        found |= {key: value for key, value in vars(module).items() if isinstance(value, Quirk)}
+    return found
 
 
 def quirks_of(

@@ -10,7 +10,7 @@ from lowering.ops.constants import constant
 from lowering.ops.emission import emit, substitute
 from lowering.ops.substitutes.polynomials import horner, within
 from lowering.targets.tfjs import quirks as tfjs
-from lowering.targets.tflite import quirks as tflite
+from lowering.targets.tflite import runtime_quirks as tflite
 
 
 @substitute("Expm1")
@@ -21,7 +21,7 @@ def _expm1(x):
 
 
 def exponential(x):
-    """By a power of a number near e; see `tflite.quirks.digits_of_large_exponentials`."""
+    """By a power of a number near e; see `tflite.runtime_quirks.digits_of_large_exponentials`."""
     if x.dtype == tf.float64 or not targets.current().has(tflite.digits_of_large_exponentials):
         return emit("Exp", x)
     base = np.float32(np.e)
@@ -79,12 +79,12 @@ def _log_of_rounded_sum(x):
 
 
 def logarithm(x):
-    """With all digits; see `tflite.quirks.digits_of_logarithms_near_one`."""
+    """With all digits; see `tflite.runtime_quirks.digits_of_logarithms_near_one`."""
     return _with_digits_near_one(emit("Sub", x, constant(1, x.dtype)), _finite_log(x))
 
 
 def _finite_log(x):
-    """The logarithm; see `tflite.quirks.logarithms_of_the_largest_numbers`."""
+    """The logarithm; see `tflite.runtime_quirks.logarithms_of_the_largest_numbers`."""
     is_large = emit("Greater", x, constant(1e9, x.dtype))
     large = _log_of_double(emit("Mul", x, constant(0.5, x.dtype)))
     return emit("SelectV2", is_large, large, emit("Log", x))
@@ -123,7 +123,7 @@ def _asinh(x):
 
 
 def _log_of_double(x):
-    """log(2 x) of large numbers; see `tflite.quirks.logarithms_of_the_largest_numbers`."""
+    """log(2 x) of large numbers; see `tflite.runtime_quirks.logarithms_of_the_largest_numbers`."""
     half = emit("Mul", x, constant(0.5, x.dtype))
     result = emit("AddV2", emit("Log", half), constant(2 * np.log(2), x.dtype))
     if not targets.current().has(tflite.logarithms_of_the_largest_numbers):

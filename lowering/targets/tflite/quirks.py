@@ -1,4 +1,4 @@
-"""What TensorFlow's converter to TF Lite and LiteRT get wrong, or refuse though documented."""
+"""What TensorFlow's converter to TF Lite gets wrong, or refuses though documented."""
 
 from typing import Any
 
@@ -23,10 +23,6 @@ _BROADCASTS = (
     f"{_SOURCES}/14f3ab74724161389e3cc82aff538e4609fefd3b/{_PASSES}"
     "/optimize_broadcast_like_patterns.td"
 )
-_XNNPACK = "https://github.com/google/XNNPACK/blob"
-
-# Up to how many axes XNNPACK multiplies by a matrix.
-MOST_AXES_OF_PRODUCTS = 6
 
 _MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -132,7 +128,7 @@ def transposes_to_the_same_shape() -> bool:
     return not np.array_equal(run(fun, x), x[0].transpose(1, 2, 0).transpose(1, 0, 2))
 
 
-@_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_mistaken")
+@_quirk(_OPTIMIZE, "lowering.tensors.products._is_mistaken")
 def products_of_transposed_batches() -> bool:
     """A product with transposed matrices, whose axes of batches are reshaped, takes other axes."""
     x, y = np.ones((4, 1, 2), np.float32), np.ones((2, 3, 2, 2), np.float32)
@@ -199,7 +195,7 @@ def activations_of_products() -> bool:
     return bool(np.any(np.asarray(found) < 0))
 
 
-@_quirk(_OPTIMIZE, "lowering.rules.dot_general._is_joined_with_reshapes")
+@_quirk(_OPTIMIZE, "lowering.tensors.products._is_joined_with_reshapes")
 def products_joined_with_reshapes() -> bool:
     """A product is joined with reshapes before and after it, to one of ranks that it lacks."""
 
@@ -210,25 +206,12 @@ def products_joined_with_reshapes() -> bool:
     return fails("'tfl.batch_matmul' op failed to verify", fun, x, y)
 
 
-@_quirk(_BATCH_MATMUL, "lowering.rules.dot_general._is_known_row")
+@_quirk(_BATCH_MATMUL, "lowering.tensors.products._is_known_row")
 def rows_of_ones() -> bool:
     """A product of a row of ones with a transposed matrix becomes a sum over the wrong axis."""
     ones = np.ones((1, 1, 3), np.float32)
     found = run(lambda y: tf.matmul(ones, y, transpose_b=True), _MATRIX[None])
     return found.shape != (1, 1, 2)
-
-
-@_quirk(
-    f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/include/xnnpack.h",
-    "lowering.rules.dot_general._is_joined_with_reshapes",
-)
-def products_of_many_axes() -> bool:
-    """A product with weights is joined with a reshape to one of more axes than XNNPACK has."""
-    axes = (1,) * (MOST_AXES_OF_PRODUCTS - 1)
-    weights = np.ones((4, 5), np.float32)
-    x = np.ones((*axes, 2, 4), np.float32)
-    message = "failed to delegate FULLY_CONNECTED"
-    return fails(message, lambda x: tf.matmul(tf.reshape(x, [2, 4]), weights), x)
 
 
 @_quirk(
@@ -258,74 +241,6 @@ def atan2_without_broadcast() -> bool:
 
 
 @_quirk(
-    f"{_SOURCES}/2a96849f478627ad03b8f20f8c71e85d6d7480e3/tensorflow/lite/kernels/pow.cc",
-    "lowering.rules.binary.pow_tflite",
-)
-def powers_that_overflow() -> bool:
-    """Third powers that overflow are the largest finite number, not infinity."""
-    return bool(np.isfinite(run(lambda x: x**3, np.array([1e20], np.float32))[0]))
-
-
-@_quirk(
-    f"{_XNNPACK}/e8e6cd03491984d1faaee5439bd5ec316f9c9196/src/f32-vsqrt/simd-rsqrt.c.in",
-    "lowering.rules.binary._by_quarters",
-)
-def roots_of_the_largest_numbers() -> bool:
-    """XNNPACK's square roots of numbers above 2^126 are by half too large."""
-    largest = np.array([3e38], np.float32)
-    return not np.allclose(run(tf.sqrt, largest), np.sqrt(largest), rtol=0.1)
-
-
-@_quirk(
-    f"{_XNNPACK}/89dc6118d5513103b334ef1a34e7d3d14946539a/src/f32-vrsqrt/simd-rsqrt.c.in",
-    "lowering.rules.unary.rsqrt_tflite",
-)
-def inverse_root_of_zero() -> bool:
-    """XNNPACK's inverse root of zero is NaN, not infinity."""
-    return bool(np.isnan(run(tf.math.rsqrt, np.zeros(1, np.float32))[0]))
-
-
-@_quirk(
-    f"{_XNNPACK}/e207898be9693d8b477f562594d2e2473ca6bc14/src/f32-vexp/rational-3-2.c.in",
-    ("lowering.rules.unary.exp2_tflite", "lowering.ops.substitutes.exponentials.exponential"),
-)
-def digits_of_large_exponentials() -> bool:
-    """XNNPACK's exponentials of large numbers have an error of 2^-18."""
-    x = np.linspace(80, 88, 1001, dtype=np.float32)
-    return not np.allclose(run(tf.exp, x), np.exp(x.astype(np.float64)), rtol=2e-6)
-
-
-_LOGARITHM = f"{_XNNPACK}/690a6b8f119c86873c929d75d59b5b0586de43a9/src/f32-vlog/rational-3-3.c.in"
-
-
-@_quirk(
-    _LOGARITHM,
-    ("lowering.rules.unary.log2_tflite", "lowering.ops.substitutes.exponentials.logarithm"),
-)
-def digits_of_logarithms_near_one() -> bool:
-    """XNNPACK's logarithms of numbers near one have three digits."""
-    x = np.linspace(0.999, 1.001, 1001, dtype=np.float32)
-    return not np.allclose(run(tf.math.log, x), np.log(x.astype(np.float64)), rtol=1e-4, atol=0)
-
-
-@_quirk(
-    _LOGARITHM,
-    (
-        "lowering.ops.substitutes.exponentials._finite_log",
-        "lowering.ops.substitutes.exponentials._log_of_double",
-        "lowering.rules.special._digamma_of_any_log",
-    ),
-)
-def logarithms_of_the_largest_numbers() -> bool:
-    """XNNPACK's logarithms of the largest numbers are infinite, or that of infinity is finite.
-
-    The former is so on processors with AVX-512, the latter on others.
-    """
-    largest, infinite = run(tf.math.log, np.array([3.4e38, np.inf], np.float32))
-    return bool(np.isinf(largest) or np.isfinite(infinite))
-
-
-@_quirk(
     f"{_SOURCES}/31c1b6f794568a15a1861dbe646eaa9d3064d7ca/{_PASSES}/prepare_quantize.cc",
     "lowering.rules.unary.square_tflite",
 )
@@ -341,16 +256,6 @@ def squares_in_floats() -> bool:
     interpreter = Interpreter(model_content=converter.convert())
     (square,) = [op for op in interpreter._get_ops_details() if op["op_name"] == "SQUARE"]
     return interpreter._get_tensor_details(square["outputs"][0], 0)["dtype"] == np.float32
-
-
-@_quirk(
-    f"{_SOURCES}/0854f7c6661b6f268c1731ba955f9ee52fd95667/tensorflow/lite/kernels/reverse.cc",
-    "lowering.rules.shape.rev",
-)
-def reverse_of_axes_apart() -> bool:
-    """Only neighbouring axes are reversed together."""
-    x = np.ones((2, 2, 2), np.float32)
-    return fails("Non-contiguous `axes` not supported", lambda x: tf.reverse(x, [0, 2]), x)
 
 
 @_quirk(
@@ -394,7 +299,7 @@ def finite_infinities() -> bool:
 
 @_quirk(
     _PATTERNS,
-    ("lowering.passes.fusion.index_ops.with_index_ops", "lowering.rules.dot_general._is_mistaken"),
+    ("lowering.passes.fusion.index_ops.with_index_ops", "lowering.tensors.products._is_mistaken"),
 )
 def lookups_out_of_bounds() -> bool:
     """Products with one-hot vectors become lookups, which refuse indices without a one."""
@@ -403,32 +308,3 @@ def lookups_out_of_bounds() -> bool:
         return tf.matmul(tf.one_hot(index, 2), _MATRIX)
 
     return fails("index out of bounds", fun, np.array([1, 2], np.int32))
-
-
-@_quirk("https://github.com/google-ai-edge/LiteRT", "lowering.export.empty.without_empty")
-def empty_inputs() -> bool:
-    """An input without elements is refused."""
-    empty = np.zeros((0, 3), np.float32)
-    return fails("", lambda x: tf.concat([x, x], 0), empty)
-
-
-@_quirk(
-    "https://github.com/google-ai-edge/LiteRT",
-    "lowering.export.separate_outputs.separated",
-)
-def outputs_that_are_inputs() -> bool:
-    """With CompiledModel, an output that is an input has the wrong buffer.
-
-    LiteRT gives each input and output of a model a buffer. What is computed of the input is wrong,
-    too, and so is one of two outputs that are one tensor.
-    """
-    from ai_edge_litert.compiled_model import CompiledModel
-    from ai_edge_litert.hardware_accelerator import HardwareAccelerator
-
-    model = converter_of(lambda x: {"a": x, "b": x + 1}, [tf.TensorSpec([2])]).convert()
-    compiled = CompiledModel.from_buffer(model, HardwareAccelerator.CPU)
-    inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
-    inputs[0].write(np.array([5, 7], np.float32))
-    compiled.run_by_index(0, inputs, outputs)
-    results = sorted(tuple(output.read(2, np.float32).tolist()) for output in outputs)
-    return results != [(5, 7), (6, 8)]
