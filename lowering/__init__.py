@@ -3,6 +3,7 @@
 JAX and TensorFlow take seconds to import, so that happens at the first use of a name.
 """
 
+import gc
 import importlib
 import sys
 import types
@@ -52,12 +53,28 @@ _MODULES = {
 versions.check()
 
 
+def _with_rules() -> types.ModuleType:
+    """The module of `convert`, which registers the rules when it is imported.
+
+    Python's garbage collector would look through all objects of JAX and TensorFlow in between,
+    which takes longer than the imports; what these make is no garbage.
+    """
+    name = "lowering.convert"
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.enable()
+
+
 def __getattr__(name: str) -> Any:
     """A public name, once the rules are registered."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     versions.check_installed()
-    importlib.import_module("lowering.convert")
+    _with_rules()
     module = _MODULES[name]
     if module is None:
         return importlib.import_module(f"lowering.{name}")
@@ -74,7 +91,7 @@ class _Package(types.ModuleType):
     @property
     def convert(self) -> Any:
         versions.check_installed()
-        return importlib.import_module("lowering.convert").convert
+        return _with_rules().convert
 
     @convert.setter
     def convert(self, module: types.ModuleType) -> None:

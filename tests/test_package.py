@@ -32,3 +32,27 @@ def test_importing_changes_no_setting_of_jax():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert result.stdout.split() == ["False", "cpu"]
+
+
+def test_the_rules_are_imported_without_a_collection_of_garbage():
+    """One looks through all objects of JAX and TensorFlow."""
+    code = """
+import gc, jax, tensorflow, lowering
+full = []
+gc.callbacks.append(lambda phase, info: full.append(info["generation"] == 2))
+lowering.convert
+gc.callbacks.clear()
+print(any(full), gc.isenabled())
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert result.stdout.split() == ["False", "True"]
+
+
+def test_garbage_that_is_not_collected_stays_so():
+    code = "import gc, lowering; gc.disable(); lowering.convert; print(gc.isenabled())"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert result.stdout.split() == ["False"]
