@@ -4,7 +4,8 @@
 
 Each export runs in a process of its own: a chain of dense layers whose parameters are `jax.Array`s,
 verified. Memory is that of the process at its peak, beyond what it had before the
-export, parameters excluded. Linux counts the peak.
+export, parameters excluded. Linux counts the peak. "tflite by TensorFlow" is what its own converter
+takes for the same network, written in TensorFlow.
 """
 
 import argparse
@@ -16,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tensorflow as tf
 
 from lowering import export
 from results.figures import Measured
@@ -39,12 +41,41 @@ class Format(NamedTuple):
       options: those of the export.
       dtype: that of the parameters.
       has_data: whether the export takes representative data.
+      by: the exporter; that of `lowering.export` by default.
     """
 
     to: str
     options: Mapping[str, Any] = {}
     dtype: Any = jnp.float32
     has_data: bool = False
+    by: Callable[..., Any] | None = None
+
+    @property
+    def exporter(self) -> Callable[..., Any]:
+        """The exporter with the options."""
+        return functools.partial(self.by or getattr(export, f"to_{self.to}"), **self.options)
+
+
+def _by_tensorflow(
+    fun: Callable[..., Any], args: Sequence[Any], path: pathlib.Path, params: dict[str, jax.Array]
+) -> None:
+    """Writes a TF Lite model as TensorFlow's guides do, by hand; nothing of this package is used.
+
+    `fun` is `_predict`, whose layers are written here in TensorFlow. Nothing is verified.
+    """
+    module = tf.Module()
+    module.weights = [tf.Variable(np.asarray(w)) for w in params.values()]
+
+    @tf.function(input_signature=[tf.TensorSpec(x.shape, x.dtype) for x in args])
+    def predict(x: tf.Tensor) -> tf.Tensor:
+        for weights in module.weights:
+            x = tf.tanh(x @ weights)
+        return x
+
+    module.predict = predict
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder)
+        path.write_bytes(tf.lite.TFLiteConverter.from_saved_model(folder).convert())
 
 
 FORMATS = {
@@ -57,6 +88,7 @@ FORMATS = {
     "onnx int4": Format("onnx", {"quantize": "int4"}),
     "onnx int8": Format("onnx", {"quantize": "int8"}, has_data=True),
     "tflite": Format("tflite"),
+    "tflite by TensorFlow": Format("tflite", by=_by_tensorflow),
 }
 
 # The features of a layer, whose weights of float32 have 16 MB.
@@ -108,8 +140,8 @@ def measure(to: str, megabytes: int) -> Cost:
         )
 
     x = np.ones((1, _FEATURES), dtype)
-    options = {**how.options, **({"representative_data": [(x,)]} if how.has_data else {})}
-    exporter = functools.partial(getattr(export, f"to_{how.to}"), **options)
+    data = {"representative_data": [(x,)]} if how.has_data else {}
+    exporter = functools.partial(how.exporter, **data)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         # What the first export imports and keeps is no part of the second.
