@@ -248,13 +248,14 @@ def drawn(found: Figures) -> dict[pathlib.Path, str]:
 
 
 def _panel(found: Figures, curves: Curves) -> pictures.Panel:
+    """The curves; a figure that is known for one number alone is none."""
     points: dict[str, list[tuple[float, float]]] = {}
     for place, (_, value) in found.items():
         if place.program.endswith(curves.program) and place.figure.endswith(curves.figure):
             number = float(place.program.removesuffix(curves.program).replace(",", ""))
             name = place.figure.removesuffix(curves.figure)
             points.setdefault(name, []).append((number, value.value))
-    sorted_points = {name: sorted(points[name]) for name in sorted(points)}
+    sorted_points = {name: sorted(points[name]) for name in sorted(points) if len(points[name]) > 1}
     return pictures.Panel(curves.title, curves.unit, sorted_points)
 
 

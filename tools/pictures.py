@@ -21,18 +21,22 @@ text { font: 12px sans-serif; fill: #24292f } .title { font-size: 15px; font-wei
 .all { fill: #b7e1c4 } .most { fill: #ffe08a } .none { fill: #eaeef2 }
 .a { fill: #0b57b8; stroke: #0b57b8 } .b { fill: #b35900; stroke: #b35900 }
 .c { fill: #1a7f4b; stroke: #1a7f4b } .d { fill: #8250df; stroke: #8250df }
+.e { fill: #bf3989; stroke: #bf3989 } .f { fill: #57606a; stroke: #57606a }
 .line { fill: none; stroke-width: 2 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .page { fill: #0d1117 } .quiet { fill: #9198a1 } .grid { stroke: #3d444d }
 .all { fill: #1f5c38 } .most { fill: #7a5c00 } .none { fill: #21262d }
 .a { fill: #5ea2ff; stroke: #5ea2ff } .b { fill: #f0883e; stroke: #f0883e }
 .c { fill: #3fb950; stroke: #3fb950 } .d { fill: #b392f0; stroke: #b392f0 }
+.e { fill: #f778ba; stroke: #f778ba } .f { fill: #9198a1; stroke: #9198a1 }
 .line { fill: none }
 }
 """
-_SERIES = "abcd"
+_SERIES = "abcdef"
 # As wide as a phone can show without too small letters. Names stand above what they name.
 _WIDTH, _MARGIN = 460, 16
+# The height of a line of a legend.
+_LINE = 15
 # What people call the kinds of records.
 _KINDS = {"core": "TensorFlow", "consumers": "runtimes"}
 
@@ -219,10 +223,11 @@ def panels(title: str, plots: Sequence[Panel]) -> str:
     plots = [plot for plot in plots if plot.curves]
     names = list(dict.fromkeys(name for plot in plots for name in plot.curves))
     length, height, step = 370, 150, 220
-    picture = Picture(_WIDTH, 76 + step * len(plots), title)
+    lines = _LINE * (len(_rows(names)) - 1)
+    picture = Picture(_WIDTH, 76 + lines + step * len(plots), title)
     _legend(picture, names, 50)
     for number, plot in enumerate(plots):
-        left, top = 64.0, 98.0 + step * number
+        left, top = 64.0, 98.0 + lines + step * number
         points = [point for curve in plot.curves.values() for point in curve]
         right, highest = (max(axis) for axis in zip(*points, strict=True))
         picture.text(left, top - 10, plot.title)
@@ -233,7 +238,7 @@ def panels(title: str, plots: Sequence[Panel]) -> str:
             at = f"{right * share:,.0f}"
             picture.text(left + length * share, top + height + 18, at, "quiet", "middle")
         for name, curve in plot.curves.items():
-            style = _SERIES[names.index(name) % len(_SERIES)]
+            style = _SERIES[names.index(name)]
             drawn = [
                 (left + length * x / right, top + height * (1 - y / highest)) for x, y in curve
             ]
@@ -291,7 +296,7 @@ def over_time(records: Sequence[Record]) -> str:
             picture.text(58, y + 4, f"{largest * share:,.0f}", "quiet", "end")
         picture.text(64, top - 8, name)
         for number, of_series in enumerate(series.values()):
-            style = _SERIES[number % len(_SERIES)]
+            style = _SERIES[number]
             points = [
                 (_x(_moment(r), moments), top + height * (1 - getattr(r, name) / largest))
                 for r in of_series
@@ -311,14 +316,29 @@ def over_time(records: Sequence[Record]) -> str:
 
 
 def _legend(picture: Picture, names: Sequence[str], y: float) -> None:
-    x = float(_MARGIN)
-    for number, name in enumerate(names):
-        size = 34 + 6.6 * len(name)
-        if x + size > picture.width:
-            x, y = float(_MARGIN), y + 13
-        picture.rectangle(x, y - 9, 10, 10, _SERIES[number % len(_SERIES)])
-        picture.text(x + 16, y, name)
-        x += size
+    """Says which colour each series has; no two have the same."""
+    for row in _rows(names):
+        x = float(_MARGIN)
+        for name in row:
+            picture.rectangle(x, y - 9, 10, 10, _SERIES[names.index(name)])
+            picture.text(x + 16, y, name)
+            x += _length(name)
+        y += _LINE
+
+
+def _rows(names: Sequence[str]) -> list[list[str]]:
+    """The names in a legend, by the lines that they take."""
+    rows: list[list[str]] = [[]]
+    for name in names:
+        if _MARGIN + sum(map(_length, rows[-1])) + _length(name) > _WIDTH and rows[-1]:
+            rows.append([])
+        rows[-1].append(name)
+    return rows
+
+
+def _length(name: str) -> float:
+    """How wide a name and its colour are in a legend."""
+    return 34 + 6.6 * len(name)
 
 
 def _moment(record: Record) -> datetime:
