@@ -27,8 +27,13 @@ def name(fun: Any) -> str:
 
 
 def expression(fun: Any) -> str:
-    """What code in messages calls a function: its name, or `fun` if it has none."""
-    return name(fun) if name(fun).isidentifier() else "fun"
+    """What code in messages calls a function: its name, or `fun` if that is no expression for it.
+
+    The name of a method lacks its object, that of a callable object is its class's, and that of a
+    partial application is the name of the function without the arguments.
+    """
+    own = "" if isinstance(fun, types.MethodType) else getattr(fun, "__name__", "")
+    return own if own.isidentifier() else "fun"
 
 
 def is_class(fun: Any) -> bool:

@@ -42,12 +42,14 @@ _NARROW = (
     *(f"float8_{kind}" for kind in ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz")),
     *(f"float8_{kind}" for kind in ("e5m2", "e5m2fnuz", "e8m0fnu")),
 )
-# The implementations of PRNG keys, by the dtypes of JAX.
+# The implementations of PRNG keys, by the names that their dtypes and `jax.random.key` have.
 KEYS: Mapping[str, str | None] = {
     "key": None,
     "key<fry>": "threefry2x32",
     "key<rbg>": "rbg",
     "key<urbg>": "unsafe_rbg",
+    "key<threefry2x32>": "threefry2x32",
+    "key<unsafe_rbg>": "unsafe_rbg",
 }
 # All dtypes, by the names that an argument may have.
 DTYPES: Mapping[str, str] = {

@@ -137,6 +137,12 @@ class Interpreter:
                     ]
                     results = kind.apply(ctx, rule, stored)
                     break
+            if not eqn.primitive.multiple_results:
+                results = [results]
+            return [
+                self._checked(ctx, result, var.aval)
+                for result, var in zip(results, eqn.outvars, strict=True)
+            ]
         except LoweringError as error:
             if error.located:
                 raise
@@ -149,12 +155,6 @@ class Interpreter:
             raise LoweringError.with_location(message) from error
         finally:
             EQUATION.reset(token)
-        if not eqn.primitive.multiple_results:
-            results = [results]
-        return [
-            self._checked(ctx, result, var.aval)
-            for result, var in zip(results, eqn.outvars, strict=True)
-        ]
 
     def _described(
         self, eqn: jex_core.JaxprEqn, outer: jex_core.JaxprEqn | None, reason: str
@@ -181,7 +181,7 @@ class Interpreter:
         if not isinstance(result, tf.Tensor) or not hasattr(aval, "dtype"):
             return result
         if result.dtype != dtypes.to_tf(aval.dtype):
-            raise AssertionError(f"rule returned {result.dtype.name}, not {aval.dtype}")
+            raise TypeError(f"the rule returned {result.dtype.name}, not {aval.dtype}")
         shape = avals.physical_shape(aval)
         static = avals.static_shape(shape)
         if result.shape.rank is None or result.shape.as_list() != static:

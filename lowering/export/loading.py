@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ class LoadedModel:
         y = model(x)
         y = model(x=x)
 
+    PRNG keys are given as they are, or as their key data.
     A model with one output returns an array, others a dictionary with the names of the outputs.
     Complex inputs and outputs are as the file has them, with a last dimension for their two parts
     where its format has no complex numbers.
@@ -142,7 +144,7 @@ def chosen(path: pathlib.Path, signatures: Mapping[str, Signature], name: str | 
 
 def _as_input(array: Array, given: Any) -> np.ndarray:
     """An array of the dtype of an input, if that keeps its kind and its integers."""
-    x = np.asarray(given)
+    x = np.asarray(_without_keys(given))
     dtype = _numpy_dtype(array.dtype)
     if x.dtype != dtype:
         # Numbers of Python have a kind, and no dtype.
@@ -160,6 +162,15 @@ def _as_input(array: Array, given: Any) -> np.ndarray:
     ):
         raise ValueError(f"the input {array} cannot have the shape {x.shape}")
     return x
+
+
+def _without_keys(given: Any) -> Any:
+    """The key data of PRNG keys, which models take in their place; anything else itself."""
+    jax = sys.modules.get("jax")  # It takes long to import, and there are no keys without it.
+    if jax is None or not isinstance(given, jax.Array):
+        return given
+    is_key = jax.dtypes.issubdtype(given.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(given) if is_key else given
 
 
 def _is_of_kind(given: np.dtype, dtype: np.dtype) -> bool:

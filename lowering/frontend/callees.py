@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from lowering import avals, jax_compat, targets
 from lowering.caches import Bounded
-from lowering.frontend import containers
+from lowering.frontend import containers, refused
 from lowering.ops import dtypes
 
 # How many graphs are kept of a function. They are freed with it.
@@ -161,13 +161,17 @@ def observed(function: Function) -> Iterator[list[Any]]:
 def _result(name: str, position: int, leaf: Any) -> tf.Tensor:
     """A leaf of the results of a function, as a tensor of a dtype that JAX has."""
     try:
+        if isinstance(leaf, np.ma.MaskedArray):
+            raise TypeError("a tensor has no mask")
         tensor = tf.convert_to_tensor(leaf)
         dtype = jax.dtypes.canonicalize_dtype(_numpy_dtype(tensor.dtype))
     except (TypeError, ValueError) as error:
-        kind = getattr(getattr(leaf, "dtype", None), "name", type(leaf).__name__)
+        detail = (
+            refused.instead(leaf) if refused.is_refused(leaf) else "; return numbers or booleans"
+        )
         raise ResultError(
-            f"result {position} of {name} has type {kind}, which is no JAX array; return numbers "
-            "or booleans"
+            f"result {position} of {name} has type {refused.kind(leaf)}, which is no JAX array"
+            f"{detail}"
         ) from error
     return tf.cast(tensor, dtypes.to_tf_argument(dtype)) if dtype != tensor.dtype else tensor
 

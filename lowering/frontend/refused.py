@@ -10,7 +10,7 @@ _ARRAYS = (tf.Tensor, tf.Variable, np.generic, np.ndarray, jax.Array)
 
 # Classes of TensorFlow and NumPy that contain arrays, and how to get arrays from them.
 _INSTEAD = (
-    (tf.RaggedTensor, "give its to_tensor(), and its row_lengths() if the function needs them"),
+    (tf.RaggedTensor, "give its to_tensor(), and its row_lengths() where they are needed"),
     (tf.SparseTensor, "give tf.sparse.to_dense(...) of it, or its indices and values"),
     (tf.IndexedSlices, "give tf.convert_to_tensor(...) of it"),
     (tf.TensorArray, "give its stack()"),

@@ -186,7 +186,8 @@ class Scan:
             outputs.append(output)
         if self.reverse:
             outputs.reverse()
-        return [*carry, *(tf.stack(ys) for ys in zip(*outputs, strict=True))]
+        stacks = [list(map(tensor, ys)) for ys in zip(*outputs, strict=True)]
+        return [*carry, *(move("Pack", ys, axis=0) for ys in stacks)]
 
     def empty(self) -> list[tf.Tensor]:
         """The results for a length of zero."""

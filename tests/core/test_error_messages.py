@@ -78,10 +78,21 @@ def test_an_error_in_a_decomposition_names_the_program():
     assert "it is refused" in message
 
 
-def test_a_wrong_dtype_of_a_rule_is_noticed():
-    primitive = failing("gives_another_dtype", lambda ctx, x: tf.cast(x, tf.float64))
-    with pytest.raises(AssertionError, match="float64, not float32"):
-        convert(primitive.bind)(np.float32(1))
+@pytest.mark.parametrize(
+    ("name", "result", "reason"),
+    [
+        ("dtype", lambda ctx, x: tf.cast(x, tf.float64), "returned float64, not float32"),
+        (
+            "shape",
+            lambda ctx, x: tf.reshape(x, [1]),
+            "shape (1,) is not compatible with supplied shape ()",
+        ),
+    ],
+)
+def test_a_wrong_result_of_a_rule_names_the_equation(name, result, reason):
+    primitive = failing(f"gives_another_{name}", result)
+    message = message_of(primitive.bind, np.float32(1))
+    assert f"gives_another_{name}(f32[]) at " in message and reason in message
 
 
 def test_unknown_primitive():
@@ -148,7 +159,7 @@ class Model:
         (wants_python, (1.0, 3), {}, "the argument train.", "(wants_python, train=3)"),
         (wants_python, (1.0, 0, {"train": 1}), {}, "config['train']", "config=..."),
         (wants_python, (1.0, np.bool_(True)), {}, "the argument train.", None),
-        (Model(), (1.0, True), {}, "__call__ at {file}:", "(Model, flag=True)"),
+        (Model(), (1.0, True), {}, "__call__ at {file}:", "(fun, flag=True)"),
         (functools.partial(wants_python, 1.0), (True,), {}, "wants_python at", "train=True"),
         (lambda x, n: jnp.zeros(n) + x, (1.0, 3), {}, "the argument n.", "(fun, n=3)"),
         (lambda x, *n: sum(x for _ in range(n[0])), (1.0, 3), {}, "n[0]", "n=..."),

@@ -144,7 +144,10 @@ def test_keys(tmp_path, capsys):
     np.savez(tmp_path / "inputs.npz", key=data[:1].astype(np.int32), scale=np.uint32([1, 2]))
     assert main(["check", *argv, *inputs, "--to", "onnx"]) == 2
     assert "key of" in capsys.readouterr().err
-    assert main(["show", "jax.random:bits", "--arg", "key<rbg>[]", "--target", "tflite"]) == 0
+    for impl in ("fry", "threefry2x32", "rbg", "urbg", "unsafe_rbg"):
+        assert (
+            main(["show", "jax.random:bits", "--arg", f"key<{impl}>[]", "--target", "tflite"]) == 0
+        )
 
 
 def test_full_quantization(tmp_path):

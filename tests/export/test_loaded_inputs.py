@@ -51,6 +51,23 @@ def test_values_are_kept(dtype, given, models):
         np.testing.assert_array_equal(result, np.asarray(given).astype(dtype), strict=True)
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("to", ["onnx", "tflite", "saved_model"])
+def test_keys_are_given_as_they_are_or_as_their_data(to, impl, tmp_path):
+    def draws(keys, x):
+        return jax.vmap(jax.random.bits)(keys) ^ x
+
+    keys, x = jax.random.split(jax.random.key(7, impl=impl), 3), np.uint32(5)
+    suffix = f".{to}" if to in ("onnx", "tflite") else ""
+    path = tmp_path / f"model{suffix}"
+    getattr(export, f"to_{to}")(draws, (keys, x), path, verify=False)
+    model, expected = export.load(path), jax.jit(draws)(keys, x)
+    np.testing.assert_array_equal(model(keys, x), expected)
+    np.testing.assert_array_equal(model(keys=jax.random.key_data(keys), x=x), expected)
+    with pytest.raises(ValueError, match="cannot have the shape"):
+        model(keys[0], x)
+
+
 @pytest.mark.parametrize(
     ("dtype", "given"),
     [

@@ -185,6 +185,18 @@ def test_a_name_as_long_as_a_file_system_permits(name, tmp_path):
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.parametrize("to", ["onnx", "saved_model", "tfjs", "tflite"])
+def test_models_with_names_as_long_as_a_file_system_permits(to, tmp_path):
+    """The name of a file beside a model, such as that of ONNX's weights, would be too long."""
+    suffix = f".{to}" if to in ("onnx", "tflite") else ""
+    path = tmp_path / ("m" * (255 - len(suffix)) + suffix)
+    write = getattr(export, f"to_{to}")
+    for overwrite in (False, True):
+        write(jnp.sin, (X,), path, verify=False, overwrite=overwrite)
+    np.testing.assert_allclose(export.load(path)(X), jnp.sin(X), rtol=1e-5)
+    assert os.listdir(tmp_path) == [path.name]
+
+
 def test_an_export_that_lacks_a_runtime(tmp_path, monkeypatch):
     """An installation that was interrupted is none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -614,13 +614,15 @@ class TestBadInput:
 
     @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
     def test_results_that_jax_lacks(self, jit):
-        for result in (
-            tf.constant("text"),
-            tf.ragged.constant([[1], []]),
-            tf.sparse.from_dense([1, 0]),
-            object(),
+        for result, message in (
+            (tf.constant("text"), "string, .* return numbers or booleans"),
+            (object(), "object, .* return numbers or booleans"),
+            (tf.ragged.constant([[1], []]), r"RaggedTensor, .* give its to_tensor\(\)"),
+            (tf.sparse.from_dense([1, 0]), r"SparseTensor, .* give tf\.sparse\.to_dense"),
+            (np.ma.masked_array([1.0, 2.0], [0, 1]), "MaskedArray, .* give its filled"),
+            (tf.TensorArray(tf.float32, 3), r"TensorArray, .* give its stack\(\)"),
         ):
-            with pytest.raises(ValueError, match=r"result 1 of .* numbers or booleans"):
+            with pytest.raises(ValueError, match=f"result 1 of .* has type {message}"):
                 jit(call_tf(functools.partial(lambda y: (1, y), result)))()
 
     def test_arguments_that_tensorflow_lacks(self):

@@ -1,5 +1,8 @@
 """Arguments that are no arrays to JAX: the error says what to give instead."""
 
+import functools
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,6 +79,26 @@ def test_python_values_are_fixed_before_an_export(value, fixed):
     with pytest.raises(TypeError) as caught:
         entries.entry(predict, (np.ones(3), value), TF)
     assert f"functools.partial(predict, {fixed})" in str(caught.value)
+
+
+class Model:
+    def __call__(self, x, train):
+        return x if train else -x
+
+
+@pytest.mark.parametrize(
+    "fun", [Model(), Model().__call__, functools.partial(Model()), lambda x, train: x]
+)
+def test_what_has_no_name_of_its_own_is_called_fun(fun):
+    """`functools.partial(Model, ...)` would be another function: a class's."""
+    with pytest.raises(TypeError, match=re.escape("export functools.partial(fun, train=True)")):
+        entries.entry(fun, (np.ones(3), True), TF)
+
+
+def test_a_callable_object_that_asks_for_a_value_is_called_fun():
+    with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
+        convert(Model())(np.ones(3), True)
+    assert "functools.partial(fun, train=True) in place of fun" in str(caught.value)
 
 
 @pytest.mark.parametrize(

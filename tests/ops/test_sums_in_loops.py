@@ -54,3 +54,16 @@ def test_sums_with_equal_terms(target, dtype):
     converted = convert(fun, target=target, with_gradient=False)
     for form, actual in tf.function(converted, autograph=False)(x).items():
         np.testing.assert_array_equal(actual, expected[form], form, strict=True)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.uint8, np.bool_], ids=name)
+@pytest.mark.parametrize("target", ["xla", "tf", "portable"])
+def test_equal_results_of_the_steps_of_a_short_loop(target, dtype):
+    """The loop is unrolled, and TensorFlow makes a Tile of a stack of equal tensors."""
+
+    def fun(x):
+        return lax.scan(lambda carry, _: (carry, carry[::-1]), x, None, length=2)[1]
+
+    x = np.array([0, 1, 1, 5]).astype(dtype)
+    converted = tf.function(convert(fun, target=target), autograph=False)
+    np.testing.assert_array_equal(converted(x), jax.jit(fun)(x), strict=True)

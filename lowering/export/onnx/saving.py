@@ -93,16 +93,25 @@ def mapped(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def size(path: pathlib.Path) -> int:
     """The bytes of a model, with those of the file of its weights."""
-    files = (path, path.with_name(_name_of_weights(path)))
-    return sum(file.stat().st_size for file in files if file.is_file())
+    beside = _file_of_weights(path)
+    return path.stat().st_size + (0 if beside is None else beside.stat().st_size)
+
+
+def _file_of_weights(path: pathlib.Path) -> pathlib.Path | None:
+    """The file beside a model that has the name of a file of its weights; None if there is none.
+
+    That name may be longer than a file system permits, which is an error for `pathlib`.
+    """
+    beside = path.with_name(_name_of_weights(path))
+    return beside if os.path.isfile(beside) else None
 
 
 def _weights_of(path: pathlib.Path) -> pathlib.Path | None:
     """The file of the weights of a model, as `save` calls it; None if it does not name that."""
     import onnx_ir as ir
 
-    beside = path.with_name(_name_of_weights(path))
-    if not (path.is_file() and beside.is_file()):
+    beside = _file_of_weights(path)
+    if beside is None or not path.is_file():
         return None
     try:
         graph = ir.load(path).graph
