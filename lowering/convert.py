@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -107,11 +107,13 @@ def _conversion(
     with_gradient: bool = True,
     check_shapes: bool = False,
     shapes: Sequence[tuple[Any, ...]] | None = None,
+    variables_given: Collection[Any] = (),
 ) -> Callable[..., Any]:
     """What `convert` returns.
 
     For a derivative of what the caller has, `shapes` are those of its arguments: it is traced on
-    the symbolic dimensions that the function was traced on.
+    the symbolic dimensions that the function was traced on. `variables_given` are references of the
+    variables whose values are among them.
     """
     traces = Bounded(_TRACES)
     traced_fun = closures.on_plain_containers(fun_jax)
@@ -149,7 +151,7 @@ def _conversion(
                 _lower, traced, target, given, variables, names.of_results
             )
             if with_gradient:
-                lower = gradient.differentiable(lower, traced.vjp)
+                lower = gradient.differentiable(lower, traced.vjp, variables_given)
             else:
                 lower = functools.partial(lower, without_gradient=callables.name(fun_jax))
             results = naming.named(lower(*tensors), names.of_results)

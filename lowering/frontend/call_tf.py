@@ -45,8 +45,9 @@ def call_tf(
     `lowering.convert` puts the ops of `fun_tf` into its graph.
 
     `fun_tf` may read variables. A compiled program has the values that they had when it was
-    compiled, and JAX takes no derivatives by them: pass as arguments what changes. Writing to
-    variables is for calls op by op.
+    compiled, and JAX takes no derivatives by them: pass as arguments what changes. TensorFlow's
+    gradients of a converted function are by the variables, too. Writing to variables is for calls
+    op by op.
 
     Args:
       fun_tf: a function of tensors, or of pytrees of them, such as one of a loaded SavedModel.

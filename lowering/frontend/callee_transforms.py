@@ -16,6 +16,7 @@ import tensorflow as tf
 from lowering.frontend import effects
 from lowering.frontend.callees import Callee, Function
 from lowering.ops import modes
+from lowering.ops.registration import recording
 
 
 class ScopeError(TypeError, LookupError):
@@ -60,6 +61,7 @@ class Tangent(_Derivative):
     def arity(self) -> int:
         return self.of.arity + len(self.active)
 
+    @recording()
     def __call__(self, *operands: tf.Tensor) -> list[tf.Tensor]:
         given, tangents = operands[: self.of.arity], list(operands[self.of.arity :])
         try:
@@ -87,7 +89,7 @@ class Tangent(_Derivative):
 
             pulled_back = _pulled_back(self.of, operands, self.active, self.results, any_cotangents)
         with _explained(self.of):
-            return _gradients(tape, pulled_back, cotangents, tangents)
+            return gradients(tape, pulled_back, cotangents, tangents)
 
     def _row_by_row(
         self, operands: Sequence[tf.Tensor], tangents: list[tf.Tensor]
@@ -118,6 +120,7 @@ class Cotangent(_Derivative):
     def arity(self) -> int:
         return self.of.arity + len(self.results)
 
+    @recording()
     def __call__(self, *operands: tf.Tensor) -> list[tf.Tensor]:
         given, cotangents = operands[: self.of.arity], operands[self.of.arity :]
         # TensorFlow's gradient of a complex value is the conjugate of JAX's.
@@ -242,7 +245,7 @@ def _pulled_back(
             tape.watch(sources)
             returned = of(*operands)
             differentiated = [returned[i] for i in results]
-        return _gradients(tape, differentiated, sources, cotangents(differentiated))
+        return gradients(tape, differentiated, sources, cotangents(differentiated))
 
 
 def _with_sources(
@@ -292,12 +295,13 @@ def out_of_scope(callee: Callee) -> ScopeError:
 _EXPLAINED = "TensorFlow has no derivative of"
 
 
-def _gradients(
+def gradients(
     tape: tf.GradientTape,
     targets: list[tf.Tensor],
-    sources: list[tf.Tensor],
+    sources: list[Any],
     cotangents: list[tf.Tensor],
 ) -> list[tf.Tensor]:
+    """The gradients by tensors or variables; zeros by those that targets do not depend on."""
     gradients = tape.gradient(targets, sources, cotangents, tf.UnconnectedGradients.ZERO)
     return list(map(tf.convert_to_tensor, gradients))  # Some are slices.
 

@@ -19,6 +19,7 @@ from lowering import avals, jax_compat, targets
 from lowering.caches import Bounded
 from lowering.frontend import containers, refused
 from lowering.ops import dtypes
+from lowering.ops.registration import recording
 
 # How many graphs are kept of a function. They are freed with it.
 _GRAPHS = 256
@@ -110,7 +111,9 @@ class Function:
           ResultError: for a result that JAX cannot take, or that is not what was declared.
         """
         args, kwargs = jax.tree_util.tree_unflatten(self.tree, operands)
-        with jax_compat.outside_of_tracing(), jax_compat.under(dict(self.settings)):
+        settings = jax_compat.under(dict(self.settings))
+        # The function may have tapes of its own.
+        with jax_compat.outside_of_tracing(), settings, recording():
             returned = self.origin.fun(*args, **kwargs)
             if isinstance(returned, tf.Operation):
                 returned = []  # What TensorFlow returns for a function without results in a graph.

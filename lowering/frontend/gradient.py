@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,9 +23,9 @@ from tensorflow.python.saved_model import save_context
 
 from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
-from lowering.frontend import polymorphic
+from lowering.frontend import callee_variables, polymorphic
 from lowering.ops import names
-from lowering.ops.registration import attach
+from lowering.ops.registration import attach, captured
 
 # The gradients that cannot be computed, of functions that are saved: why, and what was raised.
 _FAILURES: contextvars.ContextVar[list[tuple[str, Exception]]] = contextvars.ContextVar("failures")
@@ -63,6 +63,7 @@ class Vjp:
         # The positions of the arguments that have a gradient, and of the results.
         self._active = _differentiable(self.avals)
         self._active_out = _differentiable(self.out_avals)
+        self._by_variables: dict[Any, tuple[Sequence[tf.Variable], Vjp]] = {}
 
     @property
     def is_zero(self) -> bool:
@@ -113,6 +114,28 @@ class Vjp:
         count = len(self.avals)
         return self.convert(vjp, (specs[:count], specs[count:]), shapes=shapes)
 
+    def by_variables(self, variables: Sequence[tf.Variable]) -> tuple[Sequence[tf.Variable], "Vjp"]:
+        """The same by the values of variables, too, which are the first operands.
+
+        Returns:
+          The variables of those given that have a gradient, and the vector-Jacobian product.
+        """
+        references = tuple(v.ref() for v in variables)
+        if references not in self._by_variables:
+            with jax_compat.under({**self.settings, "jax_disable_jit": False}):
+                chosen, jaxpr = callee_variables.with_values(self.jaxpr, self.avals, variables)
+            values = [jax.ShapeDtypeStruct(v.shape, v.dtype.as_numpy_dtype) for v in chosen]
+            vjp = dataclasses.replace(
+                self,
+                jaxpr=jaxpr,
+                avals=[*values, *self.avals],
+                convert=functools.partial(
+                    self.convert, variables_given=frozenset(v.ref() for v in chosen)
+                ),
+            )
+            self._by_variables[references] = chosen, vjp
+        return self._by_variables[references]
+
     def _vjp(self, operands: Sequence[jax.Array], cotangents: Sequence[jax.Array]) -> Any:
         def fun(*active_operands):
             full = list(map(_as_given, operands, self.avals))
@@ -125,42 +148,52 @@ class Vjp:
         return pullback(list(cotangents))
 
 
-def differentiable(lower: Lower, vjp: Vjp) -> Lower:
-    """`lower` with the TensorFlow gradient `vjp`."""
+def differentiable(lower: Lower, vjp: Vjp, given: Collection[Any] = ()) -> Lower:
+    """`lower` with the TensorFlow gradient `vjp`.
+
+    Args:
+      lower: the function.
+      vjp: its gradient.
+      given: references of the variables whose values are among its arguments.
+    """
     if vjp.is_zero:
         return lower
 
     # AutoGraph, which would rewrite what saving asks for, hides the types of errors.
     @tf.autograph.experimental.do_not_convert
-    def gradient(tensors, *cotangents):
-        return vjp(tensors, cotangents)
-
-    def pull_back(tensors, variables, *cotangents):
-        pulled_back = gradient(tensors, *cotangents)
-        if variables:
-            # What `call_tf` calls may read variables, which are constants to JAX.
-            name, read = callables.name(vjp.fun_jax), ", ".join(v.name for v in variables)
+    def pull_back(tensors, variables, values, *cotangents):
+        if not variables:
+            return vjp(tensors, cotangents)
+        # What `call_tf` calls reads variables.
+        chosen, by_all = vjp.by_variables(variables)
+        of_chosen = {v.ref() for v in chosen}
+        without = [v for v in variables if v.ref() not in of_chosen]
+        if without:
+            name, read = callables.name(vjp.fun_jax), ", ".join(v.name for v in without)
             warnings.warn(
-                f"The gradient of {name} by {read} is None: call_tf calls a "
-                "function that reads them, and JAX takes no derivatives by what it is not given. "
-                "Pass them as arguments",
+                f"The gradient of {name} by {read} is None: call_tf calls a function that reads "
+                "them inside of what has a derivative of its own, such as jax.custom_vjp. Pass "
+                "them as arguments",
                 stacklevel=2,
             )
-        return [*pulled_back, *(None for _ in variables)]
+        value_of = {v.ref(): x for v, x in zip(variables, values, strict=True)}
+        pulled_back = by_all([*(value_of[v.ref()] for v in chosen), *tensors], cotangents)
+        by_variable = dict(zip((v.ref() for v in chosen), pulled_back, strict=False))
+        return [*pulled_back[len(chosen) :], *(by_variable.get(v.ref()) for v in variables)]
 
     def flat(*tensors):
-        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-        if graph is not None and graph.building_function:
-            # The gradient is to refer to tensors of this graph: inside of a branch in a loop,
-            # TensorFlow could not find those that come from outside.
-            tensors = tuple(graph.capture(x) for x in tensors)
-        with record.VariableWatcher() as watcher:
+        tensors = captured(tensors)
+        # Tapes go on with the operands alone. A tape that records an op of control flow may
+        # differentiate it at once.
+        with record.VariableWatcher() as watcher, record.stop_recording():
             results = lower(*tensors)
-        variables = sorted(watcher.watched_variables(), key=lambda v: v.name)
+        watched = [v for v in watcher.watched_variables() if v.ref() not in given]
+        variables = sorted(watched, key=lambda v: v.name)
+        values = list(map(tf.convert_to_tensor, variables))
         return attach(
             results,
-            [*tensors, *map(tf.convert_to_tensor, variables)],
-            functools.partial(pull_back, tensors, variables),
+            [*tensors, *values],
+            functools.partial(pull_back, tensors, variables, values),
         )
 
     return flat

@@ -88,6 +88,14 @@ def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
         return _graph(callee, operand_avals, compiled=False)
 
 
+def variables(function: Function, operand_avals: Sequence[Any]) -> Sequence[tf.Variable]:
+    """The trainable variables that a function reads; none if it cannot be traced."""
+    try:
+        return _any_graph(function, operand_avals).concrete.graph.trainable_variables
+    except Exception:  # What cannot be traced may still run op by op.
+        return ()
+
+
 def structure(function: Function, operand_avals: Sequence[Any]) -> Any:
     """The structure of what the function of the user returns."""
     return _any_graph(function, operand_avals).structure

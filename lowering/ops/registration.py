@@ -5,11 +5,13 @@ of each call in a graph under a name of its own, in a registry that forgets noth
 refers to tensors, the graph would never be freed, nor would what was converted, nor its constants.
 """
 
+import contextlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import record
 from tensorflow.python.framework import ops as tf_ops
 
@@ -45,6 +47,30 @@ def attach(
     memo.of(graph)[kept[0].op, "gradient"] = gradient
     record.record_operation("Lowered", kept, tensors, gradient)
     return kept[:count]
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """A context in which tapes record, even inside of one in which they do not."""
+    is_stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
+    if is_stopped:
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+    try:
+        yield
+    finally:
+        if is_stopped:
+            pywrap_tfe.TFE_Py_TapeSetStopOnThread()
+
+
+def captured(tensors: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the current graph that stand for those from outside, as gradients are to refer to.
+
+    Inside of a branch in a loop, TensorFlow could not find those from outside.
+    """
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    if graph is None or not graph.building_function:
+        return tuple(tensors)
+    return tuple(map(graph.capture, tensors))
 
 
 def _name(gradient: Callable[..., Any]) -> str:

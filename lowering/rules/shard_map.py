@@ -21,6 +21,8 @@ from jax import lax
 
 from lowering import avals, jax_compat, registry
 from lowering.errors import UnsupportedError
+from lowering.passes.evaluation import evaluate
+from lowering.passes.jaxprs import Jaxpr
 from lowering.registry import Trait, decomposition, has_trait
 from lowering.targets import TF
 
@@ -175,21 +177,9 @@ def _result(x: jax.Array, spec: Any, axes: Mapping[str, int]) -> jax.Array:
     return reductions[jax_compat.unreduced_kind(spec)](x, unreduced) if unreduced else x
 
 
-def _evaluate(jaxpr: jex_core.Jaxpr, *operands: jax.Array) -> list[jax.Array]:
+def _evaluate(jaxpr: Jaxpr, *operands: jax.Array) -> list[jax.Array]:
     """What one device does, in primitives that can be mapped."""
-    env = dict(zip(jaxpr.invars, operands, strict=True))
-    env.update(zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True))
-
-    def read(atom):
-        return atom.val if isinstance(atom, jex_core.Literal) else env[atom]
-
-    for eqn in jaxpr.eqns:
-        with jax_compat.source_and_settings(eqn):
-            results = _bind(eqn, [read(atom) for atom in eqn.invars])
-        if not eqn.primitive.multiple_results:
-            results = [results]
-        env.update(zip(eqn.outvars, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+    return evaluate(jaxpr, operands, _bind)
 
 
 def _bind(eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:

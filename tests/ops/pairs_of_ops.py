@@ -327,7 +327,11 @@ def _faults(target: str, dtype: Any, pairs: Sequence[Pair], place: Place) -> Ite
             yield Fault(target, name(dtype), pair, message)
         elif not _is_right(alone, graph):
             expected = np.asarray(jax.jit(place.around(program(pair)))(x))
-            if not any(_is_right(y, graph) for y in (expected, _either(alone, expected, graph))):
+            # A graph may have another form of one op, whose last digits differ.
+            of_graph = _first(target, dtype, pair[0], place, in_graph=True)
+            one_by_one = np.asarray(_alone(target, pair[1])(of_graph).numpy())
+            others = expected, _either(alone, expected, graph), one_by_one
+            if not any(_is_right(y, graph) for y in others):
                 found = compare.close()([alone], [graph], [])
                 yield Fault(target, name(dtype), pair, found.message)
 
@@ -339,9 +343,11 @@ def _alone(target: str, op: str) -> Callable[[Any], Any]:
 
 
 @functools.cache
-def _first(target: str, dtype: Any, op: str, place: Place) -> tf.Tensor:
+def _first(target: str, dtype: Any, op: str, place: Place, in_graph: bool = False) -> tf.Tensor:
     """What an op alone makes of the last argument in a place."""
-    return _alone(target, op)(tf.constant(place.last(argument(dtype))))
+    run = _alone(target, op)
+    run = tf.function(run, autograph=False) if in_graph else run
+    return run(tf.constant(place.last(argument(dtype))))
 
 
 def is_same_compiled(pair: Pair, x: np.ndarray) -> bool:

@@ -1,0 +1,253 @@
+"""Derivatives by the variables that TensorFlow functions read, in a program that calls them.
+
+JAX takes derivatives by operands alone. Where TensorFlow asks for the gradient of a converted
+function by such a variable, the program is traced once more from its jaxpr, with the values of
+variables as arguments. The calls take them as operands, and JAX carries them into loops and
+branches as it carries any array.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.extend.core as jex_core
+import tensorflow as tf
+from jax import lax
+
+from lowering import jax_compat
+from lowering.frontend import call_primitive, callee_transforms, staging
+from lowering.frontend.callee_transforms import Mapped
+from lowering.frontend.callees import Callee, Function
+from lowering.ops.registration import attach, captured, recording
+from lowering.passes.evaluation import as_traced, evaluate
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs
+
+# A variable, as a key of dictionaries.
+Reference = Any
+# The values of variables.
+Values = Mapping[Reference, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class ByVariables:
+    """A function that has derivatives by variables that it reads.
+
+    Attributes:
+      of: the function. It reads the variables itself.
+      variables: the variables, whose values are operands behind those of the function.
+    """
+
+    of: Callee
+    variables: tuple[Reference, ...]
+
+    def __repr__(self) -> str:
+        return repr(self.of)
+
+    @property
+    def root(self) -> Function:
+        return self.of.root
+
+    @property
+    def arity(self) -> int:
+        return self.of.arity + len(self.variables)
+
+    def __call__(self, *operands: tf.Tensor) -> list[tf.Tensor]:
+        given, values = operands[: self.of.arity], operands[self.of.arity :]
+        return _by_values(self.of, given, values, [v.deref() for v in self.variables])
+
+
+def _by_values(
+    fun: Callable[..., list[tf.Tensor]],
+    operands: Sequence[tf.Tensor],
+    values: Sequence[tf.Tensor],
+    variables: Sequence[tf.Variable],
+) -> list[tf.Tensor]:
+    """The results of a function, whose gradients by variables are those by their values."""
+    operands, values = captured(operands), captured(values)
+    results = fun(*operands)
+    floating = [i for i, x in enumerate(operands) if x.dtype.is_floating or x.dtype.is_complex]
+    active = [j for j, y in enumerate(results) if y.dtype.is_floating or y.dtype.is_complex]
+
+    def gradient(*given: tf.Tensor) -> list[tf.Tensor]:
+        xs, cotangents = list(map(tf.identity, given[: len(operands)])), given[len(operands) :]
+        sources = [*(xs[i] for i in floating), *variables]
+        with recording():
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(sources)
+                returned = fun(*xs)
+            targets = [returned[j] for j in active]
+            return callee_transforms.gradients(tape, targets, sources, list(cotangents))
+
+    def pull_back(*cotangents: tf.Tensor) -> list[tf.Tensor | None]:
+        given = [*operands, *(cotangents[j] for j in active)]
+        # The gradient reads the variables, too, and may be asked for its own.
+        found = _by_values(gradient, given, values, variables)
+        by_operand: list[tf.Tensor | None] = [None] * len(operands)
+        for i, of_operand in zip(floating, found, strict=False):
+            by_operand[i] = of_operand
+        return [*by_operand, *found[len(floating) :]]
+
+    return attach(results, [*operands, *values], pull_back)
+
+
+def with_values(
+    jaxpr: jex_core.ClosedJaxpr, avals: Sequence[Any], variables: Sequence[tf.Variable]
+) -> tuple[tuple[tf.Variable, ...], jex_core.ClosedJaxpr]:
+    """A program that has derivatives by variables, whose values are its first arguments.
+
+    Args:
+      jaxpr: the program, as JAX has traced it.
+      avals: the abstract values of its arguments.
+      variables: those by which derivatives are wanted.
+
+    Returns:
+      The variables of them by which there are some, and the program. Those are not among them that
+      a function reads inside of what has a derivative of its own, such as `jax.custom_vjp`.
+    """
+    out_of_reach = set(_read_out_of_reach(jaxpr))
+    found = {ref for eqn in _calls(jaxpr) for ref in _read(eqn)} - out_of_reach
+    chosen = tuple(v for v in variables if v.ref() in found)
+
+    def program(values: Sequence[jax.Array], *operands: jax.Array) -> list[jax.Array]:
+        return _run({v.ref(): x for v, x in zip(chosen, values, strict=True)}, jaxpr, *operands)
+
+    structs = [jax.ShapeDtypeStruct(v.shape, v.dtype.as_numpy_dtype) for v in chosen]
+    return chosen, jax.make_jaxpr(program)(structs, *avals)
+
+
+def _read(eqn: jex_core.JaxprEqn) -> list[Reference]:
+    """The trainable variables that the function of a call reads."""
+    avals = [var.aval for var in eqn.invars]
+    return [v.ref() for v in staging.variables(eqn.params["callee"], avals)]
+
+
+def _calls(jaxpr: Jaxpr) -> Iterator[jex_core.JaxprEqn]:
+    """The calls of TensorFlow functions in a jaxpr, and in all that it calls."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is call_primitive.PRIMITIVE:
+            yield eqn
+        for called in called_jaxprs(eqn):
+            yield from _calls(called)
+
+
+def _read_out_of_reach(jaxpr: Jaxpr) -> Iterator[Reference]:
+    """The variables that are read where `_bind` cannot give their values."""
+    for eqn in jaxpr.eqns:
+        for called in called_jaxprs(eqn):
+            if eqn.primitive.name in _BODIES:
+                yield from _read_out_of_reach(called)
+            else:
+                yield from (ref for call in _calls(called) for ref in _read(call))
+
+
+def _bind(values: Values, eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> Any:
+    """What an equation computes; calls of functions that read variables take their values."""
+    if eqn.primitive is call_primitive.PRIMITIVE:
+        read = [ref for ref in _read(eqn) if ref in values]
+        return _call(eqn, operands, {ref: values[ref] for ref in read})
+    in_place = _BODIES.get(eqn.primitive.name)
+    if in_place is None or not any(True for x in called_jaxprs(eqn) for _ in _calls(x)):
+        return as_traced(eqn, operands)
+    return in_place(functools.partial(_run, values), operands, **eqn.params)
+
+
+def _run(values: Values, jaxpr: Jaxpr, *operands: Any) -> list[Any]:
+    return evaluate(jaxpr, operands, functools.partial(_bind, values))
+
+
+def _call(eqn: jex_core.JaxprEqn, operands: Sequence[Any], values: Values) -> Any:
+    """A call with the values of variables as operands, behind those of the function."""
+    params, count = eqn.params, eqn.params["callee"].root.arity
+    transposed = params["transposed"]
+    known = {
+        "callee": _by_variables(params["callee"], tuple(values)),
+        "transposed": transposed and _by_variables(transposed, tuple(values)),
+        "results": tuple((var.aval.shape, var.aval.dtype) for var in eqn.outvars),
+    }
+    given = [*operands[:count], *values.values(), *operands[count:]]
+    return eqn.primitive.bind(*given, **{**params, **known})
+
+
+def _by_variables(callee: Any, variables: tuple[Reference, ...]) -> Callee:
+    """A function, its derivative or what maps it, with operands for variables."""
+    if not variables:
+        return callee
+    if isinstance(callee, Function):
+        return ByVariables(callee, variables)
+    changes: dict[str, Any] = {"of": _by_variables(callee.of, variables)}
+    if isinstance(callee, Mapped):
+        first, rest = callee.batched[: callee.root.arity], callee.batched[callee.root.arity :]
+        changes["batched"] = (*first, *(False for _ in variables), *rest)
+    return dataclasses.replace(callee, **changes)
+
+
+def _called(run: Callable[..., Any], operands: Sequence[Any], *, jaxpr: Jaxpr, **_: Any) -> Any:
+    return run(jaxpr, *operands)
+
+
+def _closed_call(
+    run: Callable[..., Any], operands: Sequence[Any], *, call_jaxpr: Jaxpr, **_: Any
+) -> Any:
+    return run(call_jaxpr, *operands)
+
+
+def _scan(
+    run: Callable[..., Any],
+    operands: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    length: Any,
+    reverse: bool,
+    unroll: int,
+    **params: Any,
+) -> Any:
+    num_consts, num_carry = jax_compat.scan_counts(params)
+    consts, init = operands[:num_consts], operands[num_consts : num_consts + num_carry]
+
+    def step(carry: Any, xs: Any) -> Any:
+        results = run(jaxpr, *consts, *carry, *xs)
+        return results[:num_carry], results[num_carry:]
+
+    xs = list(operands[num_consts + num_carry :])
+    carry, ys = lax.scan(step, list(init), xs, length, reverse, unroll)
+    return [*carry, *ys]
+
+
+def _while(
+    run: Callable[..., Any],
+    operands: Sequence[Any],
+    *,
+    cond_jaxpr: Jaxpr,
+    cond_nconsts: int,
+    body_jaxpr: Jaxpr,
+    body_nconsts: int,
+) -> Any:
+    first = cond_nconsts + body_nconsts
+    of_cond, of_body = operands[:cond_nconsts], operands[cond_nconsts:first]
+    return lax.while_loop(
+        lambda carry: run(cond_jaxpr, *of_cond, *carry)[0],
+        lambda carry: run(body_jaxpr, *of_body, *carry),
+        list(operands[first:]),
+    )
+
+
+def _cond(
+    run: Callable[..., Any], operands: Sequence[Any], *, branches: Sequence[Jaxpr], **_: Any
+) -> Any:
+    index, *rest = operands
+    return lax.switch(index, [functools.partial(run, branch) for branch in branches], *rest)
+
+
+# How the primitives that run jaxprs are traced again, with `run(jaxpr, *operands)` in their place.
+_BODIES: Mapping[str, Callable[..., Any]] = {
+    "jit": _called,
+    "pjit": _called,
+    "checkpoint": _called,
+    "remat2": _called,
+    "closed_call": _closed_call,
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+}
