@@ -103,6 +103,10 @@ def conv(x, kernel=KERNEL):
         (lambda x: (conv(x) + OFFSET).reshape(2, 36, 4) * FACTOR, IMAGES, ["Conv"]),
         (lambda x: conv(x)[:, None] * FACTOR + OFFSET, IMAGES, ["Conv"]),
         (lambda x: (x @ WEIGHTS).reshape(3, 2, 2) / np.sqrt(2.0), ROWS, ["MatMul"]),
+        # One number for all features, of products that Gemm does not take.
+        (lambda x: (x @ WEIGHTS) * 0.5 + 1, IMAGES, ["MatMul", "Add"]),
+        (lambda x: (WEIGHTS.T @ x) * 0.5 + 1, COLUMNS, ["MatMul", "Add"]),
+        (lambda x: (2 - WEIGHTS.T @ x) / 3, numbers(2, 4, 3), ["MatMul", "Add"]),
     ],
 )
 def test_what_weights_take_in(fun, x, expected):

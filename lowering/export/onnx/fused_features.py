@@ -283,9 +283,8 @@ def _with_bias(
         product = b.op("MatMul", *operands)
         product.shape = result.shape
         ones = () if layer.place or affine.axis is None else (1,)
-        made = b.op(
-            "Add", product, b.constant(affine.offset.reshape(*affine.offset.shape, *ones), dtype)
-        )
+        offset = affine.offset.reshape((*affine.offset.shape, *ones))
+        made = b.op("Add", product, b.constant(offset, dtype))
     made.shape = result.shape
     return made
 
