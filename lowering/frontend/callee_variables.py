@@ -16,7 +16,7 @@ import jax.extend.core as jex_core
 import tensorflow as tf
 from jax import lax
 
-from lowering import jax_compat
+from lowering import jax_compat, registry
 from lowering.frontend import call_primitive, callee_transforms, staging
 from lowering.frontend.callee_transforms import Mapped
 from lowering.frontend.callees import Callee, Function
@@ -64,7 +64,7 @@ def _by_values(
     values: Sequence[tf.Tensor],
     variables: Sequence[tf.Variable],
 ) -> list[tf.Tensor]:
-    """The results of a function, whose gradients by variables are those by their values."""
+    """The results of a function; their gradients by the variables go to tensors of their values."""
     operands, values = captured(operands), captured(values)
     results = fun(*operands)
     floating = [i for i, x in enumerate(operands) if x.dtype.is_floating or x.dtype.is_complex]
@@ -103,8 +103,9 @@ def with_values(
       variables: those by which derivatives are wanted.
 
     Returns:
-      The variables of them by which there are some, and the program. Those are not among them that
-      a function reads inside of what has a derivative of its own, such as `jax.custom_vjp`.
+      The variables by which there are derivatives, and the program. There are none by a variable
+      that a function reads in a `while` loop, or inside of a derivative of the user's own, such as
+      that of `jax.custom_vjp`.
     """
     out_of_reach = set(_read_out_of_reach(jaxpr))
     found = {ref for eqn in _calls(jaxpr) for ref in _read(eqn)} - out_of_reach
@@ -136,7 +137,7 @@ def _read_out_of_reach(jaxpr: Jaxpr) -> Iterator[Reference]:
     """The variables that are read where `_bind` cannot give their values."""
     for eqn in jaxpr.eqns:
         for called in called_jaxprs(eqn):
-            if eqn.primitive.name in _BODIES:
+            if eqn.primitive.name in _BODIES or eqn.primitive.name in _CALLS:
                 yield from _read_out_of_reach(called)
             else:
                 yield from (ref for call in _calls(called) for ref in _read(call))
@@ -147,10 +148,14 @@ def _bind(values: Values, eqn: jex_core.JaxprEqn, operands: Sequence[Any]) -> An
     if eqn.primitive is call_primitive.PRIMITIVE:
         read = [ref for ref in _read(eqn) if ref in values]
         return _call(eqn, operands, {ref: values[ref] for ref in read})
-    in_place = _BODIES.get(eqn.primitive.name)
-    if in_place is None or not any(True for x in called_jaxprs(eqn) for _ in _calls(x)):
-        return as_traced(eqn, operands)
-    return in_place(functools.partial(_run, values), operands, **eqn.params)
+    if any(True for x in called_jaxprs(eqn) for _ in _calls(x)):
+        if eqn.primitive.name in _CALLS:
+            called, given = registry.called(eqn, operands)
+            return _run(values, called, *given)
+        if eqn.primitive.name in _BODIES:
+            run = functools.partial(_run, values)
+            return _BODIES[eqn.primitive.name](run, operands, **eqn.params)
+    return as_traced(eqn, operands)
 
 
 def _run(values: Values, jaxpr: Jaxpr, *operands: Any) -> list[Any]:
@@ -183,16 +188,6 @@ def _by_variables(callee: Any, variables: tuple[Reference, ...]) -> Callee:
     return dataclasses.replace(callee, **changes)
 
 
-def _called(run: Callable[..., Any], operands: Sequence[Any], *, jaxpr: Jaxpr, **_: Any) -> Any:
-    return run(jaxpr, *operands)
-
-
-def _closed_call(
-    run: Callable[..., Any], operands: Sequence[Any], *, call_jaxpr: Jaxpr, **_: Any
-) -> Any:
-    return run(call_jaxpr, *operands)
-
-
 def _scan(
     run: Callable[..., Any],
     operands: Sequence[Any],
@@ -215,24 +210,6 @@ def _scan(
     return [*carry, *ys]
 
 
-def _while(
-    run: Callable[..., Any],
-    operands: Sequence[Any],
-    *,
-    cond_jaxpr: Jaxpr,
-    cond_nconsts: int,
-    body_jaxpr: Jaxpr,
-    body_nconsts: int,
-) -> Any:
-    first = cond_nconsts + body_nconsts
-    of_cond, of_body = operands[:cond_nconsts], operands[cond_nconsts:first]
-    return lax.while_loop(
-        lambda carry: run(cond_jaxpr, *of_cond, *carry)[0],
-        lambda carry: run(body_jaxpr, *of_body, *carry),
-        list(operands[first:]),
-    )
-
-
 def _cond(
     run: Callable[..., Any], operands: Sequence[Any], *, branches: Sequence[Jaxpr], **_: Any
 ) -> Any:
@@ -240,14 +217,8 @@ def _cond(
     return lax.switch(index, [functools.partial(run, branch) for branch in branches], *rest)
 
 
-# How the primitives that run jaxprs are traced again, with `run(jaxpr, *operands)` in their place.
-_BODIES: Mapping[str, Callable[..., Any]] = {
-    "jit": _called,
-    "pjit": _called,
-    "checkpoint": _called,
-    "remat2": _called,
-    "closed_call": _closed_call,
-    "scan": _scan,
-    "while": _while,
-    "cond": _cond,
-}
+# Primitives that call a jaxpr once, and have no derivative of their own.
+_CALLS = frozenset({"jit", "checkpoint", "remat2", "closed_call", "core_call"})
+# How other primitives are traced again; `run(jaxpr, *operands)` traces what they run. JAX pulls
+# nothing back through a `while`.
+_BODIES: Mapping[str, Callable[..., Any]] = {"scan": _scan, "cond": _cond}

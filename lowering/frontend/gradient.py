@@ -172,8 +172,8 @@ def differentiable(lower: Lower, vjp: Vjp, given: Collection[Any] = ()) -> Lower
             name, read = callables.name(vjp.fun_jax), ", ".join(v.name for v in without)
             warnings.warn(
                 f"The gradient of {name} by {read} is None: call_tf calls a function that reads "
-                "them inside of what has a derivative of its own, such as jax.custom_vjp. Pass "
-                "them as arguments",
+                "them in a while loop, or inside of what has a derivative of its own, such as "
+                "jax.custom_vjp. Pass them as arguments",
                 stacklevel=2,
             )
         value_of = {v.ref(): x for v, x in zip(variables, values, strict=True)}

@@ -63,7 +63,7 @@ def recording() -> Iterator[None]:
 
 
 def captured(tensors: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-    """Tensors of the current graph that stand for those from outside, as gradients are to refer to.
+    """Tensors of the current graph in place of those from outside; a gradient refers to them.
 
     Inside of a branch in a loop, TensorFlow could not find those from outside.
     """

@@ -1028,6 +1028,23 @@ class TestGradientsByVariables:
         np.testing.assert_allclose(of_x, 6 * w * x, rtol=1e-6)
         np.testing.assert_allclose(of_w, 3 * x**2, rtol=1e-6)
 
+    def test_a_while_loop_gives_none_and_leaves_other_gradients(self):
+        w, _, _, x = self.given()
+
+        def fun(x):
+            total = lax.while_loop(
+                lambda s: jnp.sum(s) < 20, lambda s: s + call_tf(lambda: 1 * w)(), jnp.zeros(2)
+            )
+            return x * total
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = convert(fun)(x)
+        with pytest.warns(UserWarning, match="in a while loop"):
+            of_x, of_w = tape.gradient(y, [x, w])
+        same(of_x.numpy(), np.float32([8, 12]))
+        assert of_w is None
+
     def test_what_has_a_derivative_of_its_own_gives_none_but_not_in_silence(self):
         w, _, _, x = self.given()
 
