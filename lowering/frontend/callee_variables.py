@@ -105,10 +105,12 @@ def with_values(
     Returns:
       The variables by which there are derivatives, and the program. There are none by a variable
       that a function reads in a `while` loop, or inside of a derivative of the user's own, such as
-      that of `jax.custom_vjp`.
+      that of `jax.custom_vjp`, and none at all if TensorFlow cannot trace a function.
     """
     out_of_reach = set(_read_out_of_reach(jaxpr))
     found = {ref for eqn in _calls(jaxpr) for ref in _read(eqn)} - out_of_reach
+    if any(_variables(eqn) is None for eqn in _calls(jaxpr)):
+        found = set()  # A function that cannot be traced may read any of them.
     chosen = tuple(v for v in variables if v.ref() in found)
 
     def program(values: Sequence[jax.Array], *operands: jax.Array) -> list[jax.Array]:
@@ -120,8 +122,11 @@ def with_values(
 
 def _read(eqn: jex_core.JaxprEqn) -> list[Reference]:
     """The trainable variables that the function of a call reads."""
-    avals = [var.aval for var in eqn.invars]
-    return [v.ref() for v in staging.variables(eqn.params["callee"], avals)]
+    return [v.ref() for v in _variables(eqn) or ()]
+
+
+def _variables(eqn: jex_core.JaxprEqn) -> Sequence[tf.Variable] | None:
+    return staging.variables(eqn.params["callee"], [var.aval for var in eqn.invars])
 
 
 def _calls(jaxpr: Jaxpr) -> Iterator[jex_core.JaxprEqn]:

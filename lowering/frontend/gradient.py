@@ -173,7 +173,7 @@ def differentiable(lower: Lower, vjp: Vjp, given: Collection[Any] = ()) -> Lower
             warnings.warn(
                 f"The gradient of {name} by {read} is None: call_tf calls a function that reads "
                 "them in a while loop, or inside of what has a derivative of its own, such as "
-                "jax.custom_vjp. Pass them as arguments",
+                "jax.custom_vjp, or TensorFlow cannot trace a function. Pass them as arguments",
                 stacklevel=2,
             )
         value_of = {v.ref(): x for v, x in zip(variables, values, strict=True)}

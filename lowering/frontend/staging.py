@@ -88,12 +88,12 @@ def _any_graph(callee: Callee, operand_avals: Sequence[Any]) -> Graph:
         return _graph(callee, operand_avals, compiled=False)
 
 
-def variables(function: Function, operand_avals: Sequence[Any]) -> Sequence[tf.Variable]:
-    """The trainable variables that a function reads; none if it cannot be traced."""
+def variables(callee: Callee, operand_avals: Sequence[Any]) -> Sequence[tf.Variable] | None:
+    """The trainable variables that a function reads; None if it cannot be traced."""
     try:
-        return _any_graph(function, operand_avals).concrete.graph.trainable_variables
+        return _any_graph(callee, operand_avals).concrete.graph.trainable_variables
     except Exception:  # What cannot be traced may still run op by op.
-        return ()
+        return None
 
 
 def structure(function: Function, operand_avals: Sequence[Any]) -> Any:

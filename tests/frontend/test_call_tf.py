@@ -1045,6 +1045,22 @@ class TestGradientsByVariables:
         same(of_x.numpy(), np.float32([8, 12]))
         assert of_w is None
 
+    def test_a_function_that_cannot_be_traced_leaves_no_part_of_a_sum(self):
+        w, _, _, x = self.given()
+        shape = jax.ShapeDtypeStruct((2,), np.float32)
+
+        def of_values(x):
+            assert x.numpy().size == 2
+            return w * x
+
+        traced = call_tf(lambda x: w * x)
+        fun = convert(lambda x: traced(x) + call_tf(of_values, output_shape_dtype=shape)(x))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = fun(x)
+        with pytest.warns(UserWarning, match="cannot trace a function"):
+            assert tape.gradient(y, w) is None
+
     def test_what_has_a_derivative_of_its_own_gives_none_but_not_in_silence(self):
         w, _, _, x = self.given()
 
