@@ -22,6 +22,7 @@ from lowering.frontend import (
     naming,
     python_values,
 )
+from lowering.frontend.eager_calls import EagerCalls, Prevent
 from lowering.ops import constants, kernels, modes
 from lowering.ops.dims import Dimensions
 from lowering.passes import pipeline
@@ -46,8 +47,10 @@ def convert(
 
     The result takes and returns pytrees with the structure of `fun_jax`'s. Its leaves may be
     tensors, variables, NumPy arrays and Python scalars; it returns tensors. It works eagerly,
-    in a `tf.function`, with `jit_compile=True`, and in a SavedModel. As in JAX, 64-bit values
-    are taken as 32-bit ones unless `JAX_ENABLE_X64` is set. PRNG keys are returned as their
+    in a `tf.function`, with `jit_compile=True`, and in a SavedModel. The third eager call with
+    arguments of the same shapes and dtypes makes a function of TensorFlow, which runs from then on
+    in place of single ops; programs that call back into Python stay as they are. As in JAX, 64-bit
+    values are taken as 32-bit ones unless `JAX_ENABLE_X64` is set. PRNG keys are returned as their
     key data (uint32). Results of dtype `float0`, the derivatives of integers, are False, as in
     programs that JAX compiles.
 
@@ -147,13 +150,19 @@ def _conversion(
         names = _Names() if shapes is not None else _Names.of(fun_jax, given, traced)
         with checks.checked(given.sizes, check_shapes) as (variables, is_checked):
             tensors = naming.named(given.tensors, names.of_arguments, always=is_checked)
-            lower: gradient.Lower = functools.partial(
-                _lower, traced, target, given, variables, names.of_results
-            )
+            plain = functools.partial(_lower, traced, target)
+            function = traced.eager_calls.function(plain, variables)
+            lower: gradient.Lower = function or functools.partial(plain, variables)
             if with_gradient:
                 lower = gradient.differentiable(lower, traced.vjp, variables_given)
             else:
-                lower = functools.partial(lower, without_gradient=callables.name(fun_jax))
+                prevent = functools.partial(
+                    gradient.prevent,
+                    name=callables.name(fun_jax),
+                    op_names=names.of_results,
+                    is_natural=target.is_natural,
+                )
+                lower = functools.partial(lower, prevent=prevent)
             results = naming.named(lower(*tensors), names.of_results)
         return jax.tree_util.tree_unflatten(traced.program.out_tree, results)
 
@@ -185,13 +194,17 @@ class _Trace:
 
     Attributes:
       program: the traced function.
+      avals: the abstract values of the arguments.
       vjp: its gradient.
       caches: those of the program.
+      eager_calls: its eager calls.
     """
 
     program: Program
+    avals: Sequence[jax.ShapeDtypeStruct]
     vjp: gradient.Vjp
     caches: ProgramCaches
+    eager_calls: EagerCalls
 
     @classmethod
     def of(
@@ -213,50 +226,41 @@ class _Trace:
             convert_vjp,
             jax_compat.settings(),
         )
-        return cls(program, vjp, ProgramCaches())
+        return cls(program, given.avals, vjp, ProgramCaches(), EagerCalls(program, target))
 
 
 def _lower(
     traced: _Trace,
     target: Target,
-    given: arguments.Arguments,
     variables: Mapping[str, tf.Tensor],
-    names: Sequence[str],
     *tensors: tf.Tensor,
-    without_gradient: str = "",
+    prevent: Prevent | None = None,
 ) -> list[tf.Tensor]:
     """Lowers a program in the mode that TensorFlow is in; returns its results.
 
     Args:
       traced: the program.
       target: who runs the ops.
-      given: the arguments.
       variables: the values of dimension variables.
-      names: the names of results, if they have any.
       *tensors: the arguments as tensors.
-      without_gradient: the name of the function, if an attempt to differentiate is an error.
+      prevent: makes results that cannot be differentiated of some and of the arguments.
     """
     jaxpr = traced.program.jaxpr
     if not modes.is_eager():
         constants.note_narrow(traced.program.narrow_dtypes)
     interpreter = Interpreter(target, Dimensions(variables), traced.program, traced.caches)
     with jax_compat.our_settings(), lowering_for(target):
-        operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, given.avals, strict=True)]
-        operands = boundary.split(operands, given.avals)
+        operands = [boundary.enter(x, a.dtype) for x, a in zip(tensors, traced.avals, strict=True)]
+        operands = boundary.split(operands, traced.avals)
         with kernels.checked(target):
             results = interpreter.run_to_tensors(jaxpr, *operands)
-        prevent = functools.partial(
-            gradient.prevent,
-            operands=tensors,
-            name=without_gradient,
-            op_names=names,
-            is_natural=target.is_natural,
-        )
         # The op of exact targets lacks dtypes that results have only behind the boundary. Natural
         # ones have theirs behind it, as the boundary looks at the ops that make results.
-        if without_gradient and not target.is_natural:
-            results = prevent(results)
+        if prevent is not None and not target.is_natural:
+            results = prevent(results, tensors)
         avals = traced.program.traced.out_avals
         results = boundary.joined(results, avals)
         results = [boundary.leave(x, a.dtype) for x, a in zip(results, avals, strict=True)]
-        return prevent(results) if without_gradient and target.is_natural else results
+        if prevent is not None and target.is_natural:
+            results = prevent(results, tensors)
+        return results

@@ -24,7 +24,7 @@ from tensorflow.python.saved_model import save_context
 from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
 from lowering.frontend import callee_variables, polymorphic
-from lowering.ops import names
+from lowering.ops import modes, names
 from lowering.ops.registration import attach, captured
 
 # The gradients that cannot be computed, of functions that are saved: why, and what was raised.
@@ -182,6 +182,8 @@ def differentiable(lower: Lower, vjp: Vjp, given: Collection[Any] = ()) -> Lower
         return [*pulled_back[len(chosen) :], *(by_variable.get(v.ref()) for v in variables)]
 
     def flat(*tensors):
+        if modes.is_eager() and not record.could_possibly_record():
+            return lower(*tensors)
         tensors = captured(tensors)
         # Tapes go on with the operands alone. A tape that records an op of control flow may
         # differentiate it at once.

@@ -9,6 +9,7 @@ a large one for as long as the array that it was made of.
 """
 
 import contextlib
+import contextvars
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -41,6 +42,9 @@ _SCOPE = "scope of constants"
 _ARGUMENTS = "arguments that are weights"
 _NARROW = "narrow dtypes"
 
+# Whether graphs refer to the large constants of eager execution instead of holding copies.
+_IS_CAPTURED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_captured", default=False)
+
 _eager_small = Bounded(_EAGER_ENTRIES)
 _eager_large: dict[int, tf.Tensor] = {}
 
@@ -64,8 +68,23 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
         if by_value:
             return _eager_small.get(key, lambda: tf.constant(array))
         return _eager_by_identity(value, array)
+    if _IS_CAPTURED.get() and not by_value:
+        return memo.once(("captured", key), lambda: _captured(value, array), value)
     scope = memo.of_graph().get(_SCOPE, "")
     return memo.once(("constant", scope, key), lambda: _outside(array, scope), value)
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[None]:
+    """A context in which graphs refer to the large constants that eager execution has.
+
+    It is for functions that are called eagerly and never saved. Their constants are in memory once.
+    """
+    token = _IS_CAPTURED.set(True)
+    try:
+        yield
+    finally:
+        _IS_CAPTURED.reset(token)
 
 
 @contextlib.contextmanager
@@ -98,6 +117,15 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
         if not (targets.current().has_tensorflow_kernels and _loses_signs(array)):
             return tf.constant(array)
         return tf.bitcast(tf.constant(array.view(f"int{8 * array.itemsize}")), array.dtype)
+
+
+def _captured(value: Any, array: np.ndarray) -> tf.Tensor:
+    """The constant of eager execution as an argument of the function that is being made."""
+    with tf.init_scope():
+        eager = _eager_by_identity(value, array)
+    tensor = tf.compat.v1.get_default_graph().capture(eager)
+    mark_weights([tensor])
+    return tensor
 
 
 def _loses_signs(array: np.ndarray) -> bool:

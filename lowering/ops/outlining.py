@@ -82,7 +82,7 @@ class Functions:
 
             specs = [
                 *(tf.TensorSpec((), tf.int32) for _ in variables),
-                *(_spec(a) for a, k in zip(operand_avals, is_known, strict=True) if not k),
+                *(spec(a) for a, k in zip(operand_avals, is_known, strict=True) if not k),
             ]
             return function.get_concrete_function(*specs), kept
 
@@ -116,7 +116,7 @@ def _without_gradient(concrete: Any, tensors: Sequence[tf.Tensor]) -> list[tf.Te
     return results
 
 
-def _spec(aval: Any) -> tf.TensorSpec:
+def spec(aval: Any) -> tf.TensorSpec:
     """The tensor that holds a value of an abstract value."""
     shape = avals.static_shape(avals.physical_shape(aval))
     return tf.TensorSpec(shape, dtypes.to_tf(aval.dtype))
