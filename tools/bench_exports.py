@@ -111,7 +111,7 @@ def report_tflite(name: str, repeats: int) -> Iterator[Row]:
         for key, file in files.items():
             yield f"TF Lite, ops, {key}", _counted(count_ops(file.read_bytes()))
         inputs = program.model.make_inputs(1)
-        runs = {key: _in_litert(file, inputs) for key, file in files.items()}
+        runs = {key: in_litert(file, inputs) for key, file in files.items()}
         yield from _ratios("TF Lite", runs, repeats)
 
 
@@ -126,7 +126,7 @@ def report_onnx(name: str, repeats: int) -> Iterator[Row]:
         else:
             files["jax2onnx"] = other / onnx.FILE
         inputs = program.model.make_inputs(1)
-        runs = {key: _in_onnxruntime(file, inputs) for key, file in files.items()}
+        runs = {key: in_onnxruntime(file, inputs) for key, file in files.items()}
         yield from _ratios("ONNX", runs, repeats)
 
 
@@ -146,7 +146,7 @@ def report_fourier(repeats: int) -> Iterator[Row]:
             for name, fun in {"op": by_op, "products": by_products}.items():
                 path = pathlib.Path(folder, f"{name}.onnx")
                 export.to_onnx(fun, (x,), path, verify=False)
-                runs[name] = _in_onnxruntime(path, x)
+                runs[name] = in_onnxruntime(path, x)
             yield from _ratios(f"ONNX, rfft of {rows} x {length}", runs, repeats)
 
 
@@ -223,22 +223,24 @@ def _counted(ops: collections.Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in ops.most_common())
 
 
-def _in_litert(file: pathlib.Path, x: np.ndarray) -> Callable[[], Any]:
+def in_litert(file: pathlib.Path, x: np.ndarray) -> Callable[[], Any]:
+    """A function that runs a TF Lite model of one input on one thread."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(file), num_threads=1)
     interpreter.allocate_tensors()
-    (given,), (returned,) = interpreter.get_input_details(), interpreter.get_output_details()
+    (given,), returned = interpreter.get_input_details(), interpreter.get_output_details()
 
-    def run() -> np.ndarray:
+    def run() -> list[np.ndarray]:
         interpreter.set_tensor(given["index"], x)
         interpreter.invoke()
-        return interpreter.get_tensor(returned["index"])
+        return [interpreter.get_tensor(y["index"]) for y in returned]
 
     return run
 
 
-def _in_onnxruntime(file: pathlib.Path, x: np.ndarray) -> Callable[[], Any]:
+def in_onnxruntime(file: pathlib.Path, x: np.ndarray) -> Callable[[], Any]:
+    """A function that runs an ONNX model of one input on one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
