@@ -409,6 +409,16 @@ def _gradient(harness: Harness) -> Trial:
     return Trial(active.fun, [args], active.comparer, reference=reference, convert=convert)
 
 
+def _third_call(harness: Harness) -> Trial:
+    """A harness that is called so often that TensorFlow runs it as a function."""
+
+    def convert(fun, **options):
+        converted = _convert_without_gradient(fun, **options)
+        return lambda *args: [converted(*args) for _ in range(3)][-1]
+
+    return dataclasses.replace(_plain(harness), convert=convert)
+
+
 # Settings of JAX under which users run their programs, by the name of the variant.
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "rank promotion raises": {"jax_numpy_rank_promotion": "raise"},
@@ -457,6 +467,7 @@ def _keeps(setting: str, harness: Harness) -> bool:
 
 VARIANTS: Mapping[str, Variant] = {
     PLAIN: Variant(_plain, ("eager", "graph", "compiled"), lambda harness: True),
+    "third call": Variant(_third_call, ("eager",), lambda harness: True),
     "vmap": Variant(_vmap, ("graph",), _has_arrays),
     "many axes": Variant(functools.partial(_more_axes, axes=MANY_AXES), ("graph",), _has_arrays),
     MORE_AXES: Variant(_more_axes_of_runtimes, (RUNTIME,), _has_fewer_axes),
