@@ -73,7 +73,9 @@ class _Indices:
         has_batch = len(numbers.start_index_map) == 1
         if not has_batch:
             index, batch_dims = self._with_batch(gather)
-        if index is None:
+        # JAX wraps vectors of 64 bits around in 32; those that a program makes of its indices fit.
+        is_wrapped = vectors.aval.dtype == np.int64 and self._uses.maker(vectors) is None
+        if index is None or is_wrapped:
             return None
         batch, axis = tuple(range(batch_dims)), numbers.start_index_map[-1]
         rank = len(vectors.aval.shape) - 1 - batch_dims
