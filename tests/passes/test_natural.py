@@ -5,7 +5,6 @@ What it means is in `meanings`. No TensorFlow op is made.
 
 import math
 
-import flax.linen as nn
 import jax
 import jax.extend.core as jex_core
 import jax.numpy as jnp
@@ -28,8 +27,8 @@ IMAGES = np.linspace(-1, 1, 2 * 4 * 4 * 3, dtype=np.float32).reshape(2, 4, 4, 3)
 EMPTY = np.zeros((2, 0, 4), np.float32)
 
 
-def _sum_of_windows(x):
-    return lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+def _sum_of_windows(x, size=2, padding="VALID"):
+    return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, 2, 2, 1), padding)
 
 
 def _log_of_sum(x):
@@ -95,7 +94,9 @@ FOUND = {
     "mean with its axes": (lambda x: x - x.mean(1, keepdims=True), (X,), ["reduce_mean", "sub"]),
     "mean of windows": (lambda x: _sum_of_windows(x) / 4, (IMAGES,), ["reduce_window_mean"]),
     "mean of windows without their padding": (
-        lambda x: nn.avg_pool(x, (3, 3), (1, 1), "SAME", count_include_pad=False), (IMAGES,),
+        lambda x: _sum_of_windows(x, 3, "SAME")
+        / _sum_of_windows(jnp.ones((1, 4, 4, 1)), 3, "SAME"),
+        (IMAGES,),
         ["reduce_window_mean_of_present"],
     ),
     "sigmoid by a quotient": (lambda x: 1 / (1 + jnp.exp(-x)), (X,), ["logistic"]),

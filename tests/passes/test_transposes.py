@@ -54,6 +54,9 @@ STAYS = {
     "a product whose result is in another order": lambda x: lax.dot_general(
         x.transpose(1, 0, 2), x[0, 0], (((2,), (0,)), ((), ()))
     ),
+    "a transposed product": lambda x: lax.dot_general(
+        _product(x).transpose(0, 2, 1), x, (((2,), (1,)), ((0,), (0,)))
+    ),
     "a transpose that others need": lambda x: (
         (y := x.transpose(0, 2, 1)),
         lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))),

@@ -189,6 +189,8 @@ def _into_products(jaxpr: Jaxpr) -> Jaxpr:
             transpose = uses.maker(x, "transpose")
             if transpose is None or len(uses.used_by[x]) != 1:
                 continue
+            if uses.maker(transpose.invars[0], "dot_general") is not None:
+                continue  # That gives its result in another order.
             order = transpose.params["permutation"]
             free = [axis for k, axis in enumerate(order) if k not in (*contracted[i], *batch[i])]
             if free == sorted(free):
