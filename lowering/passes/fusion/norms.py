@@ -26,6 +26,9 @@ _MOST_WEIGHTS = 1 << 26
 # Numbers for features are computed here from at most so many others.
 _MOST_NUMBERS = 1 << 16
 
+# And in at most so many steps, of which a norm takes four.
+_MOST_STEPS = 8
+
 
 class _Layer(NamedTuple):
     """A contraction with known weights."""
@@ -171,12 +174,12 @@ class _Known:
             return None
         return value.reshape(-1).astype(np.float64)
 
-    def _array(self, atom: Any) -> np.ndarray | None:
-        """The array that an atom is, if that is computed from few known numbers."""
+    def _array(self, atom: Any, steps: int = _MOST_STEPS) -> np.ndarray | None:
+        """The array that an atom is, if few steps compute it from few known numbers."""
         value, eqn = self._view(atom), self._uses.maker(atom)
-        if value is not None or eqn is None or not _is_computed_here(eqn):
+        if value is not None or eqn is None or not steps or not _is_computed_here(eqn):
             return value
-        operands = [self._array(x) for x in eqn.invars]
+        operands = [self._array(x, steps - 1) for x in eqn.invars]
         if any(x is None for x in operands):
             return None
         try:
