@@ -1,4 +1,4 @@
-"""Gives literals the dtype that they are converted to, so that programs look like patterns.
+"""Gives literals the dtype and the shape that they get later, so that programs look like patterns.
 
 It also gives them the numbers that JAX computes with.
 """
@@ -8,26 +8,44 @@ from typing import Any
 import jax.extend.core as jex_core
 import numpy as np
 
-from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import Rewriter
+from lowering.passes.jaxprs import Jaxpr, is_variable
+from lowering.passes.rewriting import Rewriter, without_unused
 from lowering.registry import Trait, facts
 
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float64)))
 
 
 def convert_literals(jaxpr: Jaxpr) -> Jaxpr:
-    """Replaces conversions of literals by converted literals."""
-    if not any(map(_converts_literal, jaxpr.eqns)):
+    """Replaces conversions of literals by converted literals, and broadcasts of broadcast ones.
+
+    `jax.vmap` broadcasts once more what a function has broadcast.
+    """
+    if not any(map(_converts_literal, jaxpr.eqns)) and not _has_broadcasts_of_broadcasts(jaxpr):
         return jaxpr
     new = Rewriter(jaxpr)
+    # By a variable: the literal that it repeats.
+    repeated: dict[Any, jex_core.Literal] = {}
     for eqn in jaxpr.eqns:
         if _converts_literal(eqn):
             (outvar,) = eqn.outvars
             value = _value(eqn.invars[0]).astype(outvar.aval.dtype)
             new.replace([outvar], [jex_core.Literal(value, outvar.aval)])
-        else:
-            new.add(eqn)
-    return new.jaxpr()
+            continue
+        if eqn.primitive.name == "broadcast_in_dim" and len(eqn.invars) == 1:
+            (atom,) = new.read(eqn.invars)
+            literal = repeated.get(atom) if is_variable(atom) else atom
+            if literal is not None:
+                repeated[eqn.outvars[0]] = literal
+                params = {**eqn.params, "broadcast_dimensions": ()}
+                eqn = eqn.replace(invars=[literal], params=params)
+        new.add(eqn)
+    return without_unused(new.jaxpr())
+
+
+def _has_broadcasts_of_broadcasts(jaxpr: Jaxpr) -> bool:
+    broadcasts = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "broadcast_in_dim"]
+    made = {eqn.outvars[0] for eqn in broadcasts}
+    return any(is_variable(eqn.invars[0]) and eqn.invars[0] in made for eqn in broadcasts)
 
 
 def flush_literals(jaxpr: Jaxpr) -> Jaxpr:

@@ -25,7 +25,8 @@ def batch_norm(ctx, x, *statistics_and_epsilon, convolution=None):
     if is_known and ctx.target.is_natural and convolution is None:
         mean, variance, scale, offset = statistics
         factor = (scale / np.sqrt(variance + epsilon)).astype(variance.dtype)
-        return emit("AddV2", emit("Mul", tensor(x), factor), offset - mean * factor)
+        shift = tensor(offset - mean * factor)
+        return emit("AddV2", emit("Mul", tensor(x), tensor(factor)), shift)
     x, mean, variance, scale, offset = map(tensor, (x, *statistics))
     if (
         convolution is not None

@@ -200,17 +200,18 @@ class _Product:
     def _matrices(self, ctx, x, labels):
         """An operand as matrices, and whether their rows are what is contracted."""
         layout, free = self._layout(labels), self._free(labels)
-        is_moved = layout is None
-        if is_moved:
+        if layout is None:
             # Transposes are faster if the last axis stays last.
             layout = "cf" if labels[-1] in free else "fc"
             inner = (*self.contract, *free) if layout == "cf" else (*free, *self.contract)
-            x = movement.transpose(ctx, x, [labels.index(label) for label in (*self.batch, *inner)])
+            order = [*self.batch, *inner]
+            x = movement.transpose(ctx, x, [labels.index(label) for label in order])
+            labels = order
         matrix = (self.contract, free) if layout == "cf" else (free, self.contract)
         batch = [self.batch] if self._is_flat(ctx) else [[label] for label in self.batch]
         axes = [*batch, *map(list, matrix)]
         # An operand that has these axes one by one is not reshaped: sizes may be symbolic.
-        is_shaped = not is_moved and axes == [[label] for label in labels]
+        is_shaped = axes == [[label] for label in labels]
         return x if is_shaped else self._shaped(ctx, x, axes), layout == "cf"
 
     def _is_flat(self, ctx):

@@ -10,18 +10,26 @@ from lowering.tensors import indexing, movement
 
 
 @rule("take", target=PORTABLE, keep_constants=True)
-def take(ctx, x, index, *, axis, wraps, clips, fill_value):
+def take(ctx, x, index, *, axis, batch_dims, wraps, clips, fill_value):
     """Indices are clipped first, so that a remainder counts negative ones from the end."""
     x, size = tensor(x), ctx.in_avals[0].shape[axis]
     inside = _clipped(index, -size if wraps else 0, size - 1) if clips else index
     place = _from_end(inside, size) if wraps else inside
-    rows = move("GatherV2", x, indexing.index_tensor(place), constant(axis, np.int32))
+    rows = move(
+        "GatherV2",
+        x,
+        indexing.index_tensor(place),
+        constant(axis, np.int32),
+        batch_dims=batch_dims,
+    )
     if fill_value is None:
         return rows
     is_inside = indexing.are_same([index], [inside])
-    rank, shape = len(ctx.out_aval.shape), ctx.in_avals[1].shape
-    expanded = [1] * axis + list(shape) + [1] * (rank - axis - len(shape))
-    is_inside = movement.reshape(ctx, tensor(is_inside), expanded[axis:])
+    shape, after = ctx.in_avals[1].shape, len(ctx.in_avals[0].shape) - axis - 1
+    # Leading axes of size one need not be there.
+    between = [1] * (axis - batch_dims) if batch_dims else []
+    expanded = [*shape[:batch_dims], *between, *shape[batch_dims:], *[1] * after]
+    is_inside = movement.reshape(ctx, tensor(is_inside), expanded)
     fill = constant(np.asarray(fill_value).astype(ctx.out_aval.dtype))
     return move("SelectV2", is_inside, rows, fill)
 

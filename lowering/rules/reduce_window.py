@@ -144,6 +144,29 @@ def reduce_window_mean(ctx, x, **window):
     return _natural(ctx, "AvgPool", x, 0, _divided_sum, window)
 
 
+@rule("reduce_window_mean_of_present", target=PORTABLE)
+def reduce_window_mean_of_present(ctx, x, **window):
+    """A sum over windows, divided by how many elements each has; see `passes.fusion.means`.
+
+    TensorFlow's op for images leaves its padding out in the same way.
+    """
+    axes = windows(**window)
+    is_of_images = len(axes) == 4 and not _is_symbolic(window) and 0 not in ctx.out_aval.shape
+    padding = padding_of_images(ctx.in_avals[0].shape, axes) if is_of_images else None
+    if padding is None:
+        return ctx.lower(_sum_by_counts, x, avals=ctx.in_avals, **window)
+    sizes, strides = zip(*((w.size, w.stride) for w in axes[1:-1]), strict=True)
+    return _pool("AvgPool", x, sizes, strides, padding)
+
+
+def _sum_by_counts(x, **window):
+    total = functools.partial(lax.reduce_window_sum_p.bind, **window)
+    sizes = [
+        dim if w != 1 else 1 for dim, w in zip(x.shape, window["window_dimensions"], strict=True)
+    ]
+    return total(x) / total(jnp.ones(sizes, x.dtype))
+
+
 def _divided_sum(ctx, x, **window):
     total = reduce_window_sum(ctx, x, **window)
     return emit("RealDiv", total, constant(math.prod(window["window_dimensions"]), x.dtype))

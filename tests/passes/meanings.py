@@ -3,6 +3,7 @@
 Passes tell some primitives of JAX more than JAX knows; what that means stands here, too.
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,7 +30,22 @@ def _window_mean(x, *, window_dimensions, **params):
     return total / math.prod(window_dimensions)
 
 
-def _take(x, index, *, axis, wraps, clips, fill_value):
+def _window_mean_of_present(x, **window):
+    total = functools.partial(lax.reduce_window_sum_p.bind, **window)
+    return total(x) / total(jnp.ones_like(x))
+
+
+def _take(x, index, *, axis, batch_dims, wraps, clips, fill_value):
+    if batch_dims:
+        take = functools.partial(
+            _take,
+            axis=axis - 1,
+            batch_dims=batch_dims - 1,
+            wraps=wraps,
+            clips=clips,
+            fill_value=fill_value,
+        )
+        return jax.vmap(take)(jnp.asarray(x), jnp.asarray(index))
     size = x.shape[axis]
     place = jnp.where(index < 0, index + size, index) if wraps else index
     inside = jnp.clip(place, 0, size - 1) if clips else place
@@ -92,6 +108,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     ),
     "reduce_mean": lambda x, *, axes, keepdims: jnp.mean(x, axes, keepdims=keepdims),
     "reduce_window_mean": _window_mean,
+    "reduce_window_mean_of_present": _window_mean_of_present,
     "relu6": jax.nn.relu6,
     "resize_images": _resize_images,
     "rsqrt_of_positive": lax.rsqrt,

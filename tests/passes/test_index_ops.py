@@ -9,12 +9,14 @@ from jax import lax
 from lowering.passes.fusion.index_ops import with_index_ops
 from lowering.passes.inlining import inline_calls
 from lowering.passes.literals import convert_literals
+from lowering.passes.simplify.redundant import tidy
 from tests.passes.meanings import assert_means
 from tests.passes.programs import equation, primitives, traced
 
 TABLE = np.linspace(0, 1, 24, dtype=np.float32).reshape(6, 4)
 ROWS = np.int32([[0, 5, 2], [-1, -6, 3]])
 OUTSIDE = np.int32([7, -7, 6, -8, 2])
+PLACES = np.int32([0, -1, 3, 2, -4, 1])
 
 # A program, its arguments, and which of the three parameters of `take` are set.
 TAKEN = {
@@ -42,6 +44,30 @@ TAKEN = {
     "a row of a loop": (
         lambda x, i: lax.dynamic_index_in_dim(x, i, 0, keepdims=False), (TABLE, np.int32(9)),
         {"wraps", "clips"},
+    ),
+    "rows of a batch": (
+        lambda x, i: jnp.take_along_axis(x, i[:, None], 1), (TABLE, PLACES),
+        {"wraps", "clips", "fill_value"},
+    ),
+    "elements of a batch": (
+        lambda x, i: jnp.take_along_axis(x, i, 1, mode="clip"), (TABLE, PLACES[:, None]),
+        {"wraps", "clips"},
+    ),
+    "an element of each row": (
+        lambda x, i: x[jnp.arange(6), i], (TABLE, PLACES), {"wraps", "clips"}
+    ),
+    "elements of each row": (
+        lambda x, i: x[jnp.arange(6)[:, None], jnp.stack([i, -i], 1)], (TABLE, PLACES),
+        {"wraps", "clips"},
+    ),
+    "matrices of each batch": (
+        lambda x, i: x.reshape(2, 3, 4)[jnp.arange(2), i], (TABLE, PLACES[:2]), {"wraps", "clips"}
+    ),
+    "rows of mapped tables": (
+        jax.vmap(lambda x, i: x[i]), (TABLE.reshape(2, 3, 4), ROWS[:2]), {"wraps", "clips"}
+    ),
+    "places of the greatest": (
+        lambda x, i: jnp.take_along_axis(x, lax.top_k(x, 2)[1], 1), (TABLE, ROWS), {"wraps"}
     ),
     "rows by indices with bounds": (lambda x, i: x[lax.clamp(0, i, 5)], (TABLE, ROWS), {"wraps"}),
 }  # fmt: skip
@@ -87,7 +113,7 @@ NOT_LOOKED_UP = {
 
 def _after(fun, *args):
     jaxpr = convert_literals(inline_calls(traced(fun, *args), frozenset()))
-    return with_index_ops(jaxpr)
+    return with_index_ops(tidy(jaxpr))
 
 
 @pytest.mark.parametrize("case", TAKEN)

@@ -35,6 +35,18 @@ def test_conversions(value, dtype, is_converted):
     assert_same(before, after, x)
 
 
+def test_a_broadcast_of_a_broadcast_number():
+    def fun(x):
+        rows = lax.broadcast_in_dim(np.float32(2), (3,), ())
+        return x + lax.broadcast_in_dim(rows, (2, 3), (1,))
+
+    x = np.ones((2, 3), np.float32)
+    before = traced(fun, x)
+    after = convert_literals(before)
+    assert primitives(after) == ["broadcast_in_dim", "add"]
+    assert_same(before, after, x)
+
+
 def test_a_result_that_is_a_literal():
     before = inline_calls(traced(jax.jit(lambda: lax.convert_element_type(3, np.float32))), ())
     assert_same(before, convert_literals(before))

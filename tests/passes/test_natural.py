@@ -27,8 +27,8 @@ IMAGES = np.linspace(-1, 1, 2 * 4 * 4 * 3, dtype=np.float32).reshape(2, 4, 4, 3)
 EMPTY = np.zeros((2, 0, 4), np.float32)
 
 
-def _sum_of_windows(x):
-    return lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+def _sum_of_windows(x, size=2, padding="VALID"):
+    return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, 2, 2, 1), padding)
 
 
 def _log_of_sum(x):
@@ -93,6 +93,17 @@ FOUND = {
     "mean": (lambda x: x.mean(1), (X,), ["reduce_mean"]),
     "mean with its axes": (lambda x: x - x.mean(1, keepdims=True), (X,), ["reduce_mean", "sub"]),
     "mean of windows": (lambda x: _sum_of_windows(x) / 4, (IMAGES,), ["reduce_window_mean"]),
+    "mean of windows without their padding": (
+        lambda x: _sum_of_windows(x, 3, "SAME")
+        / _sum_of_windows(jnp.ones((1, 4, 4, 1)), 3, "SAME"),
+        (IMAGES,),
+        ["reduce_window_mean_of_present"],
+    ),
+    "sigmoid by a quotient": (lambda x: 1 / (1 + jnp.exp(-x)), (X,), ["logistic"]),
+    "leaky relu by a maximum": (lambda x: jnp.maximum(x, 0.1 * x), (X,), ["leaky_relu"]),
+    "leaky relu by a maximum, exchanged": (
+        lambda x: jnp.maximum(x * 0.1, x), (X,), ["leaky_relu"]
+    ),
     "squared difference": (lambda x, y: (x - y) ** 2, (X, Y), ["squared_difference"]),
     "square of a difference": (lambda x, y: jnp.square(x - y), (X, Y), ["squared_difference"]),
     "difference times itself": (lambda x, y: (x - y) * (x - y), (X, Y), ["squared_difference"]),
@@ -117,6 +128,12 @@ UNLIKE = {
     "relu6 of integers": (jax.nn.relu6, (INTEGERS,), "relu6"),
     "leaky relu by a value": (jax.nn.leaky_relu, (X, X[0, 0, 0]), "leaky_relu"),
     "leaky relu of another": (lambda x, y: jnp.where(x > 0, x, 0.1 * y), (X, Y), "leaky_relu"),
+    "leaky relu by a maximum, steep": (lambda x: jnp.maximum(x, 2 * x), (X,), "leaky_relu"),
+    "sigmoid of another": (lambda x: 2 / (1 + jnp.exp(-x)), (X,), "logistic"),
+    "mean of windows by other counts": (
+        lambda x: _sum_of_windows(x) / _sum_of_windows(jnp.full_like(x, 2)), (IMAGES,),
+        "reduce_window_mean_of_present",
+    ),
     "elu with a negative factor": (lambda x: jax.nn.elu(x, -2.0), (X,), "elu"),
     "elu with a value": (jax.nn.elu, (X, Y[0, 0, 0]), "elu"),
     "softplus with another term": (lambda x: jnp.logaddexp(x, 1), (X,), "softplus"),

@@ -83,6 +83,55 @@ def test_dense_layers(shape, has_bias):
     assert_means(jaxpr, fun, x, rtol=1e-4, atol=1e-4)
 
 
+# What multiplies and shifts each feature of a layer, in other forms than a batch norm.
+FORMS = {
+    "factors": lambda y, by, shift: y * by,
+    "a number": lambda y, by, shift: y * 0.5,
+    "a quotient": lambda y, by, shift: y / by,
+    "a factor of a bias": lambda y, by, shift: (y + shift) * by,
+    "a difference": lambda y, by, shift: (shift - y * 2) * by,
+    "a norm by a quotient": lambda y, by, shift: (y - shift) / jnp.sqrt(by**2 + 1e-3) * by + shift,
+    "a norm by an inverse root": lambda y, by, shift: (
+        (y - shift) * lax.rsqrt(jnp.asarray(by) ** 2 + 1e-3) * by + shift
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_forms_and_orders_of_axes(form, is_first):
+    axes, shape = ("NCXY", (6, 1, 1)) if is_first else ("NXYC", (6,))
+    x, kernel = normal(2, *((3, 4, 4) if is_first else (4, 4, 3))), normal(2, 2, 3, 6)
+    by, shift = abs(normal(*shape)) + 0.5, normal(*shape)
+
+    def fun(x):
+        y = lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=(axes, "XYIO", axes)
+        )
+        return FORMS[form](y, by, shift)
+
+    jaxpr = lowered(fun, x)
+    is_shifted = form not in ("factors", "a number", "a quotient")
+    assert primitives(jaxpr) == ["conv_general_dilated", *["add"] * is_shifted]
+    assert_means(jaxpr, fun, x, rtol=1e-4, atol=1e-4)
+
+
+def test_mapped_layer():
+    x, kernel, statistics = normal(3, 2, 4, 4, 3), normal(2, 2, 3, 5), numbers(4)
+    fun = jax.vmap(lambda x: norm(convolved(x, kernel), *statistics))
+    jaxpr = lowered(fun, x)
+    assert primitives(jaxpr) == ["reshape", "conv_general_dilated", "reshape", "add"]
+    assert_means(jaxpr, fun, x, rtol=1e-4, atol=1e-4)
+
+
+def test_matrix_from_the_left():
+    x, kernel, by = normal(3, 8), normal(5, 8), normal(5)
+    fun = jax.vmap(lambda x: (kernel @ x + by) * by)
+    jaxpr = lowered(fun, x)
+    assert primitives(jaxpr) == ["dot_general", "add"]
+    assert_means(jaxpr, fun, x, rtol=1e-4, atol=1e-4)
+
+
 def test_several_features_of_the_weights():
     x, kernel, statistics = normal(3, 8), normal(8, 2, 5), numbers(3)
 
@@ -104,6 +153,10 @@ OTHERS = {
     ),
     "a result that others use": (lambda x: norm(y := x @ KERNEL, *STATISTICS) * y, (X,)),
     "a sum of two layers": (lambda x: norm(x @ KERNEL + jnp.sin(x) @ KERNEL, *STATISTICS), (X,)),
+    "weights that others use": (
+        lambda x: norm(x @ jnp.asarray(KERNEL), *STATISTICS) + jnp.sum(jnp.sin(KERNEL)),
+        (X,),
+    ),
     "no layer": (lambda x: norm(jnp.sin(x), *STATISTICS), (normal(3, 5),)),
     "features that are multiplied from the left": (
         lambda x: norm(KERNEL.T @ x, *STATISTICS), (normal(8, 5),)

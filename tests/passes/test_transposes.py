@@ -40,9 +40,27 @@ LIFTED = {
         lambda x: lax.exp(_product(x) * 2).transpose(2, 0, 1),
         "dot_general transpose mul exp",
     ),
+    "transposed matrices of a batch": (
+        lambda x: lax.dot_general(x, x.transpose(0, 2, 1), (((2,), (1,)), ((0,), (0,)))),
+        "dot_general",
+    ),
+    "transposed batch": (
+        lambda x: lax.dot_general(x.transpose(1, 0, 2), x, (((2,), (2,)), ((1,), (0,)))),
+        "dot_general",
+    ),
     "two in a row": (lambda x: x.transpose(1, 2, 0).transpose(ORDER), "transpose"),
 }
 STAYS = {
+    "a product whose result is in another order": lambda x: lax.dot_general(
+        x.transpose(1, 0, 2), x[0, 0], (((2,), (0,)), ((), ()))
+    ),
+    "a transposed product": lambda x: lax.dot_general(
+        _product(x).transpose(0, 2, 1), x, (((2,), (1,)), ((0,), (0,)))
+    ),
+    "a transpose that others need": lambda x: (
+        (y := x.transpose(0, 2, 1)),
+        lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))),
+    ),
     "another order": lambda x: (x.transpose(2, 0, 1), lax.reduce_max(x, (2,)).T),
     "no other transpose": lambda x: lax.reduce_max(x, (2,)).T,
     "maximum that others need": lambda x: (

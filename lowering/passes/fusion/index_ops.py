@@ -4,6 +4,7 @@ JAX counts negative indices from the end, by a comparison, a sum and a choice, a
 marks those that are out of bounds. One primitive does all of it in fewer ops.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -23,8 +24,8 @@ _ONE_HOT = registry.new_primitive("one_hot")
 
 
 @_TAKE.def_abstract_eval
-def _taken(x, index, *, axis, wraps, clips, fill_value):
-    shape = *x.shape[:axis], *index.shape, *x.shape[axis + 1 :]
+def _taken(x, index, *, axis, batch_dims, wraps, clips, fill_value):
+    shape = *x.shape[:axis], *index.shape[batch_dims:], *x.shape[axis + 1 :]
     return jax.core.ShapedArray(shape, x.dtype)
 
 
@@ -43,8 +44,8 @@ def with_index_ops(jaxpr: Jaxpr) -> Jaxpr:
     new = replace_equations(
         jaxpr,
         {
-            "gather": lambda _, eqn: found.take(eqn),
-            "squeeze": lambda _, eqn: found.take_one(eqn),
+            "gather": found.take,
+            "squeeze": found.take_one,
             "convert_element_type": lambda _, eqn: found.one_hot(eqn),
             "dot_general": found.looked_up,
         },
@@ -61,32 +62,72 @@ class _Indices:
         for eqn in jaxpr.eqns:
             self._ranges.add(eqn)
 
-    def take(self, gather: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
-        """A gather of rows along one axis, in whose place are the axes of the indices."""
+    def take(self, new: Rewriter, gather: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+        """A gather of rows along one axis, in whose place are the axes of the indices.
+
+        The first axes may be those of a batch, of which each element has indices of its own.
+        """
         x, vectors = gather.invars
-        numbers = gather.params["dimension_numbers"]
-        expand = self._uses.maker(vectors, "broadcast_in_dim")
-        if len(numbers.start_index_map) != 1 or expand is None:
+        numbers, shape = gather.params["dimension_numbers"], x.aval.shape
+        index, batch_dims = vectors, len(numbers.operand_batching_dims)
+        has_batch = len(numbers.start_index_map) == 1
+        if not has_batch:
+            index, batch_dims = self._with_batch(gather)
+        # JAX wraps vectors of 64 bits around in 32; those that a program makes of its indices fit.
+        is_wrapped = vectors.aval.dtype == np.int64 and self._uses.maker(vectors) is None
+        if index is None or is_wrapped:
             return None
-        (axis,), (index, *_) = numbers.start_index_map, expand.invars
-        rank, shape = len(index.aval.shape), x.aval.shape
+        batch, axis = tuple(range(batch_dims)), numbers.start_index_map[-1]
+        rank = len(vectors.aval.shape) - 1 - batch_dims
         of_rows = lax.GatherDimensionNumbers(
-            offset_dims=(*range(axis), *range(axis + rank, rank + len(shape) - 1)),
-            collapsed_slice_dims=(axis,),
-            start_index_map=(axis,),
+            offset_dims=(*range(batch_dims, axis), *range(axis + rank, rank + len(shape) - 1)),
+            collapsed_slice_dims=(axis,) if has_batch else (*batch, axis),
+            start_index_map=numbers.start_index_map,
+            operand_batching_dims=batch if has_batch else (),
+            start_indices_batching_dims=batch if has_batch else (),
         )
-        if (
-            numbers != of_rows
-            or vectors.aval.shape != (*index.aval.shape, 1)
-            or expand.params["broadcast_dimensions"] != tuple(range(rank))
-            or gather.params["slice_sizes"] != (*shape[:axis], 1, *shape[axis + 1 :])
-        ):
+        sizes = (*[1] * batch_dims, *shape[batch_dims:axis], 1, *shape[axis + 1 :])
+        if numbers != of_rows or axis < batch_dims or gather.params["slice_sizes"] != sizes:
             return None
         fills = gather.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP
         fill_value = gather.params["fill_value"] if fills else None
-        return self._take(gather, x, index, axis, fills, fill_value)
+        shape = vectors.aval.shape[:-1]
+        return self._take(new, gather, x, index, shape, axis, fills, fill_value, batch_dims)
 
-    def take_one(self, squeeze: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+    def _with_batch(self, gather: jex_core.JaxprEqn) -> tuple[Any, int]:
+        """The last indices of vectors whose others count the elements of a batch, and these.
+
+        So a program writes `x[arange(n), index]`.
+        """
+        x, vectors = gather.invars
+        *shape, _ = vectors.aval.shape
+        joined = self._uses.maker(vectors, "concatenate")
+        axes = gather.params["dimension_numbers"].start_index_map
+        if joined is None or joined.params["dimension"] != len(shape):
+            return None, 0
+        *counts, index = joined.invars
+        for axis, atom in enumerate(counts):
+            if self._counted(atom) != axis or axes[axis] != axis:
+                return None, 0
+            if axis >= len(shape) or x.aval.shape[axis] != shape[axis]:
+                return None, 0
+        return (index, len(counts)) if len(axes) == len(counts) + 1 else (None, 0)
+
+    def _counted(self, atom: Any) -> int | None:
+        """The axis along which an array has the positions as its elements; None if it has not."""
+        iota, expand = self._uses.maker(atom, "iota"), self._uses.maker(atom, "broadcast_in_dim")
+        if iota is not None:
+            return iota.params["dimension"]
+        if expand is None or len(expand.invars) != 1:
+            return None
+        axis = self._counted(expand.invars[0])
+        if axis is None:
+            return None
+        place = expand.params["broadcast_dimensions"][axis]
+        is_kept = expand.params["shape"][place] == expand.invars[0].aval.shape[axis]
+        return int(place) if is_kept else None
+
+    def take_one(self, new: Rewriter, squeeze: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
         """A dynamic slice of one row, without its axis; JAX moves it inside."""
         dynamic = self._uses.maker(squeeze.invars[0], "dynamic_slice")
         if dynamic is None or len(squeeze.params["dimensions"]) != 1:
@@ -96,10 +137,11 @@ class _Indices:
         shape = x.aval.shape
         if dynamic.params["slice_sizes"] != (*shape[:axis], 1, *shape[axis + 1 :]):
             return None
-        return self._take(squeeze, x, starts[axis], axis, fills=False, fill_value=None)
+        return self._take(new, squeeze, x, starts[axis], (), axis, fills=False, fill_value=None)
 
-    def _take(self, eqn, x, index, axis, fills, fill_value):
+    def _take(self, new, eqn, x, index, shape, axis, fills, fill_value, batch_dims=0):
         size = x.aval.shape[axis]
+        index = self._before_reshapes(index)
         if x.aval.dtype not in _ELEMENTS or index.aval.dtype not in _INDICES:
             return None
         if not isinstance(size, int) or size == 0:
@@ -115,13 +157,31 @@ class _Indices:
         is_inside = found is not None and (-size if wraps else 0) <= found[0] <= found[1] < size
         params = {
             "axis": axis,
+            "batch_dims": batch_dims,
             "wraps": wraps,
             "clips": not is_inside,
             "fill_value": (np.nan if fill_value is None else fill_value)
             if fills and not is_inside
             else None,
         }
+        if index.aval.shape != shape:
+            shaped = jex_core.Var(index.aval.update(shape=shape))
+            sizes = {"new_sizes": shape, "dimensions": None, "sharding": None}
+            reshape = eqn.replace(primitive=lax.reshape_p, invars=[index], outvars=[shaped])
+            new.add(reshape.replace(params=sizes))
+            index = shaped
         return eqn.replace(primitive=_TAKE, invars=[x, index], params=params)
+
+    def _before_reshapes(self, atom: Any) -> Any:
+        """What an atom is a reshape of, if it is one."""
+        maker = self._uses.maker(atom)
+        if maker is None or maker.primitive.name not in ("reshape", "broadcast_in_dim"):
+            return atom
+        before = maker.invars[0]
+        is_same = math.prod(before.aval.shape) == math.prod(atom.aval.shape)
+        if not is_same or maker.params.get("dimensions") is not None:
+            return atom
+        return self._before_reshapes(before)
 
     def _slice(self, eqn, x, place, axis):
         """The row at a known index, if that is in bounds."""
@@ -183,11 +243,12 @@ class _Indices:
         (result,), (index,) = dot.outvars, made.invars
         if result.aval.dtype != table.aval.dtype or dot.params.get("permutation"):
             return None
-        shape = *index.aval.shape, *table.aval.shape[1:]
+        places = index.aval.shape
+        shape = *places, *table.aval.shape[1:]
         if shape == result.aval.shape:
-            return self._take(dot, table, index, axis=0, fills=True, fill_value=0)
+            return self._take(new, dot, table, index, places, axis=0, fills=True, fill_value=0)
         rows = jex_core.Var(result.aval.update(shape=shape))
-        take = self._take(dot, table, index, axis=0, fills=True, fill_value=0)
+        take = self._take(new, dot, table, index, places, axis=0, fills=True, fill_value=0)
         if take is None:
             return None
         new.add(take.replace(outvars=[rows]))

@@ -16,6 +16,8 @@ from lowering.passes.simplify.keepdims import REDUCE_KEEPING
 _MEAN = registry.new_primitive("reduce_mean")
 _WINDOW_MEAN = registry.new_primitive("reduce_window_mean")
 _WINDOW_MEAN.def_effectful_abstract_eval(lax.reduce_window_sum_p.abstract_eval)
+_PRESENT_MEAN = registry.new_primitive("reduce_window_mean_of_present")
+_PRESENT_MEAN.def_effectful_abstract_eval(lax.reduce_window_sum_p.abstract_eval)
 
 # The dtypes of which sums need no wider one.
 _WIDE = (np.float32, np.float64)
@@ -28,14 +30,38 @@ def _mean_aval(x, *, axes, keepdims):
 
 
 def _mean_of_windows(div: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
-    """A sum over windows, divided by their size."""
+    """A sum over windows, divided by their size, or by how many elements they have."""
     total = group.maker(div.invars[0], "reduce_window_sum")
-    if total is None or not isinstance(div.invars[1], jex_core.Literal):
+    if total is None:
         return None
+    if not isinstance(div.invars[1], jex_core.Literal):
+        return _mean_of_present(div, total, group)
     sizes = total.params["window_dimensions"]
     if not all(isinstance(size, int) for size in sizes) or div.invars[1].val != math.prod(sizes):
         return None
     return [div.replace(primitive=_WINDOW_MEAN, invars=total.invars, params=total.params)]
+
+
+def _mean_of_present(
+    div: jex_core.JaxprEqn, total: jex_core.JaxprEqn, group: Group
+) -> Sequence[jex_core.JaxprEqn] | None:
+    """A sum over windows, divided by the sum of ones over the same windows, without the padding."""
+    counts = group.maker(div.invars[1], "reduce_window_sum")
+    ones = None if counts is None else group.maker(counts.invars[0], "broadcast_in_dim")
+    if counts is None or ones is None or counts.params != total.params:
+        return None
+    (one, *_), (x,) = ones.invars, total.invars
+    windows, sizes = total.params["window_dimensions"], x.aval.shape
+    if not isinstance(one, jex_core.Literal) or one.val != 1 or x.aval.dtype != np.float32:
+        return None
+    # Along an axis without windows all counts are the same.
+    are_alike = all(
+        count == size or (count == 1 == window)
+        for count, size, window in zip(ones.outvars[0].aval.shape, sizes, windows, strict=True)
+    )
+    if not are_alike or div.outvars[0].aval.shape != total.outvars[0].aval.shape:
+        return None
+    return [div.replace(primitive=_PRESENT_MEAN, invars=[x], params=total.params)]
 
 
 def _of_nothing(reduce: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:

@@ -128,6 +128,21 @@ GELUS = (
 )
 
 
+def _leaky_relu_by_maximum(x, alpha):
+    return lax.max(x, alpha * x)
+
+
+def _is_fraction(alpha: Any) -> bool:
+    return 0 < alpha < 1
+
+
+# Sigmoids, written out; where the exponential overflows, the quotient is zero.
+_SIGMOIDS = (
+    lambda x: 1 / (1 + lax.exp(-x)),
+    lambda x: lax.integer_pow(1 + lax.exp(-x), -1),
+)
+
+
 def _celu_by_op(x, alpha):
     return alpha * _ELU.bind(x / alpha)
 
@@ -194,6 +209,15 @@ NATURAL_PATTERNS = (
     _of_float(jax.nn.relu6, _RELU6),
     _of_float(jax.nn.leaky_relu, _LEAKY_RELU, literals=1),
     _of_float(_leaky_relu_where_positive, _LEAKY_RELU, literals=1),
+    Pattern(
+        _leaky_relu_by_maximum,
+        _LEAKY_RELU.bind,
+        args=(_X, _NUMBER),
+        when=is_float,
+        literals=(1,),
+        when_literals=_is_fraction,
+    ),
+    *(Pattern(example, lax.logistic, args=(_X,), when=is_float) for example in _SIGMOIDS),
     _of_float(jax.nn.elu, _ELU),
     _of_float(jax.nn.softplus, _SOFTPLUS),
     _of_float(jax.nn.celu, _ELU),

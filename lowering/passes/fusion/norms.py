@@ -1,50 +1,96 @@
-"""Folds batch norms by known statistics into the weights of the layers before them.
+"""Folds what is done to each feature of a layer, such as a batch norm, into the layer's weights.
 
-With known statistics a batch norm multiplies each feature by a number and adds another. The weights
-and the bias of the dense layer or convolution before it absorb both, whatever its rank.
+With known statistics a batch norm multiplies each feature by a number and adds another, in whatever
+form a library writes it. The weights and the bias of the dense layer or convolution before it
+absorb both, whatever its rank and wherever its features are. So they absorb any known factor.
 """
 
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+import jax
 import jax.extend.core as jex_core
 import numpy as np
 from jax import lax
 
+from lowering.passes.evaluation import as_traced
 from lowering.passes.fusion.patterns import Uses
-from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import Rewriter, replace_equations, without_unused
+from lowering.passes.jaxprs import Jaxpr, called_jaxprs, is_variable
+from lowering.passes.rewriting import Rewriter, without_unused
+from lowering.registry import Trait, has_trait
 
-# A contraction, the axis of the features in its weights, the weights, and the bias behind it.
-_Layer: TypeAlias = tuple[jex_core.JaxprEqn, int, np.ndarray, np.ndarray]
+# More weights than these are not copied.
+_MOST_WEIGHTS = 1 << 26
+
+# Numbers for features are computed here from at most so many others.
+_MOST_NUMBERS = 1 << 16
+
+# And in at most so many steps, of which a norm takes four.
+_MOST_STEPS = 8
+
+
+class _Layer(NamedTuple):
+    """A contraction with known weights."""
+
+    eqn: jex_core.JaxprEqn
+    operand: int  # The position of the weights among the operands,
+    weights: np.ndarray
+    weights_axis: int  # the axis of the features in these,
+    axis: int  # and in the result.
+
+
+class _Fold(NamedTuple):
+    """A layer, and the equations behind it that multiply and shift its features."""
+
+    layer: _Layer
+    chain: tuple[tuple[jex_core.JaxprEqn, Any], ...]  # Each with its operand that is of the layer.
+    factor: np.ndarray  # A number for each feature, or one for all,
+    shift: np.ndarray | None  # and in a shape that broadcasts to the result of the last equation.
 
 
 def fold_norms(jaxpr: Jaxpr) -> Jaxpr:
-    """Replaces batch norms behind contractions with known weights by other weights and a bias.
+    """Replaces factors and batch norms behind contractions by other weights and a bias.
 
     Both are computed here, so that they are constants of the program however large they are.
     """
+    folds = list(_folds(jaxpr))
+    if not folds:
+        return jaxpr
+    layers = {id(fold.layer.eqn): fold for fold in folds}
+    chained = {id(eqn): x for fold in folds for eqn, x in fold.chain}
+    shifts = {id(fold.chain[-1][0]): fold.shift for fold in folds}
+    new = Rewriter(jaxpr)
+    for eqn in jaxpr.eqns:
+        shift = shifts.get(id(eqn))
+        if id(eqn) in layers:
+            layer, _, factor, _ = layers[id(eqn)]
+            invars = list(eqn.invars)
+            invars[layer.operand] = new.constant(_multiplied(layer, factor))
+            new.add(eqn.replace(invars=invars))
+        elif shift is not None:
+            invars = [chained[id(eqn)], new.constant(shift)]
+            new.add(eqn.replace(primitive=lax.add_p, invars=invars, params={}))
+        elif id(eqn) in chained:
+            new.replace(eqn.outvars, [chained[id(eqn)]])
+        else:
+            new.add(eqn)
+    return without_unused(new.jaxpr())
+
+
+def _folds(jaxpr: Jaxpr) -> Iterator[_Fold]:
     known = _Known(jaxpr)
+    for eqn in jaxpr.eqns:
+        layer = known.layer(eqn)
+        fold = None if layer is None else known.fold(layer)
+        if fold is not None and np.isfinite(_multiplied(fold.layer, fold.factor)).all():
+            yield fold
 
-    def fold(new: Rewriter, norm: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
-        x, *statistics, epsilon = norm.invars
-        found = [known.features(atom) for atom in statistics]
-        layer, small = known.layer(x), known.array(epsilon)
-        if layer is None or small is None or any(value is None for value in found):
-            return None
-        contraction, axis, weights, bias = layer
-        mean, variance, scale, offset = (np.asarray(value, np.float64) for value in found)
-        factor = scale / np.sqrt(variance + small)
-        along = [-1 if i == axis else 1 for i in range(weights.ndim)]
-        kernel = (weights * factor.reshape(along)).astype(np.float32)
-        shift = ((bias - mean) * factor + offset).astype(np.float32)
-        shift = shift.reshape([1] * (len(x.aval.shape) - 1) + [-1])
-        product = jex_core.Var(x.aval)
-        operands = [contraction.invars[0], new.constant(kernel)]
-        new.add(contraction.replace(invars=operands, outvars=[product]))
-        return norm.replace(primitive=lax.add_p, invars=[product, new.constant(shift)], params={})
 
-    changed = replace_equations(jaxpr, {"batch_norm": fold})
-    return jaxpr if changed is jaxpr else without_unused(changed)
+def _multiplied(layer: _Layer, factor: np.ndarray) -> np.ndarray:
+    along = [-1 if i == layer.weights_axis else 1 for i in range(layer.weights.ndim)]
+    with np.errstate(over="ignore"):
+        return (layer.weights * factor.reshape(along)).astype(np.float32)
 
 
 class _Known:
@@ -55,7 +101,94 @@ class _Known:
         consts = getattr(jaxpr, "consts", ())
         self._consts = dict(zip(jaxpr.constvars, consts, strict=True)) if consts else {}
 
-    def array(self, atom: Any) -> np.ndarray | None:
+    def layer(self, eqn: jex_core.JaxprEqn) -> _Layer | None:
+        """The layer that an equation is, if its weights are known and nothing else uses them."""
+        for operand, weights_axis, axis in _feature_axes(eqn):
+            atom = eqn.invars[operand]
+            weights = self._view(atom)
+            if weights is None or weights.size > _MOST_WEIGHTS or not self._is_used_once(atom):
+                continue
+            if {weights.dtype, eqn.outvars[0].aval.dtype} == {np.dtype(np.float32)}:
+                return _Layer(eqn, operand, weights, weights_axis, axis)
+        return None
+
+    def fold(self, layer: _Layer) -> _Fold | None:
+        """The longest chain of equations behind a layer that its weights and a bias absorb."""
+        (x,), axis = layer.eqn.outvars, layer.axis
+        factor, shift = np.ones(1), np.zeros(1)
+        chain: list[tuple[jex_core.JaxprEqn, Any]] = []
+        fold = None
+        while (eqn := self._only_user(x)) is not None:
+            moved = _moved_axis(eqn, x, axis)
+            if moved is not None:
+                (x,), axis = eqn.outvars, moved
+                continue
+            step = self._step(eqn, x, axis)
+            if step is None:
+                break
+            factor, shift = factor * step[0], shift * step[0] + step[1]
+            chain.append((eqn, x))
+            (x,) = eqn.outvars
+            names = [other.primitive.name for other, _ in chain]
+            adds = not _SHIFTING.isdisjoint(names)
+            if len(names) + names.count("batch_norm") > adds and np.isfinite(shift).all():
+                along = [-1 if i == axis else 1 for i in range(len(x.aval.shape))]
+                bias = shift.astype(np.float32).reshape(along) if adds else None
+                fold = _Fold(layer, tuple(chain), factor, bias)
+        return fold
+
+    def _step(self, eqn: jex_core.JaxprEqn, x: Any, axis: int) -> tuple[Any, Any] | None:
+        """The factor and the shift of the features of `x`, if that is what an equation computes."""
+        name, operands = eqn.primitive.name, eqn.invars
+        if name not in _STEPS or eqn.outvars[0].aval.shape != x.aval.shape:
+            return None
+        places = [i for i, y in enumerate(operands) if y is x]
+        if len(places) != 1 or (places != [0] and name in _OF_FIRST):
+            return None
+        numbers = [self._by_feature(y, axis, x) for y in operands if y is not x]
+        if any(y is None for y in numbers):
+            return None
+        with np.errstate(all="ignore"):
+            return _STEPS[name](*numbers, is_first=places == [0])
+
+    def _by_feature(self, atom: Any, axis: int | None, like: Any) -> np.ndarray | None:
+        """The number for each place along an axis, or one for all; None if others matter.
+
+        Args:
+          atom: an operand that broadcasts to the shape of `like`.
+          axis: an axis of it; None if all its elements have to be one.
+          like: what has the features.
+        """
+        if axis is not None and len(atom.aval.shape) not in (0, len(like.aval.shape)):
+            return None
+        maker = self._uses.maker(atom)
+        while maker is not None and maker.primitive.name == "broadcast_in_dim":
+            places = maker.params["broadcast_dimensions"]
+            axis = places.index(axis) if axis in places else None
+            (atom,) = maker.invars[:1]
+            maker = self._uses.maker(atom)
+        value = self._array(atom)
+        if value is None or value.dtype != np.float32:
+            return None
+        if value.size > 1 and (axis is None or value.size != value.shape[axis]):
+            return None
+        return value.reshape(-1).astype(np.float64)
+
+    def _array(self, atom: Any, steps: int = _MOST_STEPS) -> np.ndarray | None:
+        """The array that an atom is, if few steps compute it from few known numbers."""
+        value, eqn = self._view(atom), self._uses.maker(atom)
+        if value is not None or eqn is None or not steps or not _is_computed_here(eqn):
+            return value
+        operands = [self._array(x, steps - 1) for x in eqn.invars]
+        if any(x is None for x in operands):
+            return None
+        try:
+            with jax.ensure_compile_time_eval():
+                return np.asarray(as_traced(eqn, operands))
+        except NotImplementedError:  # A primitive of ours, which JAX does not compute.
+            return None
+
+    def _view(self, atom: Any) -> np.ndarray | None:
         """The array that a constant has, or a view of one with as many elements."""
         if isinstance(atom, jex_core.Literal):
             return np.asarray(atom.val, atom.aval.dtype)
@@ -64,62 +197,93 @@ class _Known:
         maker = self._uses.maker(atom)
         if maker is None or maker.primitive.name not in ("broadcast_in_dim", "reshape"):
             return None
-        value = self.array(maker.invars[0])
+        value = self._view(maker.invars[0])
         if value is None or maker.params.get("dimensions") is not None or len(maker.invars) > 1:
             return None
         shape = atom.aval.shape
-        return value.reshape(shape) if value.size == np.prod(shape) else None
+        return value.reshape(shape) if value.size == math.prod(shape) else None
 
-    def features(self, atom: Any) -> np.ndarray | None:
-        """The number of each feature (the last axis), if it is the same along the other axes."""
-        size = atom.aval.shape[-1:]
+    def _is_used_once(self, atom: Any) -> bool:
+        """Whether one equation uses a variable, and what it is a view of."""
+        if not is_variable(atom) or len(self._uses.used_by[atom]) != 1:
+            return False
         maker = self._uses.maker(atom)
-        while maker is not None and maker.primitive.name == "broadcast_in_dim":
-            to = maker.params["broadcast_dimensions"]
-            if not to or to[-1] != len(maker.params["shape"]) - 1:
-                return None
-            (atom,) = maker.invars[:1]
-            maker = self._uses.maker(atom)
-        value = self.array(atom)
-        is_by_feature = value is not None and value.shape[-1:] == size == (value.size,)
-        return value.reshape(-1) if value is not None and is_by_feature else None
+        return maker is None or self._is_used_once(maker.invars[0])
 
-    def layer(self, x: Any) -> _Layer | None:
-        """The layer whose result is used as `x` alone, if its weights are known."""
-        maker = self._only_maker(x)
-        if maker is None or maker.primitive.name != "add":
-            return self._without_bias(maker)
-        for product, other in (maker.invars, maker.invars[::-1]):
-            layer = self._without_bias(self._only_maker(product))
-            if layer is not None and product.aval.shape == x.aval.shape and other.aval.shape:
-                bias = self.features(other)
-                return None if bias is None else (*layer[:3], bias)
-        return None
-
-    def _only_maker(self, atom: Any) -> jex_core.JaxprEqn | None:
-        is_shared = isinstance(atom, jex_core.Literal) or len(self._uses.used_by[atom]) != 1
-        return None if is_shared else self._uses.maker(atom)
-
-    def _without_bias(self, eqn: jex_core.JaxprEqn | None) -> _Layer | None:
-        axis = None if eqn is None else _feature_axis(eqn)
-        if eqn is None or axis is None:
-            return None
-        weights = self.array(eqn.invars[1])
-        if weights is None or {weights.dtype, eqn.outvars[0].aval.dtype} != {np.dtype("float32")}:
-            return None
-        return eqn, axis, weights, np.zeros(())
+    def _only_user(self, var: Any) -> jex_core.JaxprEqn | None:
+        users = self._uses.used_by[var]
+        return users[0] if len(users) == 1 else None
 
 
-def _feature_axis(eqn: jex_core.JaxprEqn) -> int | None:
-    """The axis of the second operand that is the last one of the result; None if there is none."""
-    last = len(eqn.outvars[0].aval.shape) - 1
-    if eqn.primitive.name == "dot_general":
-        (_, contracted), (_, batch) = eqn.params["dimension_numbers"]
-        axes = range(len(eqn.invars[1].aval.shape))
-        free = [axis for axis in axes if axis not in (*contracted, *batch)]
-        return free[-1] if free and eqn.params.get("permutation") is None else None
-    if eqn.primitive.name == "conv_general_dilated":
-        numbers = eqn.params["dimension_numbers"]
-        is_last = numbers.out_spec[1] == last and eqn.params["batch_group_count"] == 1
-        return numbers.rhs_spec[0] if is_last else None
+def _is_computed_here(eqn: jex_core.JaxprEqn) -> bool:
+    """Whether an equation computes few numbers from others, and that alone."""
+    sizes = [size for var in eqn.outvars for size in getattr(var.aval, "shape", ())]
+    is_small = all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= _MOST_NUMBERS
+    is_pure = not eqn.effects and not any(True for _ in called_jaxprs(eqn))
+    stays = has_trait(eqn.primitive.name, Trait.NOT_FOLDED | Trait.DRAWS | Trait.PER_DEVICE)
+    return is_small and is_pure and not stays and len(eqn.outvars) == 1
+
+
+def _add(y, is_first):
+    return 1.0, y
+
+
+def _sub(y, is_first):
+    return (1.0, -y) if is_first else (-1.0, y)
+
+
+def _mul(y, is_first):
+    return y, 0.0
+
+
+def _div(y, is_first):
+    return 1 / y, 0.0
+
+
+def _batch_norm(mean, variance, scale, offset, epsilon, is_first):
+    factor = scale / np.sqrt(variance + epsilon)
+    return factor, offset - mean * factor
+
+
+# For a primitive, the factor and the shift that it means for features.
+_STEPS: Mapping[str, Callable[..., tuple[Any, Any]]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "batch_norm": _batch_norm,
+}
+_SHIFTING = frozenset({"add", "sub", "batch_norm"})
+_OF_FIRST = frozenset({"div", "batch_norm"})
+
+
+def _moved_axis(eqn: jex_core.JaxprEqn, x: Any, axis: int) -> int | None:
+    """Where an equation that moves elements leaves the features; None if it does anything else."""
+    name, (out, *_) = eqn.primitive.name, eqn.outvars
+    if name == "transpose":
+        return list(eqn.params["permutation"]).index(axis)
+    if name == "squeeze" or (name == "reshape" and eqn.params["dimensions"] is None):
+        before, after = x.aval.shape, out.aval.shape
+        from_end = len(before) - axis
+        is_kept = from_end <= len(after) and before[axis:] == after[-from_end:]
+        return len(after) - from_end if is_kept else None
     return None
+
+
+def _feature_axes(eqn: jex_core.JaxprEqn) -> Iterator[tuple[int, int, int]]:
+    """For each operand that may be weights: its position, and its axis and that of the features."""
+    if eqn.primitive.name == "conv_general_dilated" and eqn.params["batch_group_count"] == 1:
+        numbers = eqn.params["dimension_numbers"]
+        yield 1, numbers.rhs_spec[0], numbers.out_spec[1]
+    if eqn.primitive.name != "dot_general":
+        return
+    places = list(range(len(eqn.outvars[0].aval.shape)))
+    places = [places.index(place) for place in eqn.params.get("permutation") or places]
+    numbers = eqn.params["dimension_numbers"]
+    batch, count = len(numbers[1][0]), 0
+    for operand, contracted, batched in zip((0, 1), *numbers, strict=True):
+        axes = range(len(eqn.invars[operand].aval.shape))
+        free = [axis for axis in axes if axis not in (*contracted, *batched)]
+        count += len(free)
+        if free:
+            yield operand, free[-1], places.index(batch + count - 1)

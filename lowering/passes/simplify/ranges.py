@@ -25,10 +25,12 @@ class Ranges:
 
     def add(self, eqn: jex_core.JaxprEqn) -> None:
         """Finds the ranges of the results of an equation, after those that make its operands."""
+        name = eqn.primitive.name
+        if name == "top_k":
+            self._add_places(eqn)
         if len(eqn.outvars) != 1:
             return
         (outvar,) = eqn.outvars
-        name = eqn.primitive.name
         widest = _of_dtype(outvar.aval)
         if widest is None:
             return
@@ -42,6 +44,13 @@ class Ranges:
         # Numbers beyond the dtype wrap around.
         if found is not None and widest[0] <= found[0] <= found[1] <= widest[1]:
             self._known[outvar] = found
+
+    def _add_places(self, top_k: jex_core.JaxprEqn) -> None:
+        """The places of the greatest elements are indices of these."""
+        (x,), places = top_k.invars, top_k.outvars[1]
+        size = x.aval.shape[top_k.params["axis"]]
+        if isinstance(size, int) and size > 0:
+            self._known[places] = 0, size - 1
 
     def of(self, atom: Any) -> Range | None:
         """The range of an atom; None if its dtype has no order or is not known here."""

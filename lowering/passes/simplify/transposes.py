@@ -1,4 +1,4 @@
-"""Moves transposes in front of reductions, and directly behind products, which absorb them.
+"""Moves transposes in front of reductions, and into products or directly behind these.
 
 JAX maps attention over groups of heads. So the axes of the groups come first in a transposed array
 and in its transposed maxima, and no pattern finds a softmax in these.
@@ -10,7 +10,7 @@ import jax.extend.core as jex_core
 
 from lowering.passes.fusion.patterns import Group, Uses, fuse
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import Rewriter
+from lowering.passes.rewriting import Rewriter, replace_equations, without_unused
 from lowering.registry import Trait, has_trait
 
 _REDUCTIONS = ("reduce_max", "reduce_min", "reduce_sum", "reduce_prod")
@@ -21,7 +21,7 @@ def lift_transposes(jaxpr: Jaxpr) -> Jaxpr:
     if not any(eqn.primitive.name == "transpose" for eqn in jaxpr.eqns):
         return jaxpr
     joined = fuse(jaxpr, (), {"transpose": _joined})
-    return _behind_products(_before_reductions(joined))
+    return _into_products(_behind_products(_before_reductions(joined)))
 
 
 def _joined(transpose: jex_core.JaxprEqn, group: Group) -> list[jex_core.JaxprEqn] | None:
@@ -173,3 +173,35 @@ def _from_product(transpose: jex_core.JaxprEqn, uses: Uses) -> list[jex_core.Jax
 def _permuted(var: jex_core.Var, transpose: jex_core.JaxprEqn) -> Any:
     shape = tuple(var.aval.shape[axis] for axis in transpose.params["permutation"])
     return var.aval.update(shape=shape)
+
+
+def _into_products(jaxpr: Jaxpr) -> Jaxpr:
+    """Contracts other axes of a matrix in place of those of its transpose.
+
+    Only where the other axes stay in their order, which is that of the result.
+    """
+    uses = Uses(jaxpr)
+
+    def absorb(_, product: jex_core.JaxprEqn) -> jex_core.JaxprEqn | None:
+        contracted, batch = map(list, product.params["dimension_numbers"])
+        operands = list(product.invars)
+        for i, x in enumerate(operands):
+            transpose = uses.maker(x, "transpose")
+            if transpose is None or len(uses.used_by[x]) != 1:
+                continue
+            if uses.maker(transpose.invars[0], "dot_general") is not None:
+                continue  # That gives its result in another order.
+            order = transpose.params["permutation"]
+            free = [axis for k, axis in enumerate(order) if k not in (*contracted[i], *batch[i])]
+            if free == sorted(free):
+                operands[i] = transpose.invars[0]
+                contracted[i] = tuple(order[axis] for axis in contracted[i])
+                batch[i] = tuple(order[axis] for axis in batch[i])
+        if operands == list(product.invars):
+            return None
+        numbers = (tuple(contracted), tuple(batch))
+        params = {**product.params, "dimension_numbers": numbers}
+        return product.replace(invars=operands, params=params)
+
+    changed = replace_equations(jaxpr, {"dot_general": absorb})
+    return jaxpr if changed is jaxpr else without_unused(changed)
