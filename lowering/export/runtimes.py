@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from lowering.errors import UnsupportedError
 from lowering.export import onnx, tflite_converter
 from lowering.export.empty import without_empty
 from lowering.export.entry import Entry
@@ -40,9 +41,12 @@ def run(consumer: str, entry: Entry) -> dict[str, list[np.ndarray]]:
       entry: the entry, lowered for that target.
 
     Raises:
-      UnsupportedError: if the converter refuses the graph, or the runtime the model.
+      UnsupportedError: if the converter refuses the graph, or the runtime the model; or if the
+        target has no runtime here.
       ImportError: if a package is missing.
     """
+    if consumer not in RUNTIMES:
+        raise UnsupportedError(f"no function in {__name__}.RUNTIMES runs models of {consumer!r}")
     specs = entry.concrete.structured_outputs
     return {
         name: [found[x] if x in found else _empty(specs[x]) for x in entry.outputs]

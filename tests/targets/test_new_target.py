@@ -2,7 +2,6 @@
 
 import json
 
-import ai_edge_litert.interpreter as litert
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 from lowering import convert, targets
+from lowering.errors import UnsupportedError
 from lowering.export import runtimes
 from lowering.export.entries import entry
 from lowering.targets import TFLITE, folders
@@ -49,21 +49,16 @@ def test_tables_of_its_own(tmp_path, lite):
 
 
 def test_a_program_is_lowered_and_exported_for_it(lite, monkeypatch):
-    scope = {"tf": tf}
-    exporter = next(code for code in code_blocks(PAGE) if "def to_lite" in code)
-    exec(exporter, scope)
-
-    def run(made):
-        runner = litert.Interpreter(model_content=scope["to_lite"](made)).get_signature_runner()
-        inputs = {spec.name: x for spec, x in zip(made.specs, made.samples, strict=True)}
-        return {"lite": runner(**inputs)}
-
-    monkeypatch.setitem(runtimes.RUNTIMES, "lite", run)
+    scope = {}
+    exec(next(code for code in code_blocks(PAGE) if "def to_lite" in code), scope)
+    with pytest.raises(UnsupportedError, match=r"RUNTIMES runs models of 'lite'"):
+        runtimes.run("lite", entry(jnp.sin, (X,), lite))
+    monkeypatch.setitem(runtimes.RUNTIMES, "lite", scope["_run_lite"])
 
     def program(x):
         return {"y": jax.nn.relu(jnp.sort(x, axis=1)) + jnp.sum(x, 0)}
 
-    (actual,) = runtimes.run("lite", entry(program, (X,), lite))["lite"]
+    (actual,) = runtimes.run("lite", entry(program, (X,), lite))["Lite"]
     np.testing.assert_allclose(actual, program(X)["y"], rtol=1e-6)
 
 

@@ -10,12 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from lowering.targets import ONNX, PORTABLE, TFLITE, quirk
+from lowering.targets import ONNX, PORTABLE, TFLITE, folders, quirk
 from lowering.targets.tflite import quirks as tflite
 from tests.helpers import ROOT, code_blocks
 from tests.targets import reproducing
 
-TARGETS = ("grappler", "tflite", "onnx", "tfjs")
+TARGETS = tuple(sorted({path.parent.name for path in folders.FOLDER.glob("*/*quirks.py")}))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -24,6 +24,10 @@ def test_quirks_still_happen(target):
     found = reproducing.outcomes(target)
     assert found.keys() == quirk.known(target).keys()
     assert {name: outcome for name, outcome in found.items() if outcome is not True} == {}
+
+
+def test_all_targets_with_quirks_are_tested():
+    assert {"grappler", "tflite", "onnx", "tfjs"} <= set(TARGETS)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -15,6 +15,7 @@ from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN
 from limitations import Limitation
+from lowering.targets import CONSUMERS
 from tools import explorer, history, regenerate_docs
 
 ROWS = [
@@ -350,3 +351,7 @@ def test_a_sweep_of_some_cells_is_not_imported(g3doc, capsys):
 )
 def test_dtype_summary(dtypes, summary):
     assert regenerate_docs.dtype_summary(dtypes) == summary
+
+
+def test_each_consumer_has_a_column():
+    assert tuple(regenerate_docs.CONSUMER_NAMES) == CONSUMERS
