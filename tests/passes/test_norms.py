@@ -187,3 +187,41 @@ def test_a_batch_of_one():
     x = normal(1, 4, 5)
     assert_means(lowered(fun, x), fun, x, rtol=1e-4, atol=1e-4)
     assert jax.jit(fun)(x).shape == x.shape
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("largest", [1.0, 1e-7, 1e6])
+def test_weights_stay_in_16_bits(dtype, largest):
+    rng = np.random.default_rng(0)
+    w = jnp.asarray(rng.normal(size=(64, 48)), dtype)
+    factor = (largest * rng.uniform(0.5, 1, 48)).astype(np.float32)
+    offset = rng.normal(size=48).astype(np.float32)
+
+    def fun(x):
+        return (x @ w).astype(np.float32) * factor + offset
+
+    x = jax.ShapeDtypeStruct((3, 64), dtype)
+    legal = pipeline.legalized(jax.make_jaxpr(fun)(x), TFLITE)
+    folded = fold_norms(convert_literals(legal))
+    widened = [e for e in folded.eqns if e.primitive.name == "widen"]
+    # Float16 has more digits than bfloat16, but a smaller range.
+    stored = {1.0: np.float16, 1e-7: dtype, 1e6: dtype}[largest]
+    is_kept = largest == 1.0 or dtype == jnp.bfloat16
+    assert [e.invars[0].aval.dtype for e in widened] == [stored] * is_kept
+    assert "mul" not in [e.primitive.name for e in folded.eqns]
+
+
+def test_a_factor_behind_a_bias_of_two_axes():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(6, 2, 3)).astype(np.float32)
+    bias = rng.normal(size=(2, 3)).astype(np.float32)
+
+    def fun(x):
+        return (jnp.einsum("bi,ijk->bjk", x, w) + bias) / np.float32(np.sqrt(3))
+
+    x = rng.normal(size=(4, 6)).astype(np.float32)
+    folded = fold_norms(jax.make_jaxpr(fun)(x))
+    names = [e.primitive.name for e in folded.eqns]
+    assert "div" not in names and names.count("add") == 1
+    (actual,) = jax.core.eval_jaxpr(folded.jaxpr, folded.consts, x)
+    np.testing.assert_allclose(actual, fun(x), rtol=1e-5, atol=1e-6)

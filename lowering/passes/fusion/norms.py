@@ -3,6 +3,8 @@
 With known statistics a batch norm multiplies each feature by a number and adds another, in whatever
 form a library writes it. The weights and the bias of the dense layer or convolution before it
 absorb both, whatever its rank and wherever its features are. So they absorb any known factor.
+
+Weights that the graph stores in 16 bits stay in 16 bits.
 """
 
 import math
@@ -11,9 +13,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core as jex_core
+import ml_dtypes
 import numpy as np
 from jax import lax
 
+from lowering.arrays import narrow_numbers
 from lowering.passes.evaluation import as_traced
 from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, is_variable
@@ -38,6 +42,7 @@ class _Layer(NamedTuple):
     weights: np.ndarray
     weights_axis: int  # the axis of the features in these,
     axis: int  # and in the result.
+    stored: np.dtype | None  # The dtype of 16 bits that the graph stores them in.
 
 
 class _Fold(NamedTuple):
@@ -46,7 +51,7 @@ class _Fold(NamedTuple):
     layer: _Layer
     chain: tuple[tuple[jex_core.JaxprEqn, Any], ...]  # Each with its operand that is of the layer.
     factor: np.ndarray  # A number for each feature, or one for all,
-    shift: np.ndarray | None  # and in a shape that broadcasts to the result of the last equation.
+    shift: np.ndarray | None  # and what broadcasts to the result of the last equation.
 
 
 def fold_norms(jaxpr: Jaxpr) -> Jaxpr:
@@ -66,7 +71,7 @@ def fold_norms(jaxpr: Jaxpr) -> Jaxpr:
         if id(eqn) in layers:
             layer, _, factor, _ = layers[id(eqn)]
             invars = list(eqn.invars)
-            invars[layer.operand] = new.constant(_multiplied(layer, factor))
+            invars[layer.operand] = _stored(new, layer, _multiplied(layer, factor))
             new.add(eqn.replace(invars=invars))
         elif shift is not None:
             invars = [chained[id(eqn)], new.constant(shift)]
@@ -93,6 +98,31 @@ def _multiplied(layer: _Layer, factor: np.ndarray) -> np.ndarray:
         return (layer.weights * factor.reshape(along)).astype(np.float32)
 
 
+def _stored(new: Rewriter, layer: _Layer, weights: np.ndarray) -> jex_core.Var:
+    """Weights of a layer as a constant; in 16 bits if those before were."""
+    for dtype in () if layer.stored is None else (np.dtype(np.float16), layer.stored):
+        narrow = weights.astype(dtype)
+        if _is_close(narrow, weights, layer.weights_axis):
+            widened = jex_core.Var(jax.core.ShapedArray(weights.shape, weights.dtype))
+            params = {"storage": weights.dtype}
+            widen = layer.eqn.replace(primitive=narrow_numbers.WIDEN, params=params)
+            new.add(widen.replace(invars=[new.constant(narrow)], outvars=[widened]))
+            return widened
+    return new.constant(weights)
+
+
+def _is_close(narrow: np.ndarray, weights: np.ndarray, axis: int) -> bool:
+    """Whether rounded weights are as close to others as their digits allow, for each feature.
+
+    Numbers that are subnormal in float16, or too large for it, are not.
+    """
+    others = tuple(i for i in range(weights.ndim) if i != axis)
+    with np.errstate(all="ignore"):
+        errors = np.abs(narrow.astype(np.float32) - weights).max(others, initial=0)
+    largest = np.abs(weights).max(others, initial=0)
+    return bool(np.all(errors <= float(ml_dtypes.finfo(narrow.dtype).eps) * largest))
+
+
 class _Known:
     """What is known at lowering time of the variables of a jaxpr."""
 
@@ -109,70 +139,78 @@ class _Known:
             if weights is None or weights.size > _MOST_WEIGHTS or not self._is_used_once(atom):
                 continue
             if {weights.dtype, eqn.outvars[0].aval.dtype} == {np.dtype(np.float32)}:
-                return _Layer(eqn, operand, weights, weights_axis, axis)
+                stored = self._stored_dtype(atom)
+                return _Layer(eqn, operand, weights, weights_axis, axis, stored)
         return None
 
     def fold(self, layer: _Layer) -> _Fold | None:
         """The longest chain of equations behind a layer that its weights and a bias absorb."""
         (x,), axis = layer.eqn.outvars, layer.axis
-        factor, shift = np.ones(1), np.zeros(1)
+        factor, shift = np.ones(1), np.zeros([1] * len(x.aval.shape))
         chain: list[tuple[jex_core.JaxprEqn, Any]] = []
         fold = None
         while (eqn := self._only_user(x)) is not None:
             moved = _moved_axis(eqn, x, axis)
             if moved is not None:
-                (x,), axis = eqn.outvars, moved
+                (x,) = eqn.outvars
+                if eqn.primitive.name == "transpose":
+                    shift = shift.transpose(eqn.params["permutation"])
+                elif shift.size == shift.shape[axis]:
+                    shift = _along(shift, moved, x)
+                else:
+                    break
+                axis = moved
                 continue
             step = self._step(eqn, x, axis)
             if step is None:
                 break
-            factor, shift = factor * step[0], shift * step[0] + step[1]
+            factor, shift = factor * step[0], shift * _along(step[0], axis, x) + step[1]
             chain.append((eqn, x))
             (x,) = eqn.outvars
             names = [other.primitive.name for other, _ in chain]
             adds = not _SHIFTING.isdisjoint(names)
             if len(names) + names.count("batch_norm") > adds and np.isfinite(shift).all():
-                along = [-1 if i == axis else 1 for i in range(len(x.aval.shape))]
-                bias = shift.astype(np.float32).reshape(along) if adds else None
-                fold = _Fold(layer, tuple(chain), factor, bias)
+                fold = _Fold(
+                    layer, tuple(chain), factor, shift.astype(np.float32) if adds else None
+                )
         return fold
 
     def _step(self, eqn: jex_core.JaxprEqn, x: Any, axis: int) -> tuple[Any, Any] | None:
-        """The factor and the shift of the features of `x`, if that is what an equation computes."""
+        """What an equation multiplies the features of `x` by, and then adds to `x`."""
         name, operands = eqn.primitive.name, eqn.invars
         if name not in _STEPS or eqn.outvars[0].aval.shape != x.aval.shape:
             return None
         places = [i for i, y in enumerate(operands) if y is x]
         if len(places) != 1 or (places != [0] and name in _OF_FIRST):
             return None
-        numbers = [self._by_feature(y, axis, x) for y in operands if y is not x]
+        numbers: list[Any] = [self._spread(y, x) for y in operands if y is not x]
         if any(y is None for y in numbers):
             return None
+        if name not in _ADDING:
+            if not all(y.size == y.shape[axis] for y in numbers):
+                return None
+            numbers = [y.reshape(-1) for y in numbers]
         with np.errstate(all="ignore"):
-            return _STEPS[name](*numbers, is_first=places == [0])
+            factor, shift = _STEPS[name](*numbers, is_first=places == [0])
+        return factor, shift if name in _ADDING else _along(shift, axis, x)
 
-    def _by_feature(self, atom: Any, axis: int | None, like: Any) -> np.ndarray | None:
-        """The number for each place along an axis, or one for all; None if others matter.
-
-        Args:
-          atom: an operand that broadcasts to the shape of `like`.
-          axis: an axis of it; None if all its elements have to be one.
-          like: what has the features.
-        """
-        if axis is not None and len(atom.aval.shape) not in (0, len(like.aval.shape)):
+    def _spread(self, atom: Any, like: Any) -> np.ndarray | None:
+        """The numbers that broadcast to an operand beside `like`, in as many axes as that has."""
+        value, rank = self._unbroadcast(atom), len(like.aval.shape)
+        if value is None or value.dtype != np.float32 or value.ndim not in (0, rank):
             return None
+        return value.reshape(value.shape or [1] * rank).astype(np.float64)
+
+    def _unbroadcast(self, atom: Any) -> np.ndarray | None:
+        """A known array, with a size of one along axes that it is broadcast along."""
         maker = self._uses.maker(atom)
-        while maker is not None and maker.primitive.name == "broadcast_in_dim":
-            places = maker.params["broadcast_dimensions"]
-            axis = places.index(axis) if axis in places else None
-            (atom,) = maker.invars[:1]
-            maker = self._uses.maker(atom)
-        value = self._array(atom)
-        if value is None or value.dtype != np.float32:
+        if maker is None or maker.primitive.name != "broadcast_in_dim":
+            return self._array(atom)
+        value = self._unbroadcast(maker.invars[0])
+        if value is None:
             return None
-        if value.size > 1 and (axis is None or value.size != value.shape[axis]):
-            return None
-        return value.reshape(-1).astype(np.float64)
+        sizes = dict(zip(maker.params["broadcast_dimensions"], value.shape, strict=True))
+        return value.reshape([sizes.get(i, 1) for i in range(len(atom.aval.shape))])
 
     def _array(self, atom: Any, steps: int = _MOST_STEPS) -> np.ndarray | None:
         """The array that an atom is, if few steps compute it from few known numbers."""
@@ -195,13 +233,24 @@ class _Known:
         if atom in self._consts:
             return np.asarray(self._consts[atom])
         maker = self._uses.maker(atom)
-        if maker is None or maker.primitive.name not in ("broadcast_in_dim", "reshape"):
+        if maker is None or maker.primitive.name not in _VIEWS:
             return None
         value = self._view(maker.invars[0])
+        if value is not None and maker.primitive is narrow_numbers.WIDEN:
+            return value.astype(maker.params["storage"])
         if value is None or maker.params.get("dimensions") is not None or len(maker.invars) > 1:
             return None
         shape = atom.aval.shape
         return value.reshape(shape) if value.size == math.prod(shape) else None
+
+    def _stored_dtype(self, atom: Any) -> np.dtype | None:
+        """The dtype of a constant that is widened in the graph; see `_view`."""
+        maker = self._uses.maker(atom)
+        if maker is None:
+            return None
+        (before, *_) = maker.invars
+        is_widened = maker.primitive is narrow_numbers.WIDEN
+        return before.aval.dtype if is_widened else self._stored_dtype(before)
 
     def _is_used_once(self, atom: Any) -> bool:
         """Whether one equation uses a variable, and what it is a view of."""
@@ -222,6 +271,11 @@ def _is_computed_here(eqn: jex_core.JaxprEqn) -> bool:
     is_pure = not eqn.effects and not any(True for _ in called_jaxprs(eqn))
     stays = has_trait(eqn.primitive.name, Trait.NOT_FOLDED | Trait.DRAWS | Trait.PER_DEVICE)
     return is_small and is_pure and not stays and len(eqn.outvars) == 1
+
+
+def _along(numbers: Any, axis: int, x: Any) -> np.ndarray:
+    """Numbers along an axis of a variable, or one number, in as many axes as that has."""
+    return np.reshape(numbers, [-1 if i == axis else 1 for i in range(len(x.aval.shape))])
 
 
 def _add(y, is_first):
@@ -253,7 +307,10 @@ _STEPS: Mapping[str, Callable[..., tuple[Any, Any]]] = {
     "div": _div,
     "batch_norm": _batch_norm,
 }
-_SHIFTING = frozenset({"add", "sub", "batch_norm"})
+# What has the elements of a constant, in their order.
+_VIEWS = ("broadcast_in_dim", "reshape", "widen")
+_ADDING = frozenset({"add", "sub"})
+_SHIFTING = _ADDING | {"batch_norm"}
 _OF_FIRST = frozenset({"div", "batch_norm"})
 
 
