@@ -41,8 +41,9 @@ class Tokenizer:
         """
         if isinstance(token, str) and token in self.tokens:
             return self.tokens[token]
-        if isinstance(token, int | np.integer) and 0 <= token < self.size:
-            return int(token)
+        if isinstance(token, int | np.integer) and not isinstance(token, bool):
+            if 0 <= token < self.size:
+                return int(token)
         raise ValueError(f"the tokenizer has no token {token!r}; it has {self.size}")
 
 
@@ -83,6 +84,8 @@ def _of_json(data: bytes) -> dict[str, int]:
         raise ValueError(
             f"the tokenizer is no tokenizer.json of Hugging Face: {error!r}"
         ) from error
+    if not vocabulary and not added:
+        raise ValueError("the tokenizer is a tokenizer.json without tokens")
     return {**vocabulary, **added}
 
 
