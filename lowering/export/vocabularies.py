@@ -41,9 +41,10 @@ class Tokenizer:
         """
         if isinstance(token, str) and token in self.tokens:
             return self.tokens[token]
-        if isinstance(token, int | np.integer) and not isinstance(token, bool):
-            if 0 <= token < self.size:
-                return int(token)
+        # In Python True is a number, too.
+        is_number = not isinstance(token, str | bool) and isinstance(token, int | np.integer)
+        if is_number and int(token) in range(self.size):
+            return int(token)
         raise ValueError(f"the tokenizer has no token {token!r}; it has {self.size}")
 
 
