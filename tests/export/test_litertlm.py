@@ -15,6 +15,7 @@ from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files
 from lowering.errors import UnsupportedError
+from lowering.export.verification import VerificationError
 from tests.export import language_models as models
 
 # With 64 tokens after it, each fits into the cache.
@@ -120,6 +121,43 @@ def test_what_jax_rounds_more_often_is_compared_with_litert(hugging_face, tmp_pa
         stop_tokens=["</s>"],
     )
     assert path.exists()
+
+
+@pytest.mark.parametrize(("places", "is_enough"), [(13, True), (6, False)])
+def test_a_rolling_cache_has_places_for_a_window_and_a_prefill(
+    places, is_enough, hugging_face, tmp_path
+):
+    """Padding is written over the oldest tokens, which the next ones would still see."""
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    window, prefill, features = 6, 8, 16
+    rng = np.random.default_rng(0)
+    shapes = {"embed": (models.VOCABULARY, features), "head": (features, models.VOCABULARY)}
+    shapes |= {name: (features, features) for name in ("query", "key", "value")}
+    params = {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+
+    def step(params, tokens, positions, mask, cache):
+        x = params["embed"][tokens[0]]
+        keys, values = (
+            kept.at[0, 0, positions % places].set(x @ params[name])
+            for name, kept in zip(("key", "value"), cache, strict=True)
+        )
+        age = (positions[:, None] - jnp.arange(places)) % places
+        is_seen = (age < window) & (age <= positions[:, None])
+        scores = x @ params["query"] @ keys[0, 0].T / features
+        weights = jax.nn.softmax(jnp.where(is_seen, scores, -1e9))
+        return ((weights @ values[0, 0]) @ params["head"])[None], [keys, values]
+
+    cache = [jax.ShapeDtypeStruct((1, 1, places, features), "float32")] * 2
+    given = export.prefill_decode(step, cache, 32, prefill=(prefill,), params=params)
+    path = tmp_path / "model.litertlm"
+    options = {"path": path, "tokenizer": hugging_face, "stop_tokens": ["</s>"]}
+    if is_enough:
+        export.to_litertlm(**given, **options)
+    else:
+        with pytest.raises(VerificationError, match=r"LiteRT-LM writes .*, and JAX"):
+            export.to_litertlm(**given, **options)
+    assert path.exists() == is_enough
 
 
 def bundle(tmp_path, step=None, tokenizer=b"", **options):
