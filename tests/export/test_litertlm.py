@@ -144,7 +144,7 @@ def test_a_rolling_cache_has_places_for_a_window_and_a_prefill(
         )
         age = (positions[:, None] - jnp.arange(places)) % places
         is_seen = (age < window) & (age <= positions[:, None])
-        scores = x @ params["query"] @ keys[0, 0].T / features
+        scores = x @ params["query"] @ keys[0, 0].T / features**2  # All tokens matter.
         weights = jax.nn.softmax(jnp.where(is_seen, scores, -1e9))
         return ((weights @ values[0, 0]) @ params["head"])[None], [keys, values]
 
