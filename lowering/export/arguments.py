@@ -22,6 +22,14 @@ def check_flags(**flags: Any) -> None:
             raise TypeError(f"{name} is True or False, not {flag!r}")
 
 
+def check_count(name: str, count: Any, least: int = 1) -> None:
+    """Raises an error for what is no whole number: a TypeError; or too small: a ValueError."""
+    if not isinstance(count, int | np.integer) or isinstance(count, bool):
+        raise TypeError(f"{name} is a whole number, not {count!r}")
+    if count < least:
+        raise ValueError(f"{name} is at least {least}, not {count}")
+
+
 def check_leaf(what: str, leaf: Any, fun: Any = None, name: str = "", where: str = "") -> None:
     """Raises a TypeError for a leaf that is no array of numbers.
 

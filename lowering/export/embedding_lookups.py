@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
+from lowering.errors import UnsupportedError
 from lowering.export.tflite_weights import index_of_code
 
 _OPS = schema.BuiltinOperator
@@ -40,6 +41,7 @@ def use_lookups(root: Any) -> Products:
     for graph in root.subgraphs:
         for op in list(graph.operators):
             if _reads_rows(root, graph, op):
+                _check_finite(root, graph.tensors[op.inputs[0]])
                 _replace(root, graph, op, lookup, reshape)
         _empty_unused(graph)
         products.last += _last(root, graph)
@@ -56,10 +58,25 @@ def _note(root: Any, graph: Any, products: Products) -> None:
         weights = graph.tensors[op.inputs[1]]
         if root.buffers[weights.buffer].data is None:
             continue
+        _check_finite(root, weights)
         if kind == _OPS.BATCH_MATMUL:
             products.batched.append(_name_of_output(graph, op))
         else:
             products.lengths[_name_of_output(graph, op)] = int(weights.shape[-1])
+
+
+def _check_finite(root: Any, weights: Any) -> None:
+    """Raises an UnsupportedError for weights that have no scale."""
+    if weights.type != _FLOAT32:
+        return
+    numbers = np.frombuffer(root.buffers[weights.buffer].data, np.float32)
+    if not (is_finite := np.isfinite(numbers)).all():
+        at = np.unravel_index(int(is_finite.argmin()), weights.shape)
+        raise UnsupportedError(
+            "weights with NaN or infinities cannot be quantized: a matrix of the shape "
+            f"{list(map(int, weights.shape))} in the model has {numbers[is_finite.argmin()]} at "
+            f"{list(map(int, at))}"
+        )
 
 
 def _empty_unused(graph: Any) -> None:

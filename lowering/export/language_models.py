@@ -5,15 +5,16 @@ token and returns the logits of the next. Names and layouts are those that LiteR
 model of its kind `PREFILL_DECODE`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-import tensorflow as tf
 
+from lowering.export import calls, parameters
+from lowering.export.arguments import check_count, check_leaf
 from lowering.export.descriptions import DECODE
-from lowering.export.entry import Entry
+from lowering.frontend import functions
 
 PREFILL = "prefill"
 TOKENS = "tokens"
@@ -25,18 +26,11 @@ CACHE = "kv_cache_"
 # LiteRT-LM adds this to the scores of tokens that are masked, where the mask is of float32.
 UNSEEN = -0.7 * float(np.finfo(np.float32).max)
 
-# The axis of a cache in which LiteRT-LM counts positions, if there is no mask.
-_PLACES = 2
-
 # The dtypes that a mask may have.
 MASK_DTYPES = ("float32", "bool")
 
 # How many tokens are in an example of a call of any length.
 _EXAMPLE = 8
-
-# Vocabularies of models are padded: to a multiple of 128, or by two in a hundred at most.
-_MULTIPLE = 128
-_PADDING = 0.02
 
 
 def prefill_decode(
@@ -74,11 +68,18 @@ def prefill_decode(
     Raises:
       ValueError: for lengths beyond the capacity, a cache whose leaves are no pairs, or an unknown
         dtype of the mask.
-      TypeError: if the step returns something else, or a cache of other shapes.
+      TypeError: if the step takes or returns something else, or a cache of other shapes; for
+        numbers that are not whole, and leaves that are no arrays.
     """
-    lengths = sorted(set(prefill))
-    if not lengths or lengths[0] < 1 or lengths[-1] > capacity:
-        raise ValueError(f"prefill takes lengths from 1 to {capacity}, the capacity; not {prefill}")
+    check_count("capacity", capacity)
+    if isinstance(prefill, str) or not isinstance(prefill, Iterable):
+        raise TypeError(f"prefill is several lengths, such as (8, 64); found {prefill!r}")
+    lengths = list(prefill)
+    for length in lengths:
+        check_count("a length of prefill", length)
+    lengths = sorted(set(lengths))
+    if not lengths or lengths[-1] > capacity:
+        raise ValueError(f"prefill takes lengths from 1 to {capacity}, the capacity; not {lengths}")
     model = _Model(step, cache, capacity, params, mask)
     kept = model.names_of_cache
 
@@ -122,7 +123,8 @@ def decode_any_length(
 
     Raises:
       ValueError: for a cache whose leaves are no pairs, or an unknown dtype of the mask.
-      TypeError: if the step returns something else, or a cache of other shapes.
+      TypeError: if the step takes or returns something else, or a cache of other shapes; for
+        numbers that are not whole, and leaves that are no arrays.
     """
     model = _Model(step, cache, capacity, params, mask)
     args = model.arguments(min(_EXAMPLE, capacity))
@@ -145,7 +147,8 @@ class _Model:
 
     Raises:
       ValueError: for a cache whose leaves are no pairs, or an unknown dtype of the mask.
-      TypeError: if the step returns something else, or a cache of other shapes.
+      TypeError: if the step takes or returns something else, or a cache of other shapes; for
+        numbers that are not whole, and leaves that are no arrays.
     """
 
     def __init__(
@@ -153,7 +156,11 @@ class _Model:
     ):
         if mask is not None and mask not in MASK_DTYPES:
             raise ValueError(f"mask is one of {', '.join(MASK_DTYPES)}, or None; not {mask!r}")
+        functions.check(step, "the step of a language model, a JAX function")
+        check_count("capacity", capacity)
         specs, tree = jax.tree_util.tree_flatten(cache)
+        _check_specs(cache)
+        parameters.check_leaves(params)
         if not specs or len(specs) % 2:
             raise ValueError(
                 "the leaves of a cache are the keys and the values of each layer in turn; "
@@ -171,7 +178,8 @@ class _Model:
         self.names_of_inputs = [TOKENS, POSITIONS, *of_mask, *self.names_of_cache]
         self._vocabulary = 1
         first = () if params is None else (params,)
-        self._vocabulary = _vocabulary(step, (*first, *self.arguments(1)), specs)
+        given = (*first, *self.arguments(1))
+        self._vocabulary = _vocabulary(step, given, specs, has_params=bool(first))
 
     def call(self, *args: Any) -> list[Any]:
         """The logits, and the leaves of the cache."""
@@ -197,12 +205,25 @@ def causal_mask(positions: np.ndarray, capacity: int, dtype: Any) -> np.ndarray:
     return seen if np.dtype(dtype) == bool else np.where(seen, 0, UNSEEN).astype(dtype)
 
 
-def _vocabulary(step: Callable[..., Any], args: tuple[Any, ...], cache: Sequence[Any]) -> int:
+def _check_specs(cache: Any) -> None:
+    """Raises a TypeError for leaves of a cache that are no arrays of known sizes."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(cache)[0]:
+        where = jax.tree_util.keystr(path)
+        check_leaf("cache", leaf, where=where)
+        if not all(isinstance(size, int) for size in leaf.shape):
+            raise TypeError(f"cache takes known sizes; found {leaf.shape} at cache{where}")
+
+
+def _vocabulary(
+    step: Callable[..., Any], args: tuple[Any, ...], cache: Sequence[Any], *, has_params: bool
+) -> int:
     """The size of the vocabulary, from the logits of a decode step.
 
     Raises:
-      TypeError: if it returns no logits of one token, or a cache of other shapes and dtypes.
+      TypeError: if it does not take the arguments, or returns no logits of one token, or a cache of
+        other shapes and dtypes.
     """
+    calls.check(step, args, has_params)
     found = jax.eval_shape(step, *args)
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise TypeError(f"the step has to return (logits, cache), not {found!r}")
@@ -216,119 +237,3 @@ def _vocabulary(step: Callable[..., Any], args: tuple[Any, ...], cache: Sequence
             f"the step has to return a cache like the one it is given, {before}; found {after}"
         )
     return logits.shape[2]
-
-
-def inputs(entry: Entry) -> dict[str, tf.TensorSpec]:
-    """The inputs of a signature by name."""
-    return {spec.name: spec for spec in entry.specs}
-
-
-def check(made: Mapping[str, Entry], max_tokens: int | None = None) -> int:
-    """How many tokens the cache of some signatures has room for.
-
-    Args:
-      made: the entries of all signatures.
-      max_tokens: the number, of signatures without a mask.
-
-    Raises:
-      ValueError: if LiteRT-LM does not take the signatures.
-    """
-    prefills = [name for name in made if name.startswith(PREFILL)]
-    if DECODE not in made or not prefills:
-        raise ValueError(
-            f"LiteRT-LM calls {DECODE!r} and functions whose names begin with {PREFILL!r}; "
-            f"found {', '.join(made)}"
-        )
-    specs = {name: inputs(made[name]) for name in (DECODE, *prefills)}
-    for name, of_signature in specs.items():
-        _check_inputs(name, of_signature)
-    columns = {name: x[MASK].shape[3] for name, x in specs.items() if MASK in x}
-    if len(set(columns.values())) > 1 or len(columns) not in (0, len(specs)):
-        raise ValueError(f"the masks of signatures have different columns: {columns}")
-    limit = min(columns.values()) if columns else max_tokens
-    if limit is None:
-        raise ValueError("without a mask, max_tokens has to say how many tokens the cache holds")
-    if max_tokens is not None and not 0 < max_tokens <= limit:
-        raise ValueError(f"max_tokens is {max_tokens}, and the cache has room for {limit}")
-    caches = {f"the inputs of {name}": _of_cache(x.items()) for name, x in specs.items()}
-    _check_alike(caches)
-    for name in specs:
-        results = made[name].concrete.structured_outputs
-        caches[f"the results of {name}"] = _of_cache(results.items())
-    _check_alike(caches)
-    limit = limit if max_tokens is None else max_tokens
-    if not columns:
-        _check_places(specs[DECODE], limit)
-    return limit
-
-
-def _check_places(decode: Mapping[str, tf.TensorSpec], limit: int) -> None:
-    """Raises a ValueError if LiteRT-LM would misread the size of a cache; only a mask tells it."""
-    name = f"{CACHE}k_0"
-    axes = tuple(decode[name].shape) if name in decode else ()
-    if len(axes) <= _PLACES or axes[_PLACES] < limit:
-        raise ValueError(
-            f"without a mask, LiteRT-LM takes the third axis of {name} for the places of the "
-            f"cache; its shape is {axes}, and max_tokens is {limit}. Swap its axes in the step, "
-            'or let prefill_decode give the step a mask (mask="float32"), which it may ignore'
-        )
-
-
-def _check_alike(caches: Mapping[str, Mapping[str, str]]) -> None:
-    """Raises a ValueError if the caches of the signatures differ in shapes or dtypes."""
-    (first, expected), *others = caches.items()
-    for place, found in others:
-        for name in sorted({*expected, *found}):
-            one, other = (x.get(name, "missing") for x in (expected, found))
-            if one != other:
-                raise ValueError(
-                    "all signatures have to take and return caches of the same shapes: "
-                    f"{name} is {one} in {first}, and {other} in {place}"
-                )
-
-
-def _check_inputs(name: str, specs: Mapping[str, tf.TensorSpec]) -> None:
-    """Raises a ValueError if the inputs of a signature are not those that LiteRT-LM passes."""
-    for key, spec in specs.items():
-        if None in spec.shape.as_list():
-            raise ValueError(
-                f"{name} has a symbolic length, as {key} is {spec.shape}; LiteRT-LM takes models "
-                "of known shapes: export a prefill for each of several lengths, and one decode"
-            )
-    others = [x for x in specs if x not in (TOKENS, POSITIONS, MASK) and not x.startswith(CACHE)]
-    missing = [x for x in (TOKENS, POSITIONS) if x not in specs]
-    if others or missing or not any(x.startswith(CACHE) for x in specs):
-        raise ValueError(
-            f"LiteRT-LM gives {name} the inputs {TOKENS}, {POSITIONS}, {MASK} and those of the "
-            f"cache, {CACHE}k_0 and so on; found {', '.join(specs)}"
-        )
-    length = 1 if name == DECODE else specs[TOKENS].shape[-1]
-    expected = {TOKENS: (1, length), POSITIONS: (length,)}
-    if MASK in specs:
-        expected[MASK] = (1, 1, length, specs[MASK].shape[-1])
-    for key, shape in expected.items():
-        dtypes = MASK_DTYPES if key == MASK else ("int32",)
-        if tuple(specs[key].shape) != shape or specs[key].dtype.name not in dtypes:
-            raise ValueError(
-                f"{key} of {name} has to be {' or '.join(dtypes)} {list(shape)}; found "
-                f"{specs[key].dtype.name} {specs[key].shape}"
-            )
-
-
-def _of_cache(named: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """The shapes and dtypes of what belongs to the cache, by name."""
-    return {name: f"{x.dtype.name} {x.shape}" for name, x in named if name.startswith(CACHE)}
-
-
-def check_vocabulary(decode: Entry, size: int) -> None:
-    """Raises a ValueError if the logits are not those of a tokenizer with so many tokens."""
-    logits = decode.concrete.structured_outputs.get(LOGITS)
-    if logits is None or logits.shape.rank != 3 or tuple(logits.shape[:2]) != (1, 1):
-        raise ValueError(f"{DECODE} has to return {LOGITS}, [1, 1, vocabulary]; found {logits}")
-    count = logits.shape[2]
-    padded = -(-size // _MULTIPLE) * _MULTIPLE
-    if not size <= count <= max(padded, size * (1 + _PADDING)):
-        raise ValueError(
-            f"the tokenizer is one of another vocabulary: it has {size} tokens, and the model "
-            f"logits of {count}"
-        )

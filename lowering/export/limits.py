@@ -29,10 +29,14 @@ def check_weights(model: str, functions: Iterable[Any], part: float = 1) -> None
     Raises:
       UnsupportedError: if they have too many bytes.
     """
+    _check(model, size_of_weights(functions) * part)
+
+
+def size_of_weights(functions: Iterable[Any]) -> int:
+    """The bytes of the variables, which functions may share, and of the constants."""
     functions = list(functions)
     variables = {id(v): v for function in functions for v in function.graph.variables}
-    size = sum(_size(v) for v in variables.values()) + sum(map(_of_constants, functions))
-    _check(model, size * part)
+    return sum(_size(v) for v in variables.values()) + sum(map(_of_constants, functions))
 
 
 def check_params(model: str, params: Any, part: float = 1) -> None:

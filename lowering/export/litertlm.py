@@ -4,11 +4,19 @@ import logging
 import os
 import pathlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lowering.export import language_models, limits, litertlm_runs, reports, tflite, vocabularies
-from lowering.export.arguments import check_flags
+from lowering.export import (
+    limits,
+    litertlm_runs,
+    litertlm_signatures,
+    paths,
+    reports,
+    tflite,
+    vocabularies,
+)
+from lowering.export.arguments import check_count, check_flags
 from lowering.export.descriptions import DECODE
 from lowering.export.entries import entries
 from lowering.export.packages import import_package
@@ -86,8 +94,12 @@ def to_litertlm(
     check_tolerance(tolerance)
     check_flags(verify=verify, overwrite=overwrite)
     limits.check_params("a TF Lite model", params)
-    if isinstance(stop_tokens, str):
-        raise TypeError(f"stop_tokens are several, such as [{stop_tokens!r}]; found a text")
+    if isinstance(stop_tokens, str) or not isinstance(stop_tokens, Iterable):
+        example = [stop_tokens] if isinstance(stop_tokens, str | int) else ["</s>"]
+        raise TypeError(f"stop_tokens are several, such as {example}; found {stop_tokens!r}")
+    if max_tokens is not None:
+        check_count("max_tokens", max_tokens)
+    paths.checked(path, "litertlm")
     loaded = vocabularies.load(tokenizer)
     numbers = [loaded.number(token) for token in stop_tokens]
     if not numbers:
@@ -107,8 +119,8 @@ def to_litertlm(
             input_names=input_names,
             output_names=output_names,
         )
-        capacity = language_models.check(made, max_tokens)
-        language_models.check_vocabulary(made[DECODE], loaded.size)
+        capacity = litertlm_signatures.check(made, max_tokens)
+        litertlm_signatures.check_vocabulary(made[DECODE], loaded.size)
         model = tflite.of_entries(
             making,
             made,
@@ -133,18 +145,27 @@ def to_litertlm(
                 capacity=capacity,
                 vocabulary=loaded.size,
                 is_quantized=quantize is not None,
+                has_templates=templates is not None,
             )
         return making.report()
 
 
 def _check_templates(templates: Any) -> None:
-    """Raises a ValueError for templates of unknown speakers, or that are no pairs of strings."""
+    """Raises an error for templates that are none: of unknown speakers, or no pairs of strings."""
     if templates is None or isinstance(templates, str):
         return
+    if not isinstance(templates, Mapping):
+        raise TypeError(
+            f"templates are pairs of texts by who speaks, or a template in Jinja; not {templates!r}"
+        )
     for role, affixes in templates.items():
         if role not in ROLES:
             raise ValueError(f"templates are of {', '.join(ROLES)}; not of {role!r}")
-        if len(affixes) != 2 or not all(isinstance(x, str) for x in affixes):
+        if (
+            not isinstance(affixes, tuple | list)
+            or len(affixes) != 2
+            or not all(isinstance(x, str) for x in affixes)
+        ):
             raise ValueError(
                 f"the template of {role} is two texts, before and after; not {affixes!r}"
             )

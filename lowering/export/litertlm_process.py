@@ -29,8 +29,14 @@ def main() -> None:
             session.run_prefill([prompt])
             return session.run_decode().texts[0]
 
+    def converse(text: str) -> str:
+        """The first token of an answer to what a user says, put into the template."""
+        with engine.create_conversation(sampler_config=greedy, max_output_tokens=1) as conversation:
+            return str(conversation.send_message(text))
+
     functions = {
         "generate": generate,
+        "converse": converse,
         "tokenize": engine.tokenize,
         "detokenize": engine.detokenize,
     }

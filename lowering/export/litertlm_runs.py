@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lowering.errors import UnsupportedError
-from lowering.export import language_models, litert, precision
+from lowering.export import language_models, litert, litertlm_signatures, precision
 from lowering.export.descriptions import DECODE
 from lowering.export.entry import Entry
 from lowering.export.language_models import LOGITS, MASK, POSITIONS, PREFILL, TOKENS
@@ -78,6 +78,7 @@ def verify(
     capacity: int,
     vocabulary: int,
     is_quantized: bool,
+    has_templates: bool,
 ) -> None:
     """Compares the texts that follow a short prompt, and one that is longer than a prefill.
 
@@ -92,6 +93,7 @@ def verify(
       is_quantized: whether the model is quantized. Its texts differ from JAX's, as those of a model
         in 16 bits do, which JAX rounds more often. Both are compared with the texts of the same
         model in LiteRT's interpreter.
+      has_templates: whether the file has templates; then a user says something, too.
 
     Raises:
       VerificationError: if they differ.
@@ -101,13 +103,15 @@ def verify(
     is_exact = not is_quantized and not _is_coarse(entry)
     step, by = (_of_jax(entry), "JAX") if is_exact else (_of_model(model), "LiteRT")
     shortest = min(
-        language_models.inputs(e)[TOKENS].shape[1]
+        litertlm_signatures.inputs(e)[TOKENS].shape[1]
         for name, e in made.items()
         if name.startswith(PREFILL)
     )
     rng = np.random.default_rng(0)
     first = [] if start is None else [start]
     with Runner(path) as runner:
+        if has_templates:
+            runner.call("converse", text="a")
         for length in {_SHORT, shortest + _SHORT}:
             prompt = rng.integers(vocabulary, size=length).tolist()
             prompt = runner.call("detokenize", token_ids=prompt)
@@ -146,7 +150,7 @@ def greedy(
     Returns:
       The tokens, and how many are certain: at the next one, two were about as probable.
     """
-    specs = language_models.inputs(entry)
+    specs = litertlm_signatures.inputs(entry)
     state = {
         name: np.zeros(spec.shape, spec.dtype.as_numpy_dtype)
         for name, spec in specs.items()

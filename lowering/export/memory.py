@@ -6,6 +6,7 @@ stage of an export may run in other threads, and would take new memory.
 
 import contextlib
 import ctypes
+import gc
 import os
 from collections.abc import Iterator
 
@@ -16,6 +17,18 @@ LARGE_BYTES = 100_000_000
 # large model and afterwards: the least of a weight, and the most that glibc chooses itself.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _PIECE, _LARGEST_PIECE = 1 << 20, 1 << 25
+
+
+def collect(size: int) -> None:
+    """Frees what only cycles of objects hold, before the next stage needs as much again.
+
+    Python looks for cycles by the number of objects, and weights are few objects.
+
+    Args:
+      size: the bytes of the weights; for few of them the search is not worth its time.
+    """
+    if size >= LARGE_BYTES:
+        gc.collect()
 
 
 def give_back() -> None:

@@ -44,11 +44,10 @@ def parameters(params: Any, target: Target) -> Parameters:
     """
     if params is None:
         return Parameters(None, (), (), ())
+    check_leaves(params)
     with_paths, tree = jax.tree_util.tree_flatten_with_path(params)
     for path, leaf in with_paths:
         where = jax.tree_util.keystr(path)
-        if not np.isscalar(leaf) or isinstance(leaf, str | bytes):
-            arguments.check_leaf("params", leaf, where=where)
         if isinstance(leaf, jax.ShapeDtypeStruct | jax.core.ShapedArray):
             place = f" at params{where}" if where else ""
             raise TypeError(f"params takes arrays, not {leaf!r}{place}, which has no values")
@@ -66,6 +65,13 @@ def parameters(params: Any, target: Target) -> Parameters:
         value = exchange.to_tensor(leaf) if is_shared else x
         variables.append(tf.Variable(value, trainable=False))
     return Parameters(tree, dtypes, kept, variables)
+
+
+def check_leaves(params: Any) -> None:
+    """Raises a TypeError for leaves of parameters that are no arrays or numbers."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:
+        if not np.isscalar(leaf) or isinstance(leaf, str | bytes):
+            arguments.check_leaf("params", leaf, where=jax.tree_util.keystr(path))
 
 
 def _as_jax_has_it(leaf: Any) -> Any:

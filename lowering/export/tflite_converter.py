@@ -11,6 +11,7 @@ import tensorflow as tf
 from lowering.export import (
     argument_order,
     limits,
+    memory,
     saved_model,
     separate_outputs,
     weight_quantization,
@@ -72,6 +73,8 @@ def _converted(
         replace_composites(pathlib.Path(folder))
         keep_transposes(pathlib.Path(folder))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made))
+        # That has loaded the weights, to find the signatures; the conversion loads them again.
+        memory.collect(limits.size_of_weights(made.values()))
         keep_infinities(converter)
         avoid_copies(converter, is_quantizing=quantize is not None)
         builtins = tf.lite.OpsSet.TFLITE_BUILTINS

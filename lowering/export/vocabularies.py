@@ -41,7 +41,9 @@ class Tokenizer:
         """
         if isinstance(token, str) and token in self.tokens:
             return self.tokens[token]
-        if isinstance(token, int | np.integer) and 0 <= token < self.size:
+        # In Python True is a number, too.
+        is_number = not isinstance(token, str | bool) and isinstance(token, int | np.integer)
+        if is_number and int(token) in range(self.size):
             return int(token)
         raise ValueError(f"the tokenizer has no token {token!r}; it has {self.size}")
 
@@ -83,6 +85,8 @@ def _of_json(data: bytes) -> dict[str, int]:
         raise ValueError(
             f"the tokenizer is no tokenizer.json of Hugging Face: {error!r}"
         ) from error
+    if not vocabulary and not added:
+        raise ValueError("the tokenizer is a tokenizer.json without tokens")
     return {**vocabulary, **added}
 
 

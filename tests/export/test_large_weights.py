@@ -1,15 +1,17 @@
 """Large weights, which stay outside of a graph until they are written."""
 
+import gc
 import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from jax import lax
 
 from lowering import export
-from lowering.export import frozen
+from lowering.export import frozen, memory, tflite_converter
 
 RNG = np.random.default_rng(0)
 
@@ -170,8 +172,6 @@ def test_onnx_weights_of_16_bits_are_made_when_they_are_written(dtype, tmp_path,
 
 def test_memory_of_large_models(monkeypatch):
     """The thresholds are set for a context, and to what glibc would choose afterwards."""
-    from lowering.export import memory
-
     given = []
     monkeypatch.setattr(memory, "_set", lambda parameter, number: given.append((parameter, number)))
     with memory.returned(memory.LARGE_BYTES - 1):
@@ -192,3 +192,31 @@ def test_parameters_of_a_memory_map(to, tmp_path, monkeypatch):
     exporter = getattr(export, f"to_{to}")
     exporter(lambda params, x: x @ params, (normal(2, 6),), tmp_path / "model", params=w)
     assert (tmp_path / "model").exists()
+
+
+def test_a_converter_has_no_weights_that_were_loaded_before(monkeypatch):
+    """Objects of a SavedModel are in cycles, which Python frees when it happens to look."""
+    found = []
+
+    def count():
+        return sum(isinstance(x, tf.Variable) for x in gc.get_objects())
+
+    def observed(converter, **options):
+        found.append(count())
+        avoid_copies(converter, **options)
+
+    avoid_copies = tflite_converter.avoid_copies
+    monkeypatch.setattr(tflite_converter, "avoid_copies", observed)
+    gc.collect()
+    before = count()
+    gc.disable()
+    try:
+        for least in (0, memory.LARGE_BYTES):
+            monkeypatch.setattr(memory, "LARGE_BYTES", least)
+            export.to_tflite(prepared, (normal(2, 6),), params=CASES["prepared"][1], verify=False)
+            gc.collect()
+    finally:
+        gc.enable()
+    of_large, of_small = (number - before for number in found)
+    weights = len(CASES["prepared"][1])
+    assert of_large == weights < of_small

@@ -15,6 +15,7 @@ from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files
 from lowering.errors import UnsupportedError
+from lowering.export.verification import VerificationError
 from tests.export import language_models as models
 
 # With 64 tokens after it, each fits into the cache.
@@ -122,6 +123,43 @@ def test_what_jax_rounds_more_often_is_compared_with_litert(hugging_face, tmp_pa
     assert path.exists()
 
 
+@pytest.mark.parametrize(("places", "is_enough"), [(13, True), (6, False)])
+def test_a_rolling_cache_has_places_for_a_window_and_a_prefill(
+    places, is_enough, hugging_face, tmp_path
+):
+    """Padding is written over the oldest tokens, which the next ones would still see."""
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    window, prefill, features = 6, 8, 16
+    rng = np.random.default_rng(0)
+    shapes = {"embed": (models.VOCABULARY, features), "head": (features, models.VOCABULARY)}
+    shapes |= {name: (features, features) for name in ("query", "key", "value")}
+    params = {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+
+    def step(params, tokens, positions, mask, cache):
+        x = params["embed"][tokens[0]]
+        keys, values = (
+            kept.at[0, 0, positions % places].set(x @ params[name])
+            for name, kept in zip(("key", "value"), cache, strict=True)
+        )
+        age = (positions[:, None] - jnp.arange(places)) % places
+        is_seen = (age < window) & (age <= positions[:, None])
+        scores = x @ params["query"] @ keys[0, 0].T / features**2  # All tokens matter.
+        weights = jax.nn.softmax(jnp.where(is_seen, scores, -1e9))
+        return ((weights @ values[0, 0]) @ params["head"])[None], [keys, values]
+
+    cache = [jax.ShapeDtypeStruct((1, 1, places, features), "float32")] * 2
+    given = export.prefill_decode(step, cache, 32, prefill=(prefill,), params=params)
+    path = tmp_path / "model.litertlm"
+    options = {"path": path, "tokenizer": hugging_face, "stop_tokens": ["</s>"]}
+    if is_enough:
+        export.to_litertlm(**given, **options)
+    else:
+        with pytest.raises(VerificationError, match=r"LiteRT-LM writes .*, and JAX"):
+            export.to_litertlm(**given, **options)
+    assert path.exists() == is_enough
+
+
 def bundle(tmp_path, step=None, tokenizer=b"", **options):
     """Writes a file of a model without layers, which nothing runs."""
 
@@ -198,11 +236,56 @@ def test_a_tokenizer_of_another_vocabulary_is_an_error(size, tmp_path):
     refused(tmp_path, message, tokenizer=vocabulary(size))
 
 
-def test_one_text_is_no_list_of_stop_tokens(tmp_path):
-    """Its letters might be tokens."""
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        # The letters of a text might be tokens.
+        ({"stop_tokens": "t1"}, r"stop_tokens are several, such as \['t1'\]"),
+        ({"stop_tokens": 1}, r"stop_tokens are several, such as \[1\]; found 1"),
+        ({"stop_tokens": None}, "stop_tokens are several, .*; found None"),
+        ({"max_tokens": 7.5}, "max_tokens is a whole number, not 7.5"),
+        ({"max_tokens": "8"}, "max_tokens is a whole number, not '8'"),
+        ({"templates": 3}, "templates are pairs of texts by who speaks, or .*; not 3"),
+        ({"templates": [("user", "")]}, "templates are pairs of texts by who speaks"),
+    ],
+)
+def test_options_of_other_types_are_errors(options, message, tmp_path):
     pytest.importorskip("litert_lm_builder")
-    message = r"stop_tokens are several, such as \['t1'\]"
-    refused(tmp_path, message, TypeError, tokenizer=vocabulary(192), stop_tokens="t1")
+    refused(tmp_path, message, TypeError, **{"tokenizer": vocabulary(192), **options})
+
+
+def test_a_file_needs_a_path():
+    pytest.importorskip("litert_lm_builder")
+    with pytest.raises(TypeError, match=r"path is a str or a pathlib\.Path"):
+        export.to_litertlm({}, {}, None, tokenizer=vocabulary(9), stop_tokens=[0], verify=False)
+
+
+def test_logits_of_whole_numbers_are_an_error(tmp_path):
+    """LiteRT-LM would refuse them when it writes the first token."""
+    pytest.importorskip("litert_lm_builder")
+
+    def step(params, tokens, positions, mask, cache):
+        return jnp.zeros((1, tokens.shape[1], 192), "int32") + positions[0], cache
+
+    message = "logits of decode has to be float32 or float16, .*; found int32"
+    refused(tmp_path, message, tokenizer=vocabulary(192), step=step)
+
+
+def test_a_template_that_cannot_be_filled_in_is_an_error(hugging_face, tmp_path):
+    """LiteRT-LM reads it when someone says something."""
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    sizes = dataclasses.replace(models.QWEN, layers=1)
+    step, params = models.MODULES["nnx"].decoder(sizes, seed=0)
+    with pytest.raises(UnsupportedError, match=r"Failed to apply template: .*syntax error"):
+        export.to_litertlm(
+            **models.arguments(step, params, sizes, prefill=(8,)),
+            path=tmp_path / "model.litertlm",
+            tokenizer=hugging_face,
+            stop_tokens=["</s>"],
+            templates="{% for message in",
+        )
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("size", [models.VOCABULARY - 2, 129])
@@ -222,13 +305,16 @@ def test_a_padded_vocabulary_is_one_of_the_tokenizer(size, tmp_path):
         ({"stop_tokens": [192]}, "the tokenizer has no token 192"),
         ({"stop_tokens": []}, "stop_tokens is empty"),
         ({"tolerance": -1}, "tolerance is a number of at least 0"),
-        ({"max_tokens": 0}, "max_tokens is 0, and the cache has room for 16"),
+        ({"tokenizer": b'{"model": {"vocab": {}}}'}, "a tokenizer.json without tokens"),
+        ({"stop_tokens": [True]}, "the tokenizer has no token True"),
+        ({"max_tokens": 0}, "max_tokens is at least 1, not 0"),
         ({"start_token": "<s>"}, "the tokenizer has no token '<s>'"),
         (
             {"templates": {"robot": ("", "")}},
             "templates are of system, user, model; not of 'robot'",
         ),
         ({"templates": {"user": ("<u>",)}}, "the template of user is two texts"),
+        ({"templates": {"user": None}}, "the template of user is two texts"),
         ({"max_tokens": 17}, "max_tokens is 17, and the cache has room for 16"),
         ({"quantize": "int7"}, "quantize is one of"),
     ],
@@ -346,6 +432,29 @@ def test_parameters_that_no_file_holds_are_an_error_before_the_work(tmp_path):
     [
         ({"prefill": (32,)}, "lengths from 1 to 16", ValueError),
         ({"prefill": ()}, "lengths from 1 to 16", ValueError),
+        ({"prefill": (0,)}, "a length of prefill is at least 1", ValueError),
+        ({"prefill": 8}, "prefill is several lengths", TypeError),
+        ({"prefill": "8"}, "prefill is several lengths", TypeError),
+        ({"prefill": (8.0,)}, "a length of prefill is a whole number, not 8.0", TypeError),
+        ({"capacity": 16.0}, "capacity is a whole number", TypeError),
+        ({"capacity": 0}, "capacity is at least 1", ValueError),
+        ({"cache": [3, 4]}, r"cache takes arrays, not 3 at cache\[0\]", TypeError),
+        (
+            {"cache": (jax.ShapeDtypeStruct((1, *jax.export.symbolic_shape("n")), "float32"),) * 2},
+            r"cache takes known sizes; found \(1, n\) at cache\[0\]",
+            TypeError,
+        ),
+        (
+            {"params": {"name": "gpt"}},
+            r"params takes arrays, not 'gpt' at params\['name'\]",
+            TypeError,
+        ),
+        ({"step": 3}, "expected the step of a language model, a JAX function, not int", TypeError),
+        (
+            {"step": lambda tokens, mask, cache: (tokens, cache)},
+            r"expected the arguments of .*\(tokens, mask, cache\); found 4 arguments",
+            TypeError,
+        ),
         ({"mask": "int8"}, "mask is one of float32, bool", ValueError),
         ({"cache": np.zeros((1, 1, 16, 4))}, "found 1 leaves", ValueError),
         ({"step": lambda tokens, *_: tokens}, "has to return", TypeError),

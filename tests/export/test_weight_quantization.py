@@ -13,6 +13,7 @@ import pytest
 
 from harnesses.models import decoder_layers, decoder_nnx
 from lowering import export
+from lowering.errors import UnsupportedError
 from lowering.export.language_models import causal_mask
 from lowering.export.weight_quantization import Weights
 from tools.bench_exports import count_ops
@@ -210,6 +211,25 @@ def test_channels_that_are_no_multiple_of_a_block_have_one_scale():
         quantize="int4",
     )
     assert len(model) < 0.25 * sum(p.nbytes for p in params) + 3000
+
+
+@pytest.mark.parametrize(("name", "number"), [("table", np.nan), ("head", -np.inf)])
+def test_weights_that_have_no_scale_are_an_error(name, number):
+    """Other constants, such as masks, may be infinite."""
+    pytest.importorskip("ai_edge_quantizer")
+    params = {"table": np.ones((24, 32), np.float32), "head": np.ones((32, 48), np.float32)}
+    params["mask"] = np.triu(np.full((4, 48), -np.inf, np.float32), 1)
+
+    def fun(params, tokens):
+        return jax.nn.softmax(params["table"][tokens] @ params["head"] + params["mask"])
+
+    args = (np.arange(4, dtype=np.int32),)
+    export.to_tflite(fun, args, params=params, quantize="int8", verify=False)
+    params[name] = params[name].copy()
+    params[name][2, 3] = number
+    place = r"\[2, 3\]" if name == "table" else r"\[3, 2\]"
+    with pytest.raises(UnsupportedError, match=f"cannot be quantized.* has {number} at {place}"):
+        export.to_tflite(fun, args, params=params, quantize="int8")
 
 
 def test_a_missing_quantizer_is_an_error_that_says_how_to_install_it(monkeypatch):
