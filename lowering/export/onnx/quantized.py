@@ -31,6 +31,8 @@ _PROCESSED = ("onnx.infer", "onnxruntime.quant")
 
 def check_options(quantize: str | None, representative_data: Any, opset: int) -> None:
     """Raises a ValueError for options that do not go together."""
+    from lowering.export.onnx import opsets
+
     if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
     if quantize == "int8" and representative_data is None:
@@ -41,6 +43,11 @@ def check_options(quantize: str | None, representative_data: Any, opset: int) ->
         raise ValueError(
             f'quantize="int4" needs opset {_OPSET_OF_FOUR_BITS} or later, not {opset}; older ones '
             "have no integers of 4 bits"
+        )
+    if quantize is not None and opset > (newest := opsets.newest("DequantizeLinear")):
+        raise ValueError(
+            f"quantize={quantize!r} takes an opset up to {newest}, not {opset}: the installed "
+            "onnxruntime quantizes in none of the newer ones"
         )
 
 
