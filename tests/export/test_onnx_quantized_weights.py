@@ -158,6 +158,22 @@ def test_why_nothing_is_quantized(fun, x, params, quantize, reason):
         exported(fun, (x,), params, quantize)
 
 
+@pytest.mark.parametrize(
+    "fun", [lambda p, x: x @ p @ p, lambda p, x: jnp.tanh(x @ p + 0.37) @ p + 0.37]
+)
+def test_constants_that_several_ops_read(fun):
+    """Each reader has its own, as onnxruntime does not load a model in which two read one."""
+    (graph,) = graphs(exported(fun, (X,), SQUARE, "int8"))
+    constants = {x.name for x in graph.initializer}
+    floats = {
+        node.output[0]
+        for node in graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] in constants
+    }
+    read = [name for node in graph.node for name in node.input if name in floats]
+    assert len(read) == len(floats) >= 2
+
+
 @pytest.mark.parametrize("quantize", ["dynamic", "int8", "int4"])
 def test_an_opset_that_onnxruntime_does_not_quantize_in(quantize, monkeypatch):
     """It is refused before anything is lowered."""
