@@ -40,7 +40,7 @@ def sine_of_double(x):
 
 
 def cosine_of_double(x):
-    """By the sine of an angle of at most half a turn; see `onnx.quirks.digits_of_sines`."""
+    """As `sine_of_double`; see `onnx.quirks.digits_of_sines`."""
     return _unless_large("Cos", x, _cosine(x))
 
 
