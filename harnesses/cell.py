@@ -44,10 +44,9 @@ ALL_MODES = (*MODES, RUNTIME)
 # The targets that a sweep runs by default.
 SWEPT = (TF.name, XLA.name, PORTABLE.name)
 DEVICES = tuple(PLACES)
-# Most consumers have no more than 32 bits, so they are given what JAX computes in these.
+# Consumers are given what JAX computes in 32 bits. Those that have 64 bits are given harnesses that
+# need these as they are.
 _MADE_FOR_CONSUMERS = "32 bits"
-# Those that have 64 bits are given harnesses of these dtypes as they are.
-_OF_64_BITS = frozenset({"float64", "int64", "uint64"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +105,8 @@ def _modes(harness: Harness, target: str, variant: str) -> Sequence[str]:
     """The modes of a variant on a target."""
     if target not in CONSUMERS:
         return [mode for mode in VARIANTS[variant].modes if mode != RUNTIME]
+    if harness.is_of_64_bits and not TARGETS[target].has_64_bits:
+        return ()
     if variant == PLAIN:
         return ("graph", RUNTIME)
     # What a runtime computes otherwise anyway would say nothing of a variant.
@@ -172,8 +173,10 @@ def trial_of(harness: Harness, cell: Cell) -> Trial:
 
 def _variant(harness: Harness, cell: Cell) -> str:
     """The name of the variant of a harness that a cell runs."""
-    is_native = harness.dtype_name in _OF_64_BITS and TARGETS[cell.target].has_64_bits
-    if cell.variant != PLAIN or cell.target not in CONSUMERS or is_native:
+    if cell.variant != PLAIN or cell.target not in CONSUMERS:
+        return cell.variant
+    is_the_same = VARIANTS[_MADE_FOR_CONSUMERS].applies(harness)
+    if TARGETS[cell.target].has_64_bits and (harness.is_of_64_bits or not is_the_same):
         return cell.variant
     return _MADE_FOR_CONSUMERS
 

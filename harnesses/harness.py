@@ -36,6 +36,9 @@ SEVERAL_STEPS = compare.close_to_largest(ulps=64)
 # Where functions have poles or products overflow, derivatives depend on the order of operations.
 FINITE_DERIVATIVES = compare.close_to_largest(ulps=256, only_finite=True)
 
+# The dtypes that JAX has only with `jax_enable_x64`.
+DTYPES_OF_64_BITS = ("int64", "uint64", "float64", "complex128")
+
 
 @dataclasses.dataclass(frozen=True)
 class Harness:
@@ -102,6 +105,11 @@ class Harness:
         if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
             return str(dtype)
         return np.dtype(dtype).name
+
+    @property
+    def is_of_64_bits(self) -> bool:
+        """Whether it has numbers of 64 bits, so that it says nothing of 32-bit runtimes."""
+        return self.dtype_name in DTYPES_OF_64_BITS
 
 
 _GENERATORS: list[Callable[[], Iterable[Harness]]] = []

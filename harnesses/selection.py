@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from harnesses import cell
 from harnesses.cell import ALL_MODES, DEVICES, RUNTIME, SWEPT, Cell
-from harnesses.harness import Harness
+from harnesses.harness import DTYPES_OF_64_BITS, Harness
 from harnesses.times import Times
 from harnesses.variants import MORE_AXES, PLAIN, SETTINGS, VARIANTS
 from lowering.targets import CONSUMERS, TARGETS
@@ -23,10 +23,17 @@ OTHER_DTYPES = (
     *("int8", "int16", "uint8", "uint16", "uint32"),
     *("float16", "bfloat16", "complex64"),
 )
+NARROW_DTYPES = (
+    *("int2", "uint2", "int4", "uint4", "float4_e2m1fn", "float8_e3m4", "float8_e4m3"),
+    *("float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
+    *("float8_e5m2fnuz", "float8_e8m0fnu"),
+)
+# Those that programs seldom have; some runtimes lack 64 bits.
+RARE_DTYPES = (*NARROW_DTYPES, *DTYPES_OF_64_BITS)
 # One of so many harnesses that runtimes run has more axes.
 _MORE_AXES_OF = 4
-# The dtypes of up to 32 bits, whose harnesses consumers are held to.
-CONSUMER_DTYPES = (*CORE_DTYPES, *OTHER_DTYPES)
+# The dtypes whose harnesses consumers are held to, which are all.
+CONSUMER_DTYPES = (*CORE_DTYPES, *OTHER_DTYPES, *RARE_DTYPES)
 
 
 class SelectionError(ValueError):

@@ -242,9 +242,10 @@ def _more_axes(harness: Harness, axes: Sequence[int]) -> Trial:
 
 
 def _more_axes_of_runtimes(harness: Harness) -> Trial:
-    """A harness of 32 bits mapped over so many axes that a runtime may not take its arrays."""
-    if _has_doubles(harness, harness.make_args()):
-        raise NoVariantError("runtimes have numbers of 32 bits")
+    """A harness mapped over so many axes that a runtime may not take its arrays."""
+    settings: Mapping[str, Any] = {} if harness.is_of_64_bits else SETTINGS["32 bits"]
+    if settings and _has_doubles(harness, harness.make_args()):
+        raise NoVariantError("without 64 bits, its numbers are others")
     trial = _more_axes(harness, MORE_AXES_OF_RUNTIMES)
     to_largest = compare.close_to_largest(ulps=64)
 
@@ -253,7 +254,7 @@ def _more_axes_of_runtimes(harness: Harness) -> Trial:
         comparison = trial.comparer(expected, actual, args)
         return comparison if comparison.equal else to_largest(expected, actual, args)
 
-    return dataclasses.replace(trial, settings=SETTINGS["32 bits"], comparer=compare_places)
+    return dataclasses.replace(trial, settings=settings, comparer=compare_places)
 
 
 def _symbolic_batch(harness: Harness) -> Trial:

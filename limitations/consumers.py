@@ -90,18 +90,6 @@ FLUSHED_DOUBLES = dataclasses.replace(
 )
 # LiteRT flushes them, too.
 FLUSHED_BY_LITERT = dataclasses.replace(FLUSHED, targets=(*ONNX, *TFJS))
-
-
-def doubles(reason: str) -> Limitation:
-    """What onnxruntime computes with fewer digits than float64 has."""
-    return Limitation(
-        reason, looser=Looser.MODERATE, dtypes=("float64",), modes=RUNTIME, targets=ONNX
-    )
-
-
-DOUBLE_ANGLES = doubles(
-    "onnxruntime's sines and cosines of float64 lose digits next to where they are zero."
-)
 NO_CALLBACKS = Limitation(
     "These runtimes have no Python to call back into.",
     error="lowering error: .*its runtime cannot call back",

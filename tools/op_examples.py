@@ -36,7 +36,12 @@ _SKIPPED = {"PartitionedCall", "StatefulPartitionedCall", "NoOp", "Identity", "I
 _LEFT_OUT = (tf.resource, tf.variant, tf.string, tf.float64, tf.complex128, tf.uint64)
 
 # The dtypes of 64 bits, which harnesses for consumers do not have.
-_OF_64_BITS = {"int32": "int64", "uint32": "uint64", "float32": "float64"}
+_OF_64_BITS = {
+    "int32": "int64",
+    "uint32": "uint64",
+    "float32": "float64",
+    "complex64": "complex128",
+}
 
 # The attributes for the dtypes of results.
 _RESULT_ATTRIBUTES = {"Bitcast": "type", "Cast": "DstT"}
@@ -222,7 +227,7 @@ def _with_dtypes(example: Example, dtype: str | None, result: str | None) -> Exa
     operands = list(example.operands)
     for i in example.typed if dtype is not None else ():
         operands[i] = np.asarray(operands[i]).astype(dtype)
-        if dtype == "float64":
+        if dtype in ("float64", "complex128"):
             operands[i] *= 1 + 2**-40  # Not a float32.
     to = example.result if result is None else tf.as_dtype(result)
     of_result = _RESULT_ATTRIBUTES.get(example.op)

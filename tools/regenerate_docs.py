@@ -36,15 +36,22 @@ from harnesses.database import Database, DatabaseError, Row
 from harnesses.evaluation import results
 from harnesses.evaluation.converters import CONVERTERS
 from harnesses.evaluation.table import IN_SHORT, TO_COMPARE, summary, tables
-from harnesses.harness import Harness, all_harnesses
+from harnesses.harness import DTYPES_OF_64_BITS, Harness, all_harnesses
 from harnesses.recorded import Recorded
-from harnesses.selection import CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, Selection
+from harnesses.selection import (
+    CONSUMER_DTYPES,
+    CORE_DTYPES,
+    OTHER_DTYPES,
+    RARE_DTYPES,
+    Selection,
+)
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN, VARIANTS
 from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry, rules  # noqa: F401  Registers the rules.
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
-from lowering.targets import CONSUMERS
+from lowering.targets import CONSUMERS, TARGETS
+
 from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"
@@ -192,6 +199,8 @@ def render(
         "of_consumers": list(of_consumers.values()),
         "consumers": CONSUMER_NAMES,
         "core_dtypes": CORE_DTYPES,
+        "dtypes_of_64_bits": DTYPES_OF_64_BITS,
+        "with_64_bits": {name for name in CONSUMER_NAMES if TARGETS[name].has_64_bits},
         "swept_dtypes": lambda e: {d for of_primitive in e.cells.values() for d in of_primitive},
         "by_primitive": by_primitive(of_consumers.values()),
         "limitations_of_consumers": _limitations(all_evidence, natural=True),
@@ -343,13 +352,14 @@ def import_sweep_of_consumers(
 ) -> dict[str, Recorded]:
     """As `import_sweep`, for a sweep of LiteRT, ONNX Runtime and TF.js.
 
-    The sweep has all dtypes, the core dtypes, or the others. Results of dtypes that it leaves out
-    stay, if their harnesses and limitations have not changed since.
+    The sweep has all dtypes, the core dtypes, the others of up to 32 bits, or the rare ones.
+    Results of dtypes that it leaves out stay, if their harnesses and limitations have not changed
+    since.
     """
     with contextlib.closing(Database(path, writable=False)) as database:
         found = [
             sweep
-            for dtypes in (CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES)
+            for dtypes in (CONSUMER_DTYPES, CORE_DTYPES, OTHER_DTYPES, RARE_DTYPES)
             for sweep, ran in database.finished(Selection.of_consumers(dtypes).as_data())
             if ran == versions()
         ]

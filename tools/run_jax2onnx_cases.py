@@ -2,6 +2,7 @@
 
     python -m tools.run_jax2onnx_cases --database results.sqlite
     python -m tools.run_jax2onnx_cases --case 'conv*' --dtype float64
+    python -m tools.run_jax2onnx_cases --shard 3/3    # each third case, from the third on
 
 jax2onnx has to be in this Python (the extra `bench`). A case is a function with shapes or values of
 its arguments; a size that is text, such as "B", is symbolic. What JAX itself does not run, with
@@ -23,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from harnesses.evaluation.errors import describe
+from harnesses.shards import Shard
 from lowering import export
 from results.figures import Measured
 from tools import performance
@@ -54,14 +56,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="*", metavar="PATTERN", help="names of cases")
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=DTYPES)
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th case alone")
+    parser.add_argument(
+        "--shard",
+        type=Shard.parse,
+        default=Shard(1, 1),
+        metavar="I/N",
+        help="each N-th case alone, from the I-th on",
+    )
     performance.add_option(parser)
     args = parser.parse_args(argv)
     is_green = True
     with performance.recording(args.database, "python -m tools.run_jax2onnx_cases") as record:
         for dtype in args.dtype:
             counts: collections.Counter[str] = collections.Counter()
-            for name, outcome in _outcomes(dtype, args.case, args.every):
+            for name, outcome in _outcomes(dtype, args.case, args.shard):
                 counts[outcome.kind] += 1
                 if outcome.kind != EQUAL:
                     print(f"{name}, {dtype}: {outcome.kind}: {outcome.reason}", flush=True)
@@ -76,13 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if is_green else 1
 
 
-def _outcomes(dtype: str, pattern: str, every: int) -> Iterator[tuple[str, Outcome]]:
+def _outcomes(dtype: str, pattern: str, shard: Shard) -> Iterator[tuple[str, Outcome]]:
     """The cases of a dtype with what came of them, each protected from the others' crashes."""
     context = multiprocessing.get_context("spawn")
     begin, is_done = 0, False
     while not is_done:
         here, there = context.Pipe()
-        worker = context.Process(target=_work, args=(there, dtype, pattern, every, begin))
+        worker = context.Process(target=_work, args=(there, dtype, pattern, shard, begin))
         worker.start()
         there.close()
         name = ""
@@ -105,11 +113,11 @@ def _outcomes(dtype: str, pattern: str, every: int) -> Iterator[tuple[str, Outco
         worker.join()
 
 
-def _work(pipe: Connection, dtype: str, pattern: str, every: int, begin: int) -> None:
+def _work(pipe: Connection, dtype: str, pattern: str, shard: Shard, begin: int) -> None:
     """Runs cases from one on in a process of its own: it sends each name, and then the outcome."""
     jax.config.update("jax_enable_x64", dtype == "float64")
     chosen = [(name, case) for name, case in cases(dtype) if fnmatchcase(name, pattern)]
-    for name, case in chosen[::every][begin:]:
+    for name, case in chosen[shard.number - 1 :: shard.total][begin:]:
         pipe.send(name)
         pipe.send(tuple(outcome(case, dtype)))
     pipe.send(None)

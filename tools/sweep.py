@@ -275,9 +275,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--consumers",
         action="store_true",
-        help="run all harnesses of dtypes of up to 32 bits in LiteRT, ONNX Runtime and TF.js, or "
-        "those of the given primitives, dtypes and targets, and nothing else; without filters, a "
-        f"sweep runs half of those of {', '.join(CORE_DTYPES)}, each in one of these runtimes",
+        help="run all harnesses in LiteRT, ONNX Runtime and TF.js, or those of the given "
+        "primitives, dtypes and targets, and nothing else; those of 64 bits run in ONNX Runtime "
+        f"alone; without filters, a sweep runs half of those of {', '.join(CORE_DTYPES)}, each in "
+        "one of these runtimes",
     )
     parser.add_argument(
         "--workers",

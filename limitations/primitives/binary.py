@@ -3,7 +3,17 @@
 from limitations.consumers import ONNX, RUNTIME, TFJS, TFLITE, is_domain
 from limitations.limitation import Limitation, Looser
 
+_ROUNDING_LEFT_OUT = Limitation(
+    "Without 64-bit types, XLA leaves out the rounding of results to float8_e8m0fnu, which has no "
+    "infinity, where the runtimes round.",
+    looser=Looser.NAN_REACHES,
+    dtypes=("float8_e8m0fnu",),
+    modes=RUNTIME,
+    targets=(*TFLITE, *TFJS),
+)
+
 LIMITATIONS = {
+    **dict.fromkeys(("add", "div"), (_ROUNDING_LEFT_OUT,)),
     "pow": [
         Limitation(
             "TF.js's cpu backend casts int32 to float32 without rounding, so that a large exponent "

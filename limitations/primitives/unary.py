@@ -3,7 +3,6 @@
 import dataclasses
 
 from limitations.consumers import (
-    DOUBLE_ANGLES,
     LARGE_ANGLES,
     LARGE_ANGLES_OF_TFJS,
     LARGE_COMPLEX_ANGLES,
@@ -13,7 +12,6 @@ from limitations.consumers import (
     ONNX,
     ROOTS,
     RUNTIME,
-    doubles,
     has_domain,
     huge_numbers,
     is_domain,
@@ -39,9 +37,8 @@ LIMITATIONS = {
         )
     ],
     "log": [LOGARITHMS],
-    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES, LARGE_ANGLES_OF_TFJS, DOUBLE_ANGLES)),
+    **dict.fromkeys(("sin", "cos"), (LARGE_ANGLES, LARGE_ANGLES_OF_TFJS)),
     "tan": [
-        DOUBLE_ANGLES,
         huge_numbers(
             "loses the digits of large angles, and the more of tangents near their poles",
             looser=Looser.MODERATE_WITH_FEWER_DIGITS,
@@ -86,7 +83,15 @@ LIMITATIONS = {
         ),
         LARGE_COMPLEX_ANGLES,
         LARGE_COMPLEX_ANGLES_OF_TFJS,
-        doubles("onnxruntime's logistic function of float64 gives zero for small numbers."),
+        Limitation(
+            "onnxruntime rounds exponentials of float64 otherwise than XLA, and next to poles one "
+            "and an exponential cancel digits.",
+            looser=Looser.NEAR_ONE,
+            dtypes=("complex128",),
+            modes=RUNTIME,
+            targets=ONNX,
+            where=is_domain,
+        ),
         Limitation(
             "onnxruntime's logistic function is off by 6e-8, and so gives zero for small ones.",
             looser=Looser.MODERATE,

@@ -222,7 +222,8 @@ def tan(z):
 def tanh(z):
     """tanh(z); its real part is 1 or -1 where the sines are too large for their squares."""
     a, b = lax.real(z), lax.imag(z)
-    is_large = lax.abs(a) > 15
+    # Beyond, 1 - exp(-2 |a|) is one in float64, too.
+    is_large = lax.abs(a) > 20
     cosh_a, sinh_a = _hyperbolic(jnp.where(is_large, jnp.zeros((), a.dtype), a))
     sine, cosine = lax.sin(b), lax.cos(b)
     size = sinh_a * sinh_a + cosine * cosine

@@ -10,10 +10,11 @@ from lowering.arrays import complex_inverse, complex_math
 from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW
 from lowering.ops import constant, dtypes, emit
+from lowering.ops.substitutes.angles import cosine_of_double, sine_of_double
 from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.rules import uint32_parts
-from lowering.targets import PORTABLE, TF, TFLITE
+from lowering.targets import ONNX, PORTABLE, TF, TFLITE
 
 
 def register_ops(ops, *, modular=False, target=TF, dtypes=None, traits=Trait.NONE):
@@ -211,6 +212,27 @@ def _round_away_from_zero(x):
     down = lax.floor(size)
     half = jnp.asarray(0.5, x.dtype)
     return (down + (size - down >= half).astype(x.dtype)) * lax.sign(x)
+
+
+@rule("sin", target=ONNX, dtypes=(np.float64,), traits=Trait.ELEMENTWISE)
+def sin_of_double(ctx, x, **_):
+    return sine_of_double(x)
+
+
+@rule("cos", target=ONNX, dtypes=(np.float64,), traits=Trait.ELEMENTWISE)
+def cos_of_double(ctx, x, **_):
+    return cosine_of_double(x)
+
+
+@decomposition("tan", target=ONNX, dtypes=(np.float64,))
+def tan_of_double(x, **_):
+    return lax.sin(x) / lax.cos(x)
+
+
+@decomposition("logistic", target=ONNX, dtypes=(np.float64,))
+def logistic_of_double(x, **_):
+    """See `onnx.quirks.logistic_of_small_doubles`."""
+    return 1 / (1 + lax.exp(-x))
 
 
 @decomposition("logistic", dtypes=NARROW)

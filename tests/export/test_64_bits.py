@@ -179,6 +179,22 @@ def test_onnx_computes_with_64_bits(program, symbolic):
             np.testing.assert_allclose(actual, e, rtol=rtol, atol=atol)
 
 
+@pytest.mark.parametrize("fun", [jnp.sin, jnp.cos, jnp.tan, jax.nn.sigmoid])
+def test_onnx_keeps_the_digits_of_small_results(fun):
+    """Those of angles next to zeros, and of a logistic function that nearly vanishes."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    zeros = np.pi / 2 * np.arange(-1000, 1000)
+    x = np.concatenate([zeros, np.linspace(-700, 700, 1000), [2.0e6, 1.0e15, -1.0e15, 1.0e-300]])
+    with jax.enable_x64(True):
+        model = export.to_onnx(fun, (x,), tolerance=1e-12)
+        expected = np.asarray(jax.jit(fun)(x))
+    session = onnxruntime.InferenceSession(model)
+    (found,) = session.run(None, {session.get_inputs()[0].name: x})
+    # XLA takes subnormal numbers for zeros.
+    found = np.where(abs(found) < np.finfo(np.float64).tiny, 0, found)
+    np.testing.assert_array_max_ulp(found, expected, 8)
+
+
 def test_what_onnx_lacks_in_64_bits_is_exported_in_32():
     fun, args = PROGRAMS["bits"]
     with jax.enable_x64(True):

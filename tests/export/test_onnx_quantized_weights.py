@@ -13,7 +13,7 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx_ir")
 
-from lowering.export.onnx import integer_weights, quantized  # noqa: E402
+from lowering.export.onnx import integer_weights, opsets, quantized  # noqa: E402
 
 RNG = np.random.default_rng(0)
 QUANTIZATIONS = ["dynamic", "int8", "int4"]
@@ -156,6 +156,31 @@ def test_four_bits_beside_products_of_integers():
 def test_why_nothing_is_quantized(fun, x, params, quantize, reason):
     with pytest.raises(ValueError, match=f"nothing to quantize: .*{reason}"):
         exported(fun, (x,), params, quantize)
+
+
+@pytest.mark.parametrize(
+    "fun", [lambda p, x: x @ p @ p, lambda p, x: jnp.tanh(x @ p + 0.37) @ p + 0.37]
+)
+def test_constants_that_several_ops_read(fun):
+    """Each reader has its own, as onnxruntime does not load a model in which two read one."""
+    (graph,) = graphs(exported(fun, (X,), SQUARE, "int8"))
+    constants = {x.name for x in graph.initializer}
+    floats = {
+        node.output[0]
+        for node in graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] in constants
+    }
+    read = [name for node in graph.node for name in node.input if name in floats]
+    assert len(read) == len(floats) >= 2
+
+
+@pytest.mark.parametrize("quantize", ["dynamic", "int8", "int4"])
+def test_an_opset_that_onnxruntime_does_not_quantize_in(quantize, monkeypatch):
+    """It is refused before anything is lowered."""
+    monkeypatch.setattr(opsets, "newest", lambda kind: 21)
+    data = [(X,)] if quantize == "int8" else None
+    with pytest.raises(ValueError, match=f"quantize='{quantize}' takes an opset up to 21, not 22"):
+        export.to_onnx(None, (X,), quantize=quantize, representative_data=data, opset=22)
 
 
 def test_four_bits_need_an_opset():

@@ -1,5 +1,6 @@
 """Cells of natural targets and of consumers."""
 
+import jax
 import jax.extend.core as jex_core
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from harnesses import cell, compare
 from harnesses.cell import MODES, RUNTIME, Outcome, Verdict
 from harnesses.harness import Harness
 from harnesses.natural import natural
+from harnesses.variants import MORE_AXES
 from lowering.registry import rule
 
 X = np.array([-1.5, -0.0, 0.0, np.nan, 2.0], np.float32)
@@ -46,6 +48,21 @@ def test_modes():
     assert {c.mode for c in cell.cells_of(harness, targets=["tf"])} == set(MODES)
     assert {c.mode for c in cell.cells_of(harness, targets=["onnx"])} == {"graph", RUNTIME}
     assert not cell.cells_of(harness, targets=["onnx"], variant="vmap")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.uint64, np.complex128])
+def test_harnesses_of_64_bits_run_where_the_runtime_has_them(dtype):
+    x = np.array([1, 2, 3]).astype(dtype)
+    # A number that 32 bits do not hold.
+    harness = Harness("mul", "case", lambda x: x * x.dtype.type(2**31 + 1), (x,))
+    with jax.enable_x64(True):
+        for target in ("tflite", "tfjs"):
+            assert not cell.cells_of(harness, targets=[target])
+        results = run(harness, targets=["onnx"])
+        results += run(harness, modes=[RUNTIME], targets=["onnx"], variant=MORE_AXES)
+        assert len(results) == 3
+        for result in results:
+            assert result.verdict == Verdict.EQUAL, result
 
 
 @pytest.mark.parametrize("consumer", ["tflite", "onnx", "tfjs"])

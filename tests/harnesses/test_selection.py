@@ -3,12 +3,13 @@
 import collections
 import itertools
 
+import jax
 import numpy as np
 import pytest
 
 from harnesses.cell import MODES, SWEPT
-from harnesses.harness import Harness
-from harnesses.selection import Selection, SelectionError
+from harnesses.harness import Harness, all_harnesses
+from harnesses.selection import CONSUMER_DTYPES, Selection, SelectionError
 from harnesses.times import Times
 from harnesses.variants import PLAIN, SETTINGS
 from lowering.targets import CONSUMERS
@@ -135,9 +136,18 @@ def test_consumers_turn_with_half_of_the_harnesses_of_core_dtypes():
 
 def test_consumers_run_what_dtypes_a_primitive_has():
     selected = Selection.of_consumers(primitives=("sin",)).cells(HARNESSES)
-    assert {cell.harness for cells in selected.values() for cell in cells} == {"sin_float32"}
+    found = {(cell.harness, cell.target) for cells in selected.values() for cell in cells}
+    assert {target for harness, target in found if harness == "sin_float32"} == set(CONSUMERS)
+    # The others have no more than 32 bits.
+    assert {target for harness, target in found if harness == "sin_float64"} == {"onnx"}
     with pytest.raises(SelectionError, match="no harness has the dtype 'int16'"):
         Selection.of_consumers(("int16", "float32"), ("sin",)).cells(HARNESSES)
+
+
+def test_no_harness_is_of_a_dtype_that_sweeps_of_consumers_leave_out():
+    with jax.enable_x64(True):
+        dtypes = {harness.dtype_name for harness in all_harnesses().values()}
+    assert dtypes == set(CONSUMER_DTYPES)
 
 
 def test_selection_of_consumers():

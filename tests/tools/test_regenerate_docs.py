@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import pathlib
 import shutil
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from harnesses import recorded
 from harnesses.database import Database, Row, Versions
 from harnesses.recorded import Recorded
-from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, Selection
+from harnesses.selection import CORE_DTYPES, OTHER_DTYPES, RARE_DTYPES, Selection
 from harnesses.sweep import versions
 from harnesses.variants import PLAIN
 from limitations import Limitation
@@ -187,13 +188,18 @@ def test_changed_limitations_make_documents_stale(g3doc, harnesses, limitations,
     assert "have changed since they were swept" in capsys.readouterr().out
 
 
-def of_consumers(dtype: str, dtypes: tuple[str, ...], path: pathlib.Path) -> str:
+def of_consumers(
+    dtype: str,
+    dtypes: tuple[str, ...],
+    path: pathlib.Path,
+    targets: Sequence[str] = ("onnx", "tfjs"),
+) -> str:
     """A database with a sweep of consumers, all of whose cells are equal and of one dtype."""
     rows = [
-        dataclasses.replace(row, mode="runtime", target=target, outcome="equal", verdict="equal")
-        for row in ROWS
-        if row.dtype == dtype and (row.mode, row.target) == ("graph", "tf")
-        for target in ("onnx", "tfjs")
+        dataclasses.replace(
+            ROWS[0], harness=f"sin_{dtype}", dtype=dtype, mode="runtime", target=target
+        )
+        for target in targets
     ]
     return database(path, rows, Selection.of_consumers(dtypes))
 
@@ -216,6 +222,18 @@ def test_consumers_are_swept_in_parts(g3doc, harnesses, limitations):
     (swept,) = recorded.read(g3doc / "consumers.json").values()
     assert swept.dtypes == {"float32"}
     assert regenerate_docs.main(["--check"]) == 0
+
+
+def test_numbers_of_64_bits_stand_beside_runtimes_that_have_them(g3doc, harnesses, limitations):
+    harnesses["sin_float64"] = type(harnesses["sin_float32"])("sin_float64")
+    core = of_consumers("float32", CORE_DTYPES, g3doc / "core.sqlite")
+    rare = of_consumers("float64", RARE_DTYPES, g3doc / "rare.sqlite", ["onnx"])
+    for path in (core, rare):
+        assert regenerate_docs.main(["--database", path]) == 0
+    rows = (g3doc / "consumers.md").read_text().splitlines()
+    (row,) = (row for row in rows if "64 bits included" in row)
+    # TF Lite, ONNX and TF.js.
+    assert [cell.strip() for cell in row.split("|")[3:6]] == ["–", "2 of 2 (100.0%)", "–"]
 
 
 def test_harnesses_that_jax_cannot_run_as_consumers_do_are_swept(g3doc, harnesses, limitations):

@@ -31,6 +31,8 @@ _PROCESSED = ("onnx.infer", "onnxruntime.quant")
 
 def check_options(quantize: str | None, representative_data: Any, opset: int) -> None:
     """Raises a ValueError for options that do not go together."""
+    from lowering.export.onnx import opsets
+
     if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is one of {', '.join(QUANTIZATIONS)}, not {quantize!r}")
     if quantize == "int8" and representative_data is None:
@@ -41,6 +43,11 @@ def check_options(quantize: str | None, representative_data: Any, opset: int) ->
         raise ValueError(
             f'quantize="int4" needs opset {_OPSET_OF_FOUR_BITS} or later, not {opset}; older ones '
             "have no integers of 4 bits"
+        )
+    if quantize is not None and opset > (newest := opsets.newest("DequantizeLinear")):
+        raise ValueError(
+            f"quantize={quantize!r} takes an opset up to {newest}, not {opset}: the installed "
+            "onnxruntime quantizes in none of the newer ones"
         )
 
 
@@ -156,12 +163,47 @@ def _static(model: Any, folder: pathlib.Path, data: Iterable[Mapping[str, np.nda
         extra_options={},
     )
     made = ir.from_proto(quantizer.quantize_model())
+    _separate_constants(made.graph)
     made.graph.sort()
     # The quantizer writes its own.
     made.metadata_props.clear()
     made.metadata_props.update(metadata)
     made.producer_name, made.producer_version = producer
     return made
+
+
+def _separate_constants(graph: Any) -> None:
+    """Gives each node that reads a constant of integers its own.
+
+    Where onnxruntime sums precisely (see `onnx_session`), it loads no model in which two nodes read
+    one, such as a weight of two products.
+    """
+    import onnx_ir as ir
+
+    for node in list(graph):
+        constant = node.inputs[0] if node.op_type == "DequantizeLinear" else None
+        if constant is None or constant.const_value is None:
+            continue
+        (result,) = node.outputs
+        readers = [use for use in result.uses() if use.node.graph is graph]
+        for number, (reader, place) in enumerate(readers[1:], 1):
+            given = [_copied(graph, x, number) for x in node.inputs]
+            copy = ir.Node("", node.op_type, given, node.attributes.values())
+            (floats,) = copy.outputs
+            copy.name, floats.name = f"{node.name}_{number}", f"{result.name}_{number}"
+            floats.type, floats.shape = result.type, result.shape
+            graph.append(copy)
+            reader.replace_input_with(place, floats)
+
+
+def _copied(graph: Any, constant: Any, number: int) -> Any:
+    """A constant of a graph with the same values, and a number behind its name."""
+    import onnx_ir as ir
+
+    values = ir.Tensor(constant.const_value.numpy(), name=f"{constant.name}_{number}")
+    copy = ir.Value(name=values.name, type=constant.type, shape=constant.shape, const_value=values)
+    graph.register_initializer(copy)
+    return copy
 
 
 def _has_integers(model: Any) -> bool:

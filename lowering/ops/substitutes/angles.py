@@ -16,6 +16,9 @@ from lowering.ops.substitutes.polynomials import horner
 # for the Elementary Functions", 1980.
 _HALF_TURN = (3.140625, 9.67502593994140625e-4, 1.50995799097837643e-7)
 _LARGE_ANGLE = 10_000.0
+# The same for float64.
+_HALF_TURN_OF_DOUBLE = (3.1415926534682512, 1.2154201018028943e-10, -5.016557612668332e-20)
+_LARGE_ANGLE_OF_DOUBLE = 3e6
 # Up to a quarter of a turn six terms of the series are a sine, up to rounding.
 _SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(5, -1, -1))
 
@@ -28,6 +31,16 @@ def _sin(x):
 
 @substitute("Cos")
 def _cos(x):
+    return _unless_large("Cos", x, _cosine(x))
+
+
+def sine_of_double(x):
+    """By the sine of an angle of at most a quarter of a turn; see `onnx.quirks.digits_of_sines`."""
+    return _unless_large("Sin", x, _sine(x))
+
+
+def cosine_of_double(x):
+    """As `sine_of_double`; see `onnx.quirks.digits_of_sines`."""
     return _unless_large("Cos", x, _cosine(x))
 
 
@@ -44,9 +57,10 @@ def _cosine(x):
 
 def _sine_of_rest(x, half_turns, turns):
     """The sine of what is left of `x`, with the other sign if `turns` is odd."""
-    for part in _HALF_TURN:
+    is_double = x.dtype == tf.float64
+    for part in _HALF_TURN_OF_DOUBLE if is_double else _HALF_TURN:
         x = emit("Sub", x, emit("Mul", half_turns, constant(part, x.dtype)))
-    sine = emit("Mul", x, horner(_SIN, emit("Mul", x, x)))
+    sine = emit("Sin", x) if is_double else emit("Mul", x, horner(_SIN, emit("Mul", x, x)))
     pairs = emit("Mul", turns, constant(0.5, x.dtype))
     # One half if `turns` is odd.
     odd = emit("Sub", pairs, emit("Floor", pairs))
@@ -56,7 +70,8 @@ def _sine_of_rest(x, half_turns, turns):
 
 def _unless_large(op, x, result):
     """The op itself for angles whose digits the reduction would lose."""
-    is_large = emit("Greater", emit("Abs", x), constant(_LARGE_ANGLE, x.dtype))
+    limit = _LARGE_ANGLE_OF_DOUBLE if x.dtype == tf.float64 else _LARGE_ANGLE
+    is_large = emit("Greater", emit("Abs", x), constant(limit, x.dtype))
     return emit("SelectV2", is_large, emit(op, x), result)
 
 

@@ -104,6 +104,28 @@ def sums_of_large_integers() -> bool:
 
 
 @_quirk(
+    "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/cpu/math"
+    "/element_wise_ops.cc",
+    "lowering.ops.substitutes.angles.sine_of_double",
+)
+def digits_of_sines() -> bool:
+    """onnxruntime's sines and cosines of float64 lose digits next to where they are zero."""
+    # Of single numbers it takes another sine.
+    x = np.full(16, np.pi)
+    return abs(_run("Sin", x, result=np.float64)[0] - np.sin(x)[0]) > 1e-20
+
+
+@_quirk(
+    "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/cpu/activation"
+    "/activations.h",
+    "lowering.rules.unary.logistic_of_double",
+)
+def logistic_of_small_doubles() -> bool:
+    """onnxruntime's logistic function of float64 is zero where it should be small."""
+    return _run("Sigmoid", np.array([-40.0]), result=np.float64)[0] == 0
+
+
+@_quirk(
     "https://github.com/microsoft/onnxruntime/blob/main/include/onnxruntime/core/common/float8.h",
     "lowering.export.onnx.fused_roundings.casts",
 )
