@@ -4,9 +4,37 @@ from harnesses.layers.reason import Reason
 
 REASONS: tuple[Reason, ...] = (
     Reason(
+        "The product is one of sequences again before it is split into queries, keys and values.",
+        ("attention of nanoGPT",),
+        ("portable",),
+    ),
+    Reason(
+        "The mask is converted where it multiplies tokens, and again where it is counted.",
+        ("mean of present tokens",),
+        ("portable", "onnx", "tfjs"),
+    ),
+    Reason(
+        "It takes no indices for each element of a batch; they are places in all of them.",
+        ("last tokens of known lengths", "rows of the greatest", "vmap of x[[]i[]]"),
+        ("tfjs",),
+    ),
+    Reason(
+        "It joins a convolution with its bias and activation before they are transposed alone.",
+        ("convolution, * features first", "vmap of eqx.nn.Conv2d*"),
+        ("tfjs",),
+    ),
+    Reason(
         "What JAX orders as numbers greater than all others, NaN, is ordered so everywhere; the op "
         "alone has no order for it.",
-        ("top_k", "sort", "argsort", "descending sort", "indices of a *", "rows of the top k"),
+        (
+            "top_k",
+            "sort",
+            "argsort",
+            "descending sort",
+            "indices of a *",
+            "rows of the top k",
+            "rows of the k greatest",
+        ),
     ),
     Reason(
         "The gates have weights of their own, which Flax multiplies one by one.",
@@ -87,14 +115,17 @@ REASONS: tuple[Reason, ...] = (
         ("flip",),
         ("tflite", "onnx", "tfjs"),
     ),
-    Reason("Zeros are counted out by another sum over windows.", ("average pool, SAME",)),
     Reason(
         "A weight is reshaped or transposed, which every optimizer does once.",
-        ("depthwise convolution*", "nn.DenseGeneral", "nnx.LinearGeneral", "x @ x.T", "covariance"),
+        (
+            "depthwise convolution*",
+            "nn.DenseGeneral",
+            "nnx.LinearGeneral",
+            "vmap of eqx.nn.Conv2d*",
+        ),
         ("portable",),
     ),
     Reason("JAX chooses the diagonal by a mask.", ("einsum ii->i",), ("portable",)),
-    Reason("JAX takes the diagonal by its indices.", ("diag",), ("portable",)),
     Reason(
         "The op is used for the last axis alone.",
         ("one-hot of another axis",),
@@ -104,7 +135,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "Negative indices count from the end, as in JAX.",
         ("take_along_axis",),
-        ("portable", "tflite", "tfjs"),
+        ("tflite", "tfjs"),
     ),
     Reason(
         "A slice is written, which has the axis of the index.",
@@ -302,7 +333,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "The op gave other results for some operands when the runtime was probed.",
-        ("x % 3", "count_nonzero"),
+        ("count_nonzero",),
         ("onnx",),
     ),
 )
