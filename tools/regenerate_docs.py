@@ -51,7 +51,6 @@ from limitations import Limitation, all_limitations
 from lowering import jax_compat, registry, rules  # noqa: F401  Registers the rules.
 from lowering.ops.dtypes import COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 from lowering.targets import CONSUMERS, TARGETS
-
 from tools import explorer, history, pictures
 
 G3DOC = pathlib.Path(__file__).parents[1] / "g3doc"

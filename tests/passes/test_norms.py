@@ -7,7 +7,9 @@ import pytest
 from jax import lax
 
 from lowering.passes import pipeline
-from lowering.targets import PORTABLE, TF, Mode
+from lowering.passes.fusion.norms import fold_norms
+from lowering.passes.literals import convert_literals
+from lowering.targets import PORTABLE, TARGETS, TF, Mode
 from tests.passes.meanings import assert_means
 from tests.passes.programs import primitives, traced
 
@@ -201,7 +203,7 @@ def test_weights_stay_in_16_bits(dtype, largest):
         return (x @ w).astype(np.float32) * factor + offset
 
     x = jax.ShapeDtypeStruct((3, 64), dtype)
-    legal = pipeline.legalized(jax.make_jaxpr(fun)(x), TFLITE)
+    legal = pipeline.legalized(jax.make_jaxpr(fun)(x), TARGETS["tflite"])
     folded = fold_norms(convert_literals(legal))
     widened = [e for e in folded.eqns if e.primitive.name == "widen"]
     # Float16 has more digits than bfloat16, but a smaller range.

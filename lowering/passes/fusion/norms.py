@@ -101,7 +101,8 @@ def _multiplied(layer: _Layer, factor: np.ndarray) -> np.ndarray:
 def _stored(new: Rewriter, layer: _Layer, weights: np.ndarray) -> jex_core.Var:
     """Weights of a layer as a constant; in 16 bits if those before were."""
     for dtype in () if layer.stored is None else (np.dtype(np.float16), layer.stored):
-        narrow = weights.astype(dtype)
+        with np.errstate(over="ignore"):
+            narrow = weights.astype(dtype)
         if _is_close(narrow, weights, layer.weights_axis):
             widened = jex_core.Var(jax.core.ShapedArray(weights.shape, weights.dtype))
             params = {"storage": weights.dtype}
