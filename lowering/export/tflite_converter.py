@@ -22,7 +22,7 @@ from lowering.export.tflite_weights import store_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.weight_quantization import Weights
-from lowering.export.weights import dtypes_of
+from lowering.export.weights import dtypes_of, sizes_by_bits
 
 # The fraction of the bytes of weights that a quantization leaves.
 WEIGHTS_KEPT: Mapping[Any, float] = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
@@ -55,7 +55,8 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
         with refusals("AI Edge Quantizer", "quantize the model"):
             return weight_quantization.quantized(root, weights)
     if options["quantize"] is None:
-        store_weights(root, dtypes_of(list(made.values())))
+        functions = list(made.values())
+        store_weights(root, dtypes_of(functions), sizes_by_bits(functions))
     return packed(root)
 
 

@@ -6,12 +6,13 @@ ops take some rows, stay in 8 bits there, too: the rows are cast.
 
 import collections
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
+from lowering import short_floats
 from lowering.export.channels import Scaled, scaled
 from lowering.export.weights import LARGE_BYTES, in_fewer_bits
 
@@ -23,6 +24,13 @@ _TYPES = {
     np.dtype(np.int16): schema.TensorType.INT16,
     np.dtype(np.uint8): schema.TensorType.UINT8,
 }
+# By an op whose second operand are the weights of a layer: the axis of features in these.
+_LAYERS = {
+    schema.BuiltinOperator.CONV_2D: 0,
+    schema.BuiltinOperator.DEPTHWISE_CONV_2D: 3,
+    schema.BuiltinOperator.FULLY_CONNECTED: 0,
+    schema.BuiltinOperator.TRANSPOSE_CONV: 0,
+}
 # Ops that take a part of their first operand.
 _TAKING_A_PART = frozenset(
     getattr(schema.BuiltinOperator, name)
@@ -30,12 +38,18 @@ _TAKING_A_PART = frozenset(
 )
 
 
-def store_weights(root: Any, of_program: Iterable[np.dtype]) -> None:
+def store_weights(
+    root: Any, of_program: Iterable[np.dtype], sizes: Mapping[int, Collection[int]]
+) -> None:
     """Stores the weights of a model in the dtypes of the program, where these hold them.
+
+    The converter multiplies weights by factors, such as those of batch norms. If the weights were
+    of 16 bits, the products are rounded to float16.
 
     Args:
       root: a model that computes in float32, as an object.
       of_program: the dtypes, as `weights.dtypes_of` finds them.
+      sizes: those of the program's weights, as `weights.sizes_by_bits` finds them.
     """
     # There is no op that widens these.
     of_program = [dtype for dtype in of_program if dtype != np.uint16]
@@ -64,6 +78,8 @@ def store_weights(root: Any, of_program: Iterable[np.dtype]) -> None:
             shapes = {tuple(tensor.shape) for _, tensor, _ in of_buffer}
             scales = scaled(numbers.reshape(shapes.pop())) if len(shapes) == 1 else None
             stored = None if scales is None else scales.integers.reshape(-1)
+        if stored is None and numbers.size in sizes[16] and numbers.size not in sizes[32]:
+            stored = _rounded(root, numbers, [(graph, tensor) for graph, tensor, _ in of_buffer])
         if stored is None:
             continue
         root.buffers[buffer].data = stored.view(np.uint8)
@@ -128,6 +144,23 @@ def _take_part(root: Any, graph: Any, op: Any, kind: int) -> None:
     cast.builtinOptions = schema.CastOptionsT()
     cast.builtinOptions.inDataType, cast.builtinOptions.outDataType = kind, _INT32
     graph.operators.insert(graph.operators.index(op) + 1, cast)
+
+
+def _rounded(
+    root: Any, numbers: np.ndarray, places: Sequence[tuple[Any, Any]]
+) -> np.ndarray | None:
+    """The weights of a layer as float16; None if they are no such, or lose too much."""
+    (graph, tensor), *others = places
+    index = graph.tensors.index(tensor)
+    users = [op for op in graph.operators if index in op.inputs]
+    if others or len(users) != 1 or list(users[0].inputs).index(index) != 1:
+        return None
+    axis = _LAYERS.get(root.operatorCodes[users[0].opcodeIndex].builtinCode)
+    if axis is None:
+        return None
+    weights = numbers.reshape(tensor.shape)
+    rounded = short_floats.rounded(weights, np.dtype(np.float16), axis)
+    return None if rounded is None else rounded.reshape(-1)
 
 
 def _may_be_scaled(numbers: np.ndarray, of_program: Iterable[np.dtype]) -> bool:

@@ -1,5 +1,6 @@
 """Weights that a file stores in 16 bits or fewer, although the model computes in more."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -39,6 +40,28 @@ def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
     found.update(v.dtype for function in functions for v in function.graph.variables)
     of_graphs = (dtype for dtype in _OF_GRAPHS if tf.dtypes.as_dtype(dtype) in found)
     return frozenset(of_graphs).union(*(narrow_of(function.graph) for function in functions))
+
+
+def sizes_by_bits(functions: Sequence[Any]) -> dict[int, frozenset[int]]:
+    """How many elements the large weights in 16 and in 32 bits have that functions have themselves.
+
+    Args:
+      functions: concrete functions of TensorFlow.
+    """
+    weights = [v for function in functions for v in function.graph.variables]
+    weights += [
+        op.outputs[0]
+        for function in functions
+        for op in function.graph.get_operations()
+        if op.type == "Const"
+    ]
+    sizes = [(x.dtype.base_dtype, math.prod(x.shape)) for x in weights if x.dtype.is_floating]
+    return {
+        8 * width: frozenset(
+            size for dtype, size in sizes if dtype.size == width and 4 * size >= LARGE_BYTES
+        )
+        for width in (2, 4)
+    }
 
 
 def in_fewer_bits(

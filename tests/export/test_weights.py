@@ -504,6 +504,53 @@ def test_convolutions_and_norms_of_16_bits(dtype, tmp_path):
     assert size < 1.1 * params["conv"].nbytes
 
 
+def _normalized(params, x):
+    """A convolution, a depthwise one and a dense layer, each with a norm."""
+    for name, groups in {"conv": 1, "depthwise": 64}.items():
+        x = lax.conv_general_dilated(
+            x,
+            params[name],
+            (1, 1),
+            "SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups,
+        )
+        x = jax.nn.relu((x - params["mean"]) * lax.rsqrt(params["variance"] + 1e-3))
+    return (x @ params["dense"] + params["mean"]) / 3
+
+
+def _of_norms(dtype, dense):
+    shapes = {"conv": (3, 3, 64, 64), "depthwise": (5, 5, 1, 64), "dense": (64, 64)}
+    shapes |= {name: (64,) for name in ("mean", "variance")}
+    params = {name: RNG.random(shape).astype(dtype) for name, shape in shapes.items()}
+    params["dense"] = params["dense"].astype(dense)
+    return params, RNG.normal(size=(1, 8, 8, 64)).astype(dtype)
+
+
+@pytest.mark.parametrize("is_closed_over", [False, True])
+@pytest.mark.parametrize("dtype", [BFLOAT16, FLOAT16], ids=str)
+def test_layers_and_norms_of_16_bits_in_tflite(dtype, is_closed_over, tmp_path):
+    """TF Lite's converter multiplies the weights by the factors of norms."""
+    params, x = _of_norms(dtype, dtype)
+    if is_closed_over:
+        arrays = jax.tree.map(jnp.asarray, params)
+        size, ops = tflite(lambda _, x: _normalized(arrays, x), x, {}, tmp_path)
+    else:
+        size, ops = tflite(_normalized, x, params, tmp_path)
+    assert size < 1.15 * sum(x.nbytes for x in params.values())
+    assert "MUL" not in ops
+
+
+@pytest.mark.parametrize("factor", [1, 1e-9, 1e9])
+def test_weights_of_32_bits_beside_such_of_16_keep_them(factor, tmp_path):
+    params, x = _of_norms(BFLOAT16, np.float32)
+    params["dense"] *= np.float32(factor)
+    size, _ = tflite(_normalized, x, params, tmp_path)
+    assert params["dense"].nbytes < size - sum(
+        params[name].nbytes for name in ("conv", "depthwise")
+    )
+
+
 @pytest.mark.parametrize("to", ["tflite", "onnx"])
 @pytest.mark.parametrize("groups", [1, 16])
 def test_convolutions_of_8_bits(groups, to, tmp_path):

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core as jex_core
-import ml_dtypes
 import numpy as np
 from jax import lax
 
+from lowering import short_floats
 from lowering.arrays import narrow_numbers
 from lowering.passes.evaluation import as_traced
 from lowering.passes.fusion.patterns import Uses
@@ -101,27 +101,14 @@ def _multiplied(layer: _Layer, factor: np.ndarray) -> np.ndarray:
 def _stored(new: Rewriter, layer: _Layer, weights: np.ndarray) -> jex_core.Var:
     """Weights of a layer as a constant; in 16 bits if those before were."""
     for dtype in () if layer.stored is None else (np.dtype(np.float16), layer.stored):
-        with np.errstate(over="ignore"):
-            narrow = weights.astype(dtype)
-        if _is_close(narrow, weights, layer.weights_axis):
+        narrow = short_floats.rounded(weights, dtype, layer.weights_axis)
+        if narrow is not None:
             widened = jex_core.Var(jax.core.ShapedArray(weights.shape, weights.dtype))
             params = {"storage": weights.dtype}
             widen = layer.eqn.replace(primitive=narrow_numbers.WIDEN, params=params)
             new.add(widen.replace(invars=[new.constant(narrow)], outvars=[widened]))
             return widened
     return new.constant(weights)
-
-
-def _is_close(narrow: np.ndarray, weights: np.ndarray, axis: int) -> bool:
-    """Whether rounded weights are as close to others as their digits allow, for each feature.
-
-    Numbers that are subnormal in float16, or too large for it, are not.
-    """
-    others = tuple(i for i in range(weights.ndim) if i != axis)
-    with np.errstate(all="ignore"):
-        errors = np.abs(narrow.astype(np.float32) - weights).max(others, initial=0)
-    largest = np.abs(weights).max(others, initial=0)
-    return bool(np.all(errors <= float(ml_dtypes.finfo(narrow.dtype).eps) * largest))
 
 
 class _Known:
