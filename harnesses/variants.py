@@ -468,7 +468,7 @@ def _keeps(setting: str, harness: Harness) -> bool:
 
 VARIANTS: Mapping[str, Variant] = {
     PLAIN: Variant(_plain, ("eager", "graph", "compiled"), lambda harness: True),
-    "third call": Variant(_third_call, ("eager",), lambda harness: True),
+    "third call": Variant(_third_call, ("eager",), _has_arrays),
     "vmap": Variant(_vmap, ("graph",), _has_arrays),
     "many axes": Variant(functools.partial(_more_axes, axes=MANY_AXES), ("graph",), _has_arrays),
     MORE_AXES: Variant(_more_axes_of_runtimes, (RUNTIME,), _has_fewer_axes),

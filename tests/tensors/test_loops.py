@@ -23,9 +23,13 @@ def test_eager_loop_is_traced_once(monkeypatch):
     traced, loop = [], loops.Scan.loop
     monkeypatch.setattr(loops.Scan, "loop", lambda *args: traced.append(1) or loop(*args))
     converted = lowering.convert(cumulative, target="tf")
-    for step in range(3):
+    for step in range(2):
         converted(X + step)
     assert len(traced) == 1
+    # The third call makes a function of the whole program.
+    for step in range(3):
+        converted(X + step)
+    assert len(traced) == 2
 
 
 def test_elements_are_copied_once():
