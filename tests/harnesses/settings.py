@@ -56,7 +56,7 @@ def main(database: str, start: str) -> None:
         multiprocessing.get_all_start_methods = lambda: ["spawn"]
     worker.TASKS_PER_WORKER = 1
     before = _settings()
-    selection = Selection(modes=["eager"], targets=["tf"])
+    selection = Selection(modes=["eager"], targets=["tf"], share="none")
     report = sweep.sweep(selection, pathlib.Path(database), catalogue=catalogue, workers=1)
     assert _settings() == before
     assert [row.verdict for row in report.rows] == [Verdict.EQUAL] * 2, report.rows
