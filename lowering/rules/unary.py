@@ -229,10 +229,14 @@ def tan_of_double(x, **_):
     return lax.sin(x) / lax.cos(x)
 
 
-@decomposition("logistic", target=ONNX, dtypes=(np.float64,))
-def logistic_of_double(x, **_):
-    """See `onnx.quirks.logistic_of_small_doubles`."""
-    return 1 / (1 + lax.exp(-x))
+@rule("logistic", target=ONNX, dtypes=(np.float64,), traits=Trait.ELEMENTWISE)
+def logistic_of_double(ctx, x, **_):
+    """By ops, as a decomposition would be found to be a logistic function again.
+
+    See `onnx.quirks.logistic_of_small_doubles`.
+    """
+    one = constant(1, np.float64)
+    return emit("RealDiv", one, emit("AddV2", one, emit("Exp", emit("Neg", x))))
 
 
 @decomposition("logistic", dtypes=NARROW)
