@@ -148,7 +148,8 @@ def _gather_batches(x, indices, axis, batch_dims):
     starts = emit("Range", *(_scalar(n) for n in (0, total, size)))
     starts = emit("Reshape", starts, _packed(batches + [1] * (len(positions) - axis)))
     joined = emit("Reshape", x, _packed([total, *rest]))
-    return emit("GatherV2", joined, emit("AddV2", indices, starts), constant(0, np.int32))
+    places = emit("AddV2", cast(indices, tf.int32), starts)
+    return emit("GatherV2", joined, places, constant(0, np.int32))
 
 
 def _dims(x):
