@@ -22,7 +22,7 @@ from lowering.export.tflite_weights import store_weights
 from lowering.export.transposes import keep_transposes
 from lowering.export.verification import refusals
 from lowering.export.weight_quantization import Weights
-from lowering.export.weights import dtypes_of, sizes_by_bits
+from lowering.export.weights import dtypes_of, sizes_in_16_bits
 
 # The fraction of the bytes of weights that a quantization leaves.
 WEIGHTS_KEPT: Mapping[Any, float] = {"dynamic": 1 / 4, "float16": 1 / 2, "full": 1 / 4}
@@ -56,7 +56,7 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
             return weight_quantization.quantized(root, weights)
     if options["quantize"] is None:
         functions = list(made.values())
-        store_weights(root, dtypes_of(functions), sizes_by_bits(functions))
+        store_weights(root, dtypes_of(functions), sizes_in_16_bits(functions))
     return packed(root)
 
 

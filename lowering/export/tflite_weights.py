@@ -6,7 +6,7 @@ ops take some rows, stay in 8 bits there, too: the rows are cast.
 
 import collections
 import copy
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,7 @@ _TAKING_A_PART = frozenset(
 )
 
 
-def store_weights(
-    root: Any, of_program: Iterable[np.dtype], sizes: Mapping[int, Collection[int]]
-) -> None:
+def store_weights(root: Any, of_program: Iterable[np.dtype], sizes: Collection[int]) -> None:
     """Stores the weights of a model in the dtypes of the program, where these hold them.
 
     The converter multiplies weights by factors, such as those of batch norms. If the weights were
@@ -49,7 +47,7 @@ def store_weights(
     Args:
       root: a model that computes in float32, as an object.
       of_program: the dtypes, as `weights.dtypes_of` finds them.
-      sizes: those of the program's weights, as `weights.sizes_by_bits` finds them.
+      sizes: those of its weights in 16 bits, as `weights.sizes_in_16_bits` finds them.
     """
     # There is no op that widens these.
     of_program = [dtype for dtype in of_program if dtype != np.uint16]
@@ -78,7 +76,7 @@ def store_weights(
             shapes = {tuple(tensor.shape) for _, tensor, _ in of_buffer}
             scales = scaled(numbers.reshape(shapes.pop())) if len(shapes) == 1 else None
             stored = None if scales is None else scales.integers.reshape(-1)
-        if stored is None and numbers.size in sizes[16] and numbers.size not in sizes[32]:
+        if stored is None and numbers.size in sizes:
             stored = _rounded(root, numbers, [(graph, tensor) for graph, tensor, _ in of_buffer])
         if stored is None:
             continue

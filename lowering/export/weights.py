@@ -42,8 +42,10 @@ def dtypes_of(functions: Sequence[Any]) -> frozenset[np.dtype]:
     return frozenset(of_graphs).union(*(narrow_of(function.graph) for function in functions))
 
 
-def sizes_by_bits(functions: Sequence[Any]) -> dict[int, frozenset[int]]:
-    """How many elements the large weights in 16 and in 32 bits have that functions have themselves.
+def sizes_in_16_bits(functions: Sequence[Any]) -> frozenset[int]:
+    """How many elements the large weights in 16 bits of functions have.
+
+    There are none where a matrix is in float32, as it may be added to one in 16 bits.
 
     Args:
       functions: concrete functions of TensorFlow.
@@ -55,13 +57,11 @@ def sizes_by_bits(functions: Sequence[Any]) -> dict[int, frozenset[int]]:
         for op in function.graph.get_operations()
         if op.type == "Const"
     ]
-    sizes = [(x.dtype.base_dtype, math.prod(x.shape)) for x in weights if x.dtype.is_floating]
-    return {
-        8 * width: frozenset(
-            size for dtype, size in sizes if dtype.size == width and 4 * size >= LARGE_BYTES
-        )
-        for width in (2, 4)
-    }
+    floats = [(x.dtype.base_dtype.size, x.shape.as_list()) for x in weights if x.dtype.is_floating]
+    if any(width == 4 and sum(size > 1 for size in shape) > 1 for width, shape in floats):
+        return frozenset()
+    sizes = (math.prod(shape) for width, shape in floats if width == 2)
+    return frozenset(size for size in sizes if 4 * size >= LARGE_BYTES)
 
 
 def in_fewer_bits(

@@ -111,7 +111,7 @@ class EagerCalls:
         for eqn in jaxpr.eqns:
             name = eqn.primitive.name
             # Callbacks have both traits.
-            calls_back = has_trait(name, Trait.NOT_FOLDED) and has_trait(name, Trait.PER_DEVICE)
+            calls_back = has_trait(name, Trait.NOT_FOLDED | Trait.PER_DEVICE)
             if eqn.effects or calls_back or has_trait(name, Trait.DRAWS):
                 return False
             rule = registry.rule_of(eqn, self._target)

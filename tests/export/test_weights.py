@@ -553,6 +553,19 @@ def test_weights_of_32_bits_beside_such_of_16_keep_them(factor, tmp_path):
     )
 
 
+def test_sums_of_weights_of_16_and_of_32_bits_keep_their_bits(tmp_path):
+    """An adaptation of low rank adds matrices in float32."""
+
+    def fun(params, x):
+        return x @ (params["w"].astype(np.float32) + params["a"] @ params["b"])
+
+    shapes = {"w": (128, 128), "a": (128, 4), "b": (4, 128)}
+    params = {name: RNG.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    params["w"] = params["w"].astype(BFLOAT16)
+    size, _ = tflite(fun, RNG.normal(size=(2, 128)).astype(np.float32), params, tmp_path)
+    assert size > 4 * params["w"].size
+
+
 @pytest.mark.parametrize("to", ["tflite", "onnx"])
 @pytest.mark.parametrize("groups", [1, 16])
 def test_convolutions_of_8_bits(groups, to, tmp_path):

@@ -227,3 +227,20 @@ def test_a_factor_behind_a_bias_of_two_axes():
     assert "div" not in names and names.count("add") == 1
     (actual,) = jax.core.eval_jaxpr(folded.jaxpr, folded.consts, x)
     np.testing.assert_allclose(actual, fun(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_factor_that_python_computes_is_not_computed_ahead():
+    calls = []
+
+    def factor(x):
+        calls.append(x)
+        return x
+
+    w = normal(6, 5)
+
+    def fun(x):
+        one = np.float32(1)
+        return (x @ w) * jax.pure_callback(factor, jax.ShapeDtypeStruct((), np.float32), one)
+
+    folded = fold_norms(jax.make_jaxpr(fun)(normal(4, 6)))
+    assert "mul" in [e.primitive.name for e in folded.eqns] and not calls

@@ -24,6 +24,9 @@ from lowering.passes.jaxprs import Jaxpr, called_jaxprs, is_variable
 from lowering.passes.rewriting import Rewriter, without_unused
 from lowering.registry import Trait, has_trait
 
+# What is not computed at lowering time.
+_STAYING = (Trait.NOT_FOLDED, Trait.DRAWS, Trait.PER_DEVICE)
+
 # More weights than these are not copied.
 _MOST_WEIGHTS = 1 << 26
 
@@ -257,7 +260,7 @@ def _is_computed_here(eqn: jex_core.JaxprEqn) -> bool:
     sizes = [size for var in eqn.outvars for size in getattr(var.aval, "shape", ())]
     is_small = all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= _MOST_NUMBERS
     is_pure = not eqn.effects and not any(True for _ in called_jaxprs(eqn))
-    stays = has_trait(eqn.primitive.name, Trait.NOT_FOLDED | Trait.DRAWS | Trait.PER_DEVICE)
+    stays = any(has_trait(eqn.primitive.name, trait) for trait in _STAYING)
     return is_small and is_pure and not stays and len(eqn.outvars) == 1
 
 
