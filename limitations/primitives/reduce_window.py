@@ -9,7 +9,6 @@ from limitations.limitation import Limitation, Looser
 # Derivatives, and windows of unknown sizes, are computed without that kernel.
 _WITH_KERNEL = (
     "plain",
-    "third call",
     "vmap",
     "many axes",
     "symbolic batch",
