@@ -267,7 +267,8 @@ def judge(
 
 def find_limitation(harness: Harness, cell: Cell) -> Limitation | None:
     """The limitation that covers a cell, or None."""
-    for limitation in limitations_of(harness.primitive):
+    names = {cell.variant, PLAIN} if VARIANTS[cell.variant].is_as_plain else {cell.variant}
+    for limitation, variant in itertools.product(limitations_of(harness.primitive), names):
         if limitation.covers(
             case=harness.case,
             dtype=harness.dtype_name,
@@ -275,7 +276,7 @@ def find_limitation(harness: Harness, cell: Cell) -> Limitation | None:
             mode=cell.mode,
             target=cell.target,
             device=cell.device,
-            variant=cell.variant,
+            variant=variant,
         ):
             return limitation
     return None

@@ -206,7 +206,8 @@ class _Primitive:
         for harness in self._catalogue.values():
             if harness.primitive != self._primitive:
                 continue
-            for variant in VARIANTS:
+            # A variant that has the limitations of the harness as it is makes none of them stay.
+            for variant in (name for name, kind in VARIANTS.items() if not kind.is_as_plain):
                 for c in cells.cells_of(
                     harness, targets=tuple(TARGETS), devices=DEVICES, variant=variant
                 ):

@@ -99,11 +99,13 @@ class Variant:
       trial: makes the program of a harness; raises a `NoVariantError`, or any error of JAX.
       modes: the modes in which it is run; that of runtimes for what their converters are given.
       applies: whether a harness may have it, as far as its arguments tell.
+      is_as_plain: whether the limitations of the harness as it is hold for it, too.
     """
 
     trial: Callable[[Harness], Trial]
     modes: Sequence[str]
     applies: Callable[[Harness], bool]
+    is_as_plain: bool = False
 
 
 def is_array(x: Any) -> bool:
@@ -468,7 +470,7 @@ def _keeps(setting: str, harness: Harness) -> bool:
 
 VARIANTS: Mapping[str, Variant] = {
     PLAIN: Variant(_plain, ("eager", "graph", "compiled"), lambda harness: True),
-    "third call": Variant(_third_call, ("eager",), _has_arrays),
+    "third call": Variant(_third_call, ("eager",), _has_arrays, is_as_plain=True),
     "vmap": Variant(_vmap, ("graph",), _has_arrays),
     "many axes": Variant(functools.partial(_more_axes, axes=MANY_AXES), ("graph",), _has_arrays),
     MORE_AXES: Variant(_more_axes_of_runtimes, (RUNTIME,), _has_fewer_axes),

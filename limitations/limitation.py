@@ -38,10 +38,6 @@ class Looser(enum.StrEnum):
     FINITE_FOR_INFINITE = "finite_for_infinite"
 
 
-# Variants that run a harness as it is.
-_AS_PLAIN = {"third call": "plain"}
-
-
 @dataclasses.dataclass(frozen=True)
 class Limitation:
     """Why some cells of a primitive are not equal to JAX.
@@ -109,7 +105,7 @@ class Limitation:
             and (self.modes is None or mode in self.modes)
             and (self.targets is None or target in self.targets)
             and (self.devices is None or device in self.devices)
-            and (self.variants is None or _AS_PLAIN.get(variant, variant) in self.variants)
+            and (self.variants is None or variant in self.variants)
             and (self.where is None or self.where(case, params))
         )
 

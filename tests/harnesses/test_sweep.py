@@ -110,7 +110,7 @@ def test_exit_code_and_last_line_of_a_red_sweep(bad):
 
 def test_interrupted_sweeps_are_continued(tmp_path):
     database = tmp_path / "sweep.sqlite"
-    filters = ("--primitive=bad_slow", "--target=tf", "--mode=eager")
+    filters = ("--primitive=bad_slow", "--target=tf", "--mode=eager", "--variants=none")
 
     process = start(database, *filters)
     wait_until(lambda: len(cells(database)) >= 3)
