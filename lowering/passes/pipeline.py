@@ -26,12 +26,13 @@ from lowering.passes.fusion.uint32_quotients import fuse_uint32_quotients
 from lowering.passes.hoisting import contract_ahead, hoist_invariants
 from lowering.passes.inlining import FUNCTION_EQUATIONS, inline_calls, outlined
 from lowering.passes.jaxprs import Jaxpr, count_calls, is_long
-from lowering.passes.legalize.bitcast_uint32 import avals_of_bits, bitcast_uint32
-from lowering.passes.legalize.complex_numbers import avals_of_parts, split_complex
-from lowering.passes.legalize.floats import Floats, promote_floats
-from lowering.passes.legalize.keys import avals_of_key_data, split_keys
-from lowering.passes.legalize.narrow_numbers import Narrow, promote_narrow
-from lowering.passes.legalize.split_uint32 import avals_of_uint32_parts, split_uint32
+from lowering.passes.legalize.bitcast_uint32 import bitcast_uint32
+from lowering.passes.legalize.complex_numbers import split_complex
+from lowering.passes.legalize.floats import promote_floats
+from lowering.passes.legalize.keys import split_keys
+from lowering.passes.legalize.narrow_numbers import promote_narrow
+from lowering.passes.legalize.split_uint32 import split_uint32
+from lowering.passes.legalize.splitting import Legalization
 from lowering.passes.literals import convert_literals, flush_literals
 from lowering.passes.plain import plain
 from lowering.passes.references import without_references
@@ -131,6 +132,14 @@ def _bitcasts_uint32(mode: Mode, target: Target) -> bool:
     return target.emulates("uint32") and not target.splits("uint32")
 
 
+def _legalize(
+    name: str, run: Legalization, when: Callable[[Mode, Target], bool] = Pass.when
+) -> Pass:
+    """A pass that gives a program other dtypes."""
+    legal_avals = run.legal_avals
+    return Pass(name, run, ("target",), when, is_required=True, legal_avals=legal_avals)
+
+
 # The passes that run once, on a traced function and all jaxprs in it.
 WHOLE_PROGRAM = (
     # Calls are found by what JAX traces, so nothing may have changed it.
@@ -139,55 +148,15 @@ WHOLE_PROGRAM = (
     Pass("eliminate dead code", jax_compat.eliminate_dead_code),
     Pass("expand primitives", expand, is_required=True),
     Pass("make plain", plain, is_required=True),
-    Pass(
-        "split keys",
-        split_keys,
-        given=("target",),
-        is_required=True,
-        legal_avals=avals_of_key_data,
-    ),
+    _legalize("split keys", split_keys),
     # Functions with constants are found in the dtype to which these are rounded.
     Pass("fuse in 16 bits", fuse_half_floats, when=_promotes_half_floats),
-    Pass(
-        "promote 16-bit floats",
-        promote_floats,
-        given=("target",),
-        when=_promotes_half_floats,
-        is_required=True,
-        legal_avals=Floats.legal_avals,
-    ),
-    Pass(
-        "split complex numbers",
-        split_complex,
-        given=("target",),
-        when=_splits_complex,
-        is_required=True,
-        legal_avals=avals_of_parts,
-    ),
+    _legalize("promote 16-bit floats", promote_floats, when=_promotes_half_floats),
+    _legalize("split complex numbers", split_complex, when=_splits_complex),
     Pass("fuse uint32 quotients", fuse_uint32_quotients, when=_lacks_uint32),
-    Pass(
-        "split uint32",
-        split_uint32,
-        given=("target",),
-        when=_splits_uint32,
-        is_required=True,
-        legal_avals=avals_of_uint32_parts,
-    ),
-    Pass(
-        "bitcast uint32",
-        bitcast_uint32,
-        given=("target",),
-        when=_bitcasts_uint32,
-        is_required=True,
-        legal_avals=avals_of_bits,
-    ),
-    Pass(
-        "promote narrow numbers",
-        promote_narrow,
-        given=("target",),
-        is_required=True,
-        legal_avals=Narrow.legal_avals,
-    ),
+    _legalize("split uint32", split_uint32, when=_splits_uint32),
+    _legalize("bitcast uint32", bitcast_uint32, when=_bitcasts_uint32),
+    _legalize("promote narrow numbers", promote_narrow),
 )
 
 # The passes that run on each jaxpr before it is lowered: a program, a body, a branch. Some of

@@ -61,11 +61,11 @@ def test_what_draws_is_one_equation_on_key_data():
     ("keys", "target", "expected"),
     [
         (KEYS, TF, ["bitcast_convert_type", "rev", "squeeze", "bitcast_convert_type"]),
-        (KEYS, ONNX, ["unstack_last", "rev", "rev", "squeeze", "squeeze", "stack_last"]),
+        (KEYS, ONNX, ["unstack", "rev", "rev", "squeeze", "squeeze", "stack"]),
         (
             RBG,
             TF,
-            ["reshape", "bitcast_convert_type", "unstack_last", "rev", "rev", "squeeze", "squeeze"]
+            ["reshape", "bitcast_convert_type", "unstack", "rev", "rev", "squeeze", "squeeze"]
             + ["bitcast_convert_type"] * 2
             + ["concatenate"],
         ),

@@ -18,28 +18,13 @@ from lowering import registry
 from lowering.arrays import computations
 from lowering.arrays.uint32 import INT32, UINT32, bits_of, of_bits
 from lowering.avals import with_dtypes
-from lowering.caches import PerJaxpr
-from lowering.passes.jaxprs import Jaxpr, with_computations
+from lowering.passes.jaxprs import with_computations
 from lowering.passes.legalize.keys import RANDOM, RANDOM_OF_PARTS
-from lowering.passes.legalize.splitting import Splitting, Walk, selects
+from lowering.passes.legalize.splitting import Legalization, Walk, selects
 from lowering.passes.trace import trace_ours
 from lowering.targets import Target
 
 _CONVERSIONS = (lax.convert_element_type_p, lax.bitcast_convert_type_p)
-
-
-@PerJaxpr
-def bitcast_uint32(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with int32 in place of uint32.
-
-    A jaxpr without uint32, in it and in all that it calls, is the same object as before.
-    """
-    return Splitting(_Bitcast, target).jaxpr(jaxpr)
-
-
-def avals_of_bits(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract value of the bits of uint32; any other abstract value itself."""
-    return (aval.update(dtype=INT32, weak_type=False) if is_uint32(aval) else aval,)
 
 
 class Uint32Walk(Walk):
@@ -85,7 +70,11 @@ class _Bitcast(Uint32Walk):
     """A jaxpr whose uint32 are being bitcast."""
 
     count = 1
-    legal_avals = staticmethod(avals_of_bits)
+
+    @staticmethod
+    def legal_avals(aval: Any, target: Target) -> Sequence[Any]:
+        is_illegal = is_uint32(aval)
+        return (aval.update(dtype=INT32, weak_type=False) if is_illegal else aval,)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
@@ -96,6 +85,10 @@ class _Bitcast(Uint32Walk):
 
     def apply(self, eqn: jex_core.JaxprEqn) -> None:
         self.add(eqn.replace(params=_on_bits(eqn.params)))
+
+
+# int32 in place of uint32.
+bitcast_uint32 = Legalization(_Bitcast)
 
 
 def on_bits(primitive: jex_core.Primitive, *operands: jax.Array, **params: Any) -> jax.Array:

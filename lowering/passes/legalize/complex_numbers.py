@@ -15,32 +15,14 @@ from jax import lax
 
 from lowering import registry
 from lowering.avals import is_complex, real_dtype, with_dtypes
-from lowering.caches import PerJaxpr
-from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.legalize.splitting import Splitting, Walk
+from lowering.passes.legalize.splitting import Legalization, Walk
 from lowering.registry import Trait
 from lowering.targets import Target
-
-
-@PerJaxpr
-def split_complex(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with two inputs or results, the parts, in place of each complex one.
-
-    A jaxpr without complex numbers, in it and in all that it calls, is the same object as before.
-    """
-    return Splitting(_Split, target).jaxpr(jaxpr)
 
 
 def has_complex(eqn: jex_core.JaxprEqn) -> bool:
     """Whether an equation has complex numbers as operands or results."""
     return any(map(_is_complex, (*eqn.invars, *eqn.outvars)))
-
-
-def avals_of_parts(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract values of the parts of complex numbers; that of others alone."""
-    if not is_complex(getattr(aval, "dtype", None)):
-        return (aval,)
-    return (jax.core.ShapedArray(aval.shape, real_dtype(aval.dtype)),) * 2
 
 
 class _Split(Walk):
@@ -50,7 +32,11 @@ class _Split(Walk):
     def is_illegal(aval: Any, target: Target) -> bool:
         return is_complex(getattr(aval, "dtype", None))
 
-    legal_avals = staticmethod(avals_of_parts)
+    @staticmethod
+    def legal_avals(aval: Any, target: Target) -> Sequence[Any]:
+        if not is_complex(getattr(aval, "dtype", None)):
+            return (aval,)
+        return (jax.core.ShapedArray(aval.shape, real_dtype(aval.dtype)),) * 2
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
@@ -76,6 +62,10 @@ class _Split(Walk):
         dtypes = [x.aval.dtype for x in (*eqn.invars, *eqn.outvars) if _is_complex(x)]
         rule = registry.rule_of(eqn, self.target, *dtypes[:1] or [np.dtype(np.complex64)])
         return rule.fun if rule is not None and rule.is_decomposition else None
+
+
+# Two values, the parts, in place of each complex one.
+split_complex = Legalization(_Split)
 
 
 def _is_complex(atom: Any) -> bool:

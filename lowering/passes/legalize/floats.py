@@ -14,11 +14,10 @@ from jax import lax
 
 from lowering import avals, registry
 from lowering.arrays import narrow_numbers
-from lowering.caches import PerJaxpr
-from lowering.passes.jaxprs import Jaxpr, called_jaxprs
+from lowering.passes.jaxprs import called_jaxprs
 from lowering.passes.legalize.keys import RANDOM, split_keys
 from lowering.passes.legalize.promotion import Promotion
-from lowering.passes.legalize.splitting import Splitting, selects
+from lowering.passes.legalize.splitting import Legalization, selects
 from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
@@ -27,15 +26,6 @@ _FLOAT32 = np.dtype(np.float32)
 
 # The traits of primitives that do the same with operands in float32.
 _PROMOTED = Trait.ELEMENTWISE | Trait.SELECTS | Trait.LINEAR | Trait.CONTRACTION | Trait.PROMOTED
-
-
-@PerJaxpr
-def promote_floats(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with float32 in place of floats of 16 bits that a target lacks.
-
-    A jaxpr without such floats, in it and in all that it calls, is the same object as before.
-    """
-    return Splitting(Floats, target).jaxpr(jaxpr)
 
 
 class Floats(Promotion):
@@ -76,6 +66,10 @@ class Floats(Promotion):
     def _is_same(self, *atoms: Any) -> bool:
         """Whether all atoms become float32."""
         return all(self.legal_dtype(atom.aval.dtype) == _FLOAT32 for atom in atoms)
+
+
+# float32 in place of floats of 16 bits.
+promote_floats = Legalization(Floats)
 
 
 def _drawn(*operands: Any, name: str, **params: Any) -> Any:

@@ -18,9 +18,8 @@ import numpy as np
 from jax import lax
 
 from lowering import avals, jax_compat, registry
-from lowering.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.legalize.splitting import Splitting, Walk, selects
+from lowering.passes.legalize.splitting import Legalization, Splitting, Walk, selects
 from lowering.passes.trace import trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
@@ -34,9 +33,6 @@ RANDOM = registry.new_primitive("random")
 # which operands these are. A result of uint32 is `count` values, too.
 RANDOM_OF_PARTS = registry.new_primitive("random_of_parts")
 RANDOM_OF_PARTS.multiple_results = True
-# The integers along the last dimension, and the inverse of that.
-_UNSTACK, _STACK = map(registry.new_primitive, ("unstack_last", "stack_last"))
-_UNSTACK.multiple_results = True
 
 
 @RANDOM.def_abstract_eval
@@ -58,30 +54,6 @@ def _(*operands: Any, split: Any, count: int, **params: Any) -> Any:
     return [aval.update(dtype=np.dtype(np.int32))] * count if aval.dtype == _UINT32 else [aval]
 
 
-@_UNSTACK.def_abstract_eval
-def _(x: Any) -> Any:
-    return [jax.core.ShapedArray(x.shape[:-1], x.dtype)] * x.shape[-1]
-
-
-@_STACK.def_abstract_eval
-def _(*operands: Any) -> Any:
-    return jax.core.ShapedArray((*operands[0].shape, len(operands)), operands[0].dtype)
-
-
-@PerJaxpr
-def split_keys(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with key data in place of each input or result of keys.
-
-    A jaxpr without keys, in it and in all that it calls, is the same object as before.
-    """
-    return Splitting(_Keys, target).jaxpr(jaxpr)
-
-
-def avals_of_key_data(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract value of the data of keys; any other abstract value itself."""
-    return (avals.physical_aval(aval) if _is_key(aval) else aval,)
-
-
 class _Keys(Walk):
     """A jaxpr whose keys become key data, and integers where they are moved."""
 
@@ -96,7 +68,9 @@ class _Keys(Walk):
     def is_illegal(aval: Any, target: Target) -> bool:
         return _is_key(aval)
 
-    legal_avals = staticmethod(avals_of_key_data)
+    @staticmethod
+    def legal_avals(aval: Any, target: Target) -> Sequence[Any]:
+        return (avals.physical_aval(aval) if _is_key(aval) else aval,)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
@@ -196,6 +170,10 @@ class _Keys(Walk):
         return self.new.inline(jaxpr, operands, scope)
 
 
+# Key data in place of keys.
+split_keys = Legalization(_Keys)
+
+
 def _is_key(aval: Any) -> bool:
     return hasattr(aval, "dtype") and avals.is_key(aval.dtype)
 
@@ -204,11 +182,11 @@ def _integers_of(data: jax.Array, *, size: int) -> Sequence[jax.Array]:
     """Key data as arrays of integers that have `size` of its uint32 each."""
     count = data.shape[-1]
     if size == 1:
-        return _UNSTACK.bind(data) if count > 1 else [lax.squeeze(data, [data.ndim - 1])]
+        return lax.unstack(data, axis=-1) if count > 1 else [lax.squeeze(data, [data.ndim - 1])]
     if count == size:
         return [lax.bitcast_convert_type(data, _UINT64)]
     pairs = lax.reshape(data, (*data.shape[:-1], count // size, size))
-    return _UNSTACK.bind(lax.bitcast_convert_type(pairs, _UINT64))
+    return lax.unstack(lax.bitcast_convert_type(pairs, _UINT64), axis=-1)
 
 
 def _key_data_of(*integers: jax.Array) -> jax.Array:
@@ -217,5 +195,5 @@ def _key_data_of(*integers: jax.Array) -> jax.Array:
         parts = [lax.bitcast_convert_type(x, _UINT32) for x in integers]
         return jnp.concatenate(parts, -1) if len(parts) > 1 else parts[0]
     if len(integers) > 1:
-        return _STACK.bind(*integers)
+        return lax.stack(integers, axis=-1)
     return lax.expand_dims(integers[0], [integers[0].ndim])

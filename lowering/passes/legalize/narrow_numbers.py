@@ -17,27 +17,17 @@ from jax import lax
 
 from lowering import avals, narrow_formats, registry
 from lowering.arrays import computations, narrow_numbers
-from lowering.caches import PerJaxpr
 from lowering.narrow_formats import HAS_CAST, INTEGER, NARROW, SHORT, SIGNED
-from lowering.passes.jaxprs import Jaxpr, with_computations
+from lowering.passes.jaxprs import with_computations
 from lowering.passes.legalize.floats import promote_floats
 from lowering.passes.legalize.promotion import Promotion
-from lowering.passes.legalize.splitting import Splitting, selects
+from lowering.passes.legalize.splitting import Legalization, selects
 from lowering.passes.trace import trace_ours, trace_ours_once
 from lowering.registry import Trait
 from lowering.targets import Target
 
 # Their results are in storage dtypes already.
 _FITTING = (narrow_numbers.FIT, narrow_numbers.FROM_BITS)
-
-
-@PerJaxpr
-def promote_narrow(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with storage dtypes in place of narrow ones.
-
-    A jaxpr without narrow numbers, in it and in all that it calls, is the same object as before.
-    """
-    return Splitting(Narrow, target).jaxpr(jaxpr)
 
 
 class Narrow(Promotion):
@@ -146,6 +136,10 @@ class Narrow(Promotion):
         (eqn,) = computation.eqns
         structs = [avals.struct(self.legal_avals(x.aval, self.target)[0]) for x in eqn.invars]
         return trace_ours(lambda *operands: eqn.primitive.bind(*operands, **eqn.params), structs)[0]
+
+
+# Storage dtypes in place of narrow ones.
+promote_narrow = Legalization(Narrow)
 
 
 def _stays_in_range(eqn: jex_core.JaxprEqn, dtype: np.dtype) -> bool:

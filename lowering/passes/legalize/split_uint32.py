@@ -19,7 +19,6 @@ from lowering.arrays import uint32_parts
 from lowering.arrays.uint32 import INT32, UINT32
 from lowering.arrays.uint32_parts import BASE
 from lowering.avals import with_dtypes
-from lowering.caches import PerJaxpr
 from lowering.passes.jaxprs import Jaxpr
 from lowering.passes.legalize.bitcast_uint32 import (
     OnBits,
@@ -27,22 +26,8 @@ from lowering.passes.legalize.bitcast_uint32 import (
     dtype_of_bits,
     is_uint32,
 )
-from lowering.passes.legalize.splitting import Splitting, selects
+from lowering.passes.legalize.splitting import Legalization, Splitting, selects
 from lowering.targets import Target
-
-
-@PerJaxpr
-def split_uint32(jaxpr: Jaxpr, target: Target) -> Any:
-    """The closed jaxpr with two int32, the upper and the lower 16 bits, in place of each uint32.
-
-    A jaxpr without uint32, in it and in all that it calls, is the same object as before.
-    """
-    return Splitting(_Split, target).jaxpr(jaxpr)
-
-
-def avals_of_uint32_parts(aval: Any, target: Target) -> Sequence[Any]:
-    """The abstract values of the parts of uint32; any other abstract value alone."""
-    return (aval.update(dtype=INT32, weak_type=False),) * 2 if is_uint32(aval) else (aval,)
 
 
 class _Split(Uint32Walk):
@@ -55,7 +40,10 @@ class _Split(Uint32Walk):
         self._parts_of: dict[jex_core.Var, Sequence[Any]] = {}
         super().__init__(splitting, jaxpr)
 
-    legal_avals = staticmethod(avals_of_uint32_parts)
+    @staticmethod
+    def legal_avals(aval: Any, target: Target) -> Sequence[Any]:
+        is_illegal = is_uint32(aval)
+        return (aval.update(dtype=INT32, weak_type=False),) * 2 if is_illegal else (aval,)
 
     @staticmethod
     def legal_arrays(x: Any, aval: Any, target: Target) -> Sequence[Any]:
@@ -98,3 +86,7 @@ class _Split(Uint32Walk):
             self.emit(eqn, uint32_parts.OF_INT32, [bits], parts)
             self._parts_of[bits] = parts
         return self._parts_of[bits]
+
+
+# Two int32, the upper and the lower 16 bits, in place of each uint32.
+split_uint32 = Legalization(_Split)

@@ -15,6 +15,7 @@ import numpy as np
 
 from lowering import jax_compat, registry
 from lowering.arrays import narrow_numbers
+from lowering.caches import PerJaxpr
 from lowering.passes.everywhere import Everywhere
 from lowering.passes.expansion import EXPANSION
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, needed
@@ -92,6 +93,19 @@ class Splitting(Everywhere):
         has_jaxprs = any(True for _ in called_jaxprs(eqn))
         trace: Callable[..., Any] = trace_ours if has_jaxprs else trace_ours_once
         return self.jaxpr(trace(fun, structs, tuple(sorted(eqn.params.items())))[0])
+
+
+class Legalization(PerJaxpr):
+    """The pass that legalizes closed jaxprs for a target, and all jaxprs in them.
+
+    A jaxpr without a dtype that the target lacks, in it and in all that it calls, is the same
+    object as before.
+    """
+
+    def __init__(self, walk: "type[Walk]"):
+        """`walk` legalizes one jaxpr."""
+        super().__init__(lambda jaxpr, target: Splitting(walk, target).jaxpr(jaxpr))
+        self.legal_avals = walk.legal_avals
 
 
 class Walk:
