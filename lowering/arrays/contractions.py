@@ -73,13 +73,13 @@ def product_of_elements(
     sizes = [rhs.shape[j] if i is None else lhs.shape[i] for i, j in pairs]
     lhs_dtype, rhs_dtype, dtype, out = dtypes
     dtype = np.dtype(np.float32) if np.dtype(dtype) in avals.HALF_FLOATS else dtype
-    x = _spread(_converted(_converted(lhs, lhs_dtype), dtype), [i for i, _ in pairs], sizes)
-    y = _spread(_converted(_converted(rhs, rhs_dtype), dtype), [j for _, j in pairs], sizes)
+    x = _spread(converted(converted(lhs, lhs_dtype), dtype), [i for i, _ in pairs], sizes)
+    y = _spread(converted(converted(rhs, rhs_dtype), dtype), [j for _, j in pairs], sizes)
     product = x & y if dtype == np.bool_ else lax.mul(x, y)
     axes = tuple(range(rank, len(pairs)))
     if axes:
         product = (lax.reduce_or if dtype == np.bool_ else lax.reduce_sum)(product, axes)
-    return _converted(product, out)
+    return converted(product, out)
 
 
 def _spread(x, axes, sizes):
@@ -90,6 +90,7 @@ def _spread(x, axes, sizes):
     return lax.broadcast_in_dim(x, sizes, [i for i, axis in enumerate(axes) if axis is not None])
 
 
-def _converted(x, dtype):
+def converted(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """An array in another dtype; complex numbers lose their imaginary part where that is real."""
     x = lax.real(x) if jnp.iscomplexobj(x) and not np.issubdtype(dtype, np.complexfloating) else x
     return lax.convert_element_type(x, dtype)

@@ -95,7 +95,7 @@ def flatten(
     def name(position: int) -> str:
         path = paths()[position]
         parameter = "" if fun is None else _parameter(fun, path)
-        return _name(path) + (f", which is {parameter}," if parameter else "")
+        return place(path) + (f", which is {parameter}," if parameter else "")
 
     taken = [_Argument(leaf, functools.partial(name, i)) for i, leaf in enumerate(leaves)]
     static = [_static_shape(leaf) for leaf in leaves]
@@ -104,7 +104,7 @@ def flatten(
             leaf.aval(s) for leaf, s in zip(taken, static, strict=True) if s is not None
         )
         return Arguments(tree, structs, [leaf.tensor() for leaf in taken], None, paths)
-    named = list(zip(map(_name, paths()), static, strict=True))
+    named = list(zip(map(place, paths()), static, strict=True))
     shapes, scope = polymorphic.symbolic_shapes(args, polymorphic_shapes, constraints, named)
     tensors = [
         checks.with_rank(leaf.tensor(), argument, check_shapes)
@@ -212,6 +212,7 @@ def _parameter(fun: Callable[..., Any], path: Path) -> str:
     return f"{taken[first.idx]} of {callables.name(fun)}"
 
 
-def _name(path: Path) -> str:
+def place(path: Path) -> str:
+    """A leaf of `(args, kwargs)`, as messages name it: `args[0]['x']`."""
     (position, *rest) = path
     return ("args" if position.idx == 0 else "kwargs") + jax.tree_util.keystr(tuple(rest))

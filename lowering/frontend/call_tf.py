@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, jax_compat
-from lowering.frontend import call_primitive, callees, exchange, refused
+from lowering.frontend import arguments, call_primitive, callees, exchange, refused
 from lowering.frontend.callees import Declared, Function, Origin
 from lowering.ops import dtypes
 
@@ -128,10 +128,9 @@ def _operand(name: str, path: Any, leaf: Any) -> Any:
             raise TypeError
         dtypes.to_tf_argument(array.dtype)
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
-        (position, *rest) = path
-        where = ("args" if position.idx == 0 else "kwargs") + jax.tree_util.keystr(tuple(rest))
         raise TypeError(
-            f"argument {where} of {name} has type {refused.kind(leaf)}, which call_tf cannot pass"
+            f"argument {arguments.place(path)} of {name} has type {refused.kind(leaf)}, which "
+            "call_tf cannot pass"
             + (refused.instead(leaf) if refused.is_refused(leaf) else f": {detail}")
         ) from error
     return array

@@ -124,11 +124,11 @@ class Cotangent(_Derivative):
     def __call__(self, *operands: tf.Tensor) -> list[tf.Tensor]:
         given, cotangents = operands[: self.of.arity], operands[self.of.arity :]
         # TensorFlow's gradient of a complex value is the conjugate of JAX's.
-        conjugates = list(map(_conjugate, cotangents))
+        conjugates = list(map(conjugate, cotangents))
         pulled_back = _pulled_back(
             self.of, given, self.active, self.results, lambda results: conjugates
         )
-        return list(map(_conjugate, pulled_back))
+        return list(map(conjugate, pulled_back))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -327,5 +327,6 @@ def _mapped_in_turn(
     return list(tf.map_fn(one, elements, 1, fn_output_signature=signature))
 
 
-def _conjugate(x: tf.Tensor) -> tf.Tensor:
+def conjugate(x: tf.Tensor) -> tf.Tensor:
+    """The conjugate of a complex tensor; any other tensor itself."""
     return tf.math.conj(x) if x.dtype.is_complex else x

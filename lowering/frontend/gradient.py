@@ -23,7 +23,7 @@ from tensorflow.python.saved_model import save_context
 
 from lowering import avals, callables, jax_compat
 from lowering.errors import LoweringError
-from lowering.frontend import callee_variables, polymorphic
+from lowering.frontend import callee_transforms, callee_variables, polymorphic
 from lowering.ops import modes, names
 from lowering.ops.registration import attach, captured
 
@@ -80,7 +80,7 @@ class Vjp:
             derivative.
         """
         # TensorFlow's gradient of a complex value is the conjugate of JAX's.
-        active_cotangents = [_conjugate(cotangents[i]) for i in self._active_out]
+        active_cotangents = [callee_transforms.conjugate(cotangents[i]) for i in self._active_out]
         try:
             with jax_compat.under(self.settings):
                 pulled_back = self._converted(list(operands), active_cotangents)
@@ -96,7 +96,7 @@ class Vjp:
             pulled_back = failing([operands[i] for i in self._active], reason)
         gradients: list[tf.Tensor | None] = [None] * len(operands)
         for i, gradient in zip(self._active, pulled_back, strict=True):
-            gradients[i] = _conjugate(gradient)
+            gradients[i] = callee_transforms.conjugate(gradient)
         return gradients
 
     @functools.cached_property
@@ -282,7 +282,3 @@ def _as_given(operand: jax.Array, aval: Any) -> jax.Array:
     if not avals.is_key(aval.dtype):
         return operand
     return jax.random.wrap_key_data(operand, impl=jax_compat.key_impl(aval.dtype))
-
-
-def _conjugate(x: tf.Tensor) -> tf.Tensor:
-    return tf.math.conj(x) if x.dtype.is_complex else x

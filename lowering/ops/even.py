@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from lowering import targets
 from lowering.ops import ranks
-from lowering.ops.constants import constant, integers, is_weight
+from lowering.ops.constants import constant, integers, is_weight, vector
 from lowering.ops.emission import emit
 from lowering.targets.tfjs import quirks
 
@@ -36,11 +36,10 @@ def padded(x: tf.Tensor, axis: int) -> tf.Tensor:
     after[axis] = 1 if size is not None else _parity(x, axis)
     paddings = [n for m in after for n in (0, m)]
     if size is not None:
-        vector = constant(np.array(paddings).reshape(-1, 2), np.int32)
+        pairs = integers(np.array(paddings).reshape(-1, 2))
     else:
-        parts = [constant(n, np.int32) if isinstance(n, int) else n for n in paddings]
-        vector = emit("Reshape", emit("Pack", parts, axis=0), integers([-1, 2]))
-    return emit("PadV2", x, vector, constant(0, x.dtype))
+        pairs = emit("Reshape", vector(paddings), integers([-1, 2]))
+    return emit("PadV2", x, pairs, constant(0, x.dtype))
 
 
 def _parity(x: tf.Tensor, axis: int) -> tf.Tensor:

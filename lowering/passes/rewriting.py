@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.extend.core as jex_core
 import numpy as np
+from jax import lax
 
 from lowering import jax_compat
 from lowering.passes.jaxprs import Jaxpr, needed
@@ -104,6 +105,25 @@ def replace_equations(
         replace = replacements.get(eqn.primitive.name)
         new.add((replace and replace(new, eqn)) or eqn)
     return new.jaxpr()
+
+
+def as_reshape(eqn: jex_core.JaxprEqn, x: Any, outvar: jex_core.Var) -> jex_core.JaxprEqn:
+    """The equation that reshapes `x` to `outvar`, with the line and the scopes of another."""
+    params = {"new_sizes": outvar.aval.shape, "dimensions": None, "sharding": None}
+    return eqn.replace(primitive=lax.reshape_p, invars=[x], outvars=[outvar], params=params)
+
+
+def as_broadcast(
+    eqn: jex_core.JaxprEqn, x: Any, outvar: jex_core.Var, axes: Sequence[int]
+) -> jex_core.JaxprEqn:
+    """The equation that broadcasts `x` to `outvar`, with the line and the scopes of another.
+
+    `axes` says which axis of the result each axis of `x` becomes.
+    """
+    shape = outvar.aval.shape
+    params = {"shape": shape, "broadcast_dimensions": tuple(axes), "sharding": None}
+    primitive = lax.broadcast_in_dim_p
+    return eqn.replace(primitive=primitive, invars=[x], outvars=[outvar], params=params)
 
 
 def without_unused(jaxpr: jex_core.ClosedJaxpr) -> jex_core.ClosedJaxpr:

@@ -228,13 +228,7 @@ def _convert(ctx, x, shape, dtype):
     if x.dtype == to or (x.dtype.is_floating and to.is_floating):
         return cast(x, to)
     aval = jax.ShapeDtypeStruct(shape, x.dtype.as_numpy_dtype)
-    return ctx.lower(_converted, x, avals=[aval], dtype=np.dtype(dtype))
-
-
-def _converted(x, *, dtype):
-    is_complex = jnp.issubdtype(dtype, np.complexfloating)
-    x = lax.real(x) if jnp.iscomplexobj(x) and not is_complex else x
-    return lax.convert_element_type(x, dtype)
+    return ctx.lower(contractions.converted, x, avals=[aval], dtype=np.dtype(dtype))
 
 
 def _multiply(x, y, matmul, dtype):

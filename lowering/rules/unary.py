@@ -10,7 +10,7 @@ from lowering.arrays import complex_inverse, complex_math
 from lowering.arrays import split_arithmetic as arithmetic
 from lowering.narrow_formats import NARROW
 from lowering.ops import constant, dtypes, emit
-from lowering.ops.substitutes.angles import cosine_of_double, sine_of_double
+from lowering.ops.substitutes.angles import cosine, sine
 from lowering.ops.substitutes.exponentials import exponential, logarithm
 from lowering.registry import Trait, decomposition, legalization, rule
 from lowering.rules import uint32_parts
@@ -214,14 +214,10 @@ def _round_away_from_zero(x):
     return (down + (size - down >= half).astype(x.dtype)) * lax.sign(x)
 
 
-@rule("sin", target=ONNX, dtypes=(np.float64,), traits=Trait.ELEMENTWISE)
-def sin_of_double(ctx, x, **_):
-    return sine_of_double(x)
-
-
-@rule("cos", target=ONNX, dtypes=(np.float64,), traits=Trait.ELEMENTWISE)
-def cos_of_double(ctx, x, **_):
-    return cosine_of_double(x)
+for _primitive, _fun in (("sin", sine), ("cos", cosine)):
+    rule(_primitive, target=ONNX, dtypes=(np.float64,), traits=Trait.ELEMENTWISE)(
+        lambda ctx, x, fun=_fun, **_: fun(x)
+    )
 
 
 @decomposition("tan", target=ONNX, dtypes=(np.float64,))

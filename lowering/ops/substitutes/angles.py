@@ -24,23 +24,17 @@ _SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(5, -1, -1))
 
 
 @substitute("Sin")
-def _sin(x):
-    """By a series; see `tfjs.quirks.digits_of_sines`."""
+def sine(x):
+    """By a series, or in float64 by the sine of an angle of at most a quarter of a turn.
+
+    See `tfjs.quirks.digits_of_sines` and `onnx.quirks.digits_of_sines`.
+    """
     return _unless_large("Sin", x, _sine(x))
 
 
 @substitute("Cos")
-def _cos(x):
-    return _unless_large("Cos", x, _cosine(x))
-
-
-def sine_of_double(x):
-    """By the sine of an angle of at most a quarter of a turn; see `onnx.quirks.digits_of_sines`."""
-    return _unless_large("Sin", x, _sine(x))
-
-
-def cosine_of_double(x):
-    """As `sine_of_double`; see `onnx.quirks.digits_of_sines`."""
+def cosine(x):
+    """As `sine`."""
     return _unless_large("Cos", x, _cosine(x))
 
 

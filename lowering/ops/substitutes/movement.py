@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from lowering import targets
 from lowering.ops import even, kernels, memo
-from lowering.ops.constants import constant, integers
+from lowering.ops.constants import constant, integers, vector
 from lowering.ops.emission import cast, emit, substitute
 from lowering.targets.tfjs import quirks
 
@@ -48,16 +48,16 @@ def _strided_slice(x, begin, end, strides, end_mask=0):
     return x
 
 
-def _numbers(vector, count):
+def _numbers(x, count):
     """The elements of a vector: ints, or scalars of the graph."""
-    known = tf.get_static_value(vector)
+    known = tf.get_static_value(x)
     if known is not None:
         return known.tolist()
-    return [_element(vector, i) for i in range(count)]
+    return [_element(x, i) for i in range(count)]
 
 
-def _element(vector, i):
-    return emit("GatherV2", vector, constant(i, np.int32), constant(0, np.int32))
+def _element(x, i):
+    return emit("GatherV2", x, constant(i, np.int32), constant(0, np.int32))
 
 
 @substitute("TensorScatterUpdate")
@@ -74,7 +74,7 @@ def _tensor_scatter_update(tensor, index, updates, **_):
         is_updated, place = choice()
     rows = updates
     if index.shape.rank != 2:
-        rows = emit("Reshape", updates, _packed([count, *_dims(updates)[index.shape.rank - 1 :]]))
+        rows = emit("Reshape", updates, vector([count, *_dims(updates)[index.shape.rank - 1 :]]))
     rows = emit("GatherV2", rows, place, constant(0, tf.int32))
     return emit("SelectV2", is_updated, rows, tensor)
 
@@ -88,12 +88,12 @@ def _choice(index, places, count, sizes):
         last = constant(count - 1, tf.int32)
     else:
         numbers = emit("Range", one, emit("AddV2", count, one), one)
-        numbers = emit("Reshape", numbers, _packed(places))
+        numbers = emit("Reshape", numbers, vector(places))
         last = emit("Sub", count, one)
-    number = _scattered(index, numbers, cast(_packed(sizes[:depth]), index.dtype))
+    number = _scattered(index, numbers, cast(vector(sizes[:depth]), index.dtype))
     # Kernels that add the numbers of elements with several updates may exceed the last one.
     place = emit("Minimum", emit("Maximum", emit("Sub", number, one), zero), last)
-    return emit("Reshape", emit("Greater", number, zero), _packed(sizes)), place
+    return emit("Reshape", emit("Greater", number, zero), vector(sizes)), place
 
 
 @substitute("TensorScatterAdd")
@@ -116,8 +116,8 @@ def _scattered(index, updates, shape):
         count = functools.reduce(_product, _dims(index)[:-1], 1)
         row = _dims(updates)[index.shape.rank - 1 :]
         if not isinstance(count, int) or count % 2:
-            index = even.padded(emit("Reshape", index, _packed([count, depth])), 0)
-            updates = even.padded(emit("Reshape", updates, _packed([count, *row])), 0)
+            index = even.padded(emit("Reshape", index, vector([count, depth])), 0)
+            updates = even.padded(emit("Reshape", updates, vector([count, *row])), 0)
     return emit("ScatterNd", index, updates, shape)
 
 
@@ -146,8 +146,8 @@ def _gather_batches(x, indices, axis, batch_dims):
     batches, size, rest = sizes[:axis], sizes[axis], sizes[axis + 1 :]
     total = functools.reduce(_product, batches, size)
     starts = emit("Range", *(_scalar(n) for n in (0, total, size)))
-    starts = emit("Reshape", starts, _packed(batches + [1] * (len(positions) - axis)))
-    joined = emit("Reshape", x, _packed([total, *rest]))
+    starts = emit("Reshape", starts, vector(batches + [1] * (len(positions) - axis)))
+    joined = emit("Reshape", x, vector([total, *rest]))
     places = emit("AddV2", cast(indices, tf.int32), starts)
     return emit("GatherV2", joined, places, constant(0, np.int32))
 
@@ -168,10 +168,3 @@ def _product(a, b):
 
 def _scalar(size):
     return constant(size, np.int32) if isinstance(size, int) else size
-
-
-def _packed(sizes):
-    """A shape as a tensor."""
-    if all(isinstance(size, int) for size in sizes):
-        return integers(sizes)
-    return emit("Pack", list(map(_scalar, sizes)), axis=0)

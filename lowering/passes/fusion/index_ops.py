@@ -16,7 +16,7 @@ from lowering import registry
 from lowering.passes.fusion.moves import SLICE_AND_SQUEEZE
 from lowering.passes.fusion.patterns import Uses
 from lowering.passes.jaxprs import Jaxpr
-from lowering.passes.rewriting import Rewriter, replace_equations, without_unused
+from lowering.passes.rewriting import Rewriter, as_reshape, replace_equations, without_unused
 from lowering.passes.simplify.ranges import Ranges
 
 _TAKE = registry.new_primitive("take")
@@ -166,9 +166,7 @@ class _Indices:
         }
         if index.aval.shape != shape:
             shaped = jex_core.Var(index.aval.update(shape=shape))
-            sizes = {"new_sizes": shape, "dimensions": None, "sharding": None}
-            reshape = eqn.replace(primitive=lax.reshape_p, invars=[index], outvars=[shaped])
-            new.add(reshape.replace(params=sizes))
+            new.add(as_reshape(eqn, index, shaped))
             index = shaped
         return eqn.replace(primitive=_TAKE, invars=[x, index], params=params)
 
@@ -252,8 +250,7 @@ class _Indices:
         if take is None:
             return None
         new.add(take.replace(outvars=[rows]))
-        params = {"new_sizes": result.aval.shape, "dimensions": None, "sharding": None}
-        return dot.replace(primitive=lax.reshape_p, invars=[rows], params=params)
+        return as_reshape(dot, rows, result)
 
     def _vectors(self, atom: Any) -> jex_core.JaxprEqn | None:
         """The `one_hot` that makes vectors, which may then be converted and reshaped by rows."""

@@ -11,6 +11,7 @@ from jax import lax
 
 from lowering import registry
 from lowering.passes.fusion.patterns import Group, Search
+from lowering.passes.rewriting import as_broadcast
 from lowering.passes.simplify.keepdims import REDUCE_KEEPING
 
 _MEAN = registry.new_primitive("reduce_mean")
@@ -73,8 +74,7 @@ def _of_nothing(reduce: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.Ja
         nothing = jnp.zeros((0,), x.aval.dtype)
         value = np.asarray(reduce.primitive.bind(nothing, **{**reduce.params, "axes": (0,)}))
     number = jex_core.Literal(value, jax.core.ShapedArray((), value.dtype))
-    params = {"shape": reduce.outvars[0].aval.shape, "broadcast_dimensions": (), "sharding": None}
-    return [reduce.replace(primitive=lax.broadcast_in_dim_p, invars=[number], params=params)]
+    return [as_broadcast(reduce, number, reduce.outvars[0], ())]
 
 
 _REDUCTIONS = ("sum", "prod", "max", "min", "and", "or", "xor")

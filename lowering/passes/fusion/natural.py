@@ -80,16 +80,15 @@ def _is_positive(y: Any) -> bool:
 
 
 def _of_float(
-    example: Callable[..., Any], primitive: jex_core.Primitive, literals: int = 0
+    example: Callable[..., Any],
+    replacement: Callable[..., Any],
+    literals: int = 0,
+    when: Callable[..., bool] = is_float,
+    when_literals: Callable[..., bool] = Pattern.when_literals,
 ) -> Pattern:
-    """An activation of floats; its last operands are literals."""
-    return Pattern(
-        example,
-        primitive.bind,
-        args=(_X, *[_NUMBER] * literals),
-        when=is_float,
-        literals=tuple(range(1, 1 + literals)),
-    )
+    """A function of an array of floats, and of numbers, which are literals."""
+    args, positions = (_X, *[_NUMBER] * literals), tuple(range(1, 1 + literals))
+    return Pattern(example, replacement, args, when, positions, when_literals)
 
 
 def _leaky_relu_where_positive(x, alpha):
@@ -206,36 +205,22 @@ def _of_axes(
 
 
 NATURAL_PATTERNS = (
-    _of_float(jax.nn.relu6, _RELU6),
-    _of_float(jax.nn.leaky_relu, _LEAKY_RELU, literals=1),
-    _of_float(_leaky_relu_where_positive, _LEAKY_RELU, literals=1),
-    Pattern(
-        _leaky_relu_by_maximum,
-        _LEAKY_RELU.bind,
-        args=(_X, _NUMBER),
-        when=is_float,
-        literals=(1,),
-        when_literals=_is_fraction,
-    ),
-    *(Pattern(example, lax.logistic, args=(_X,), when=is_float) for example in _SIGMOIDS),
-    _of_float(jax.nn.elu, _ELU),
-    _of_float(jax.nn.softplus, _SOFTPLUS),
-    _of_float(jax.nn.celu, _ELU),
-    Pattern(jax.nn.hard_tanh, _hard_tanh, args=(_X,), when=is_float),
-    Pattern(lambda x: 1 / jnp.sqrt(x), lax.rsqrt, args=(_X,), when=is_float),
+    _of_float(jax.nn.relu6, _RELU6.bind),
+    _of_float(jax.nn.leaky_relu, _LEAKY_RELU.bind, literals=1),
+    _of_float(_leaky_relu_where_positive, _LEAKY_RELU.bind, literals=1),
+    _of_float(_leaky_relu_by_maximum, _LEAKY_RELU.bind, literals=1, when_literals=_is_fraction),
+    *(_of_float(example, lax.logistic) for example in _SIGMOIDS),
+    _of_float(jax.nn.elu, _ELU.bind),
+    _of_float(jax.nn.softplus, _SOFTPLUS.bind),
+    _of_float(jax.nn.celu, _ELU.bind),
+    _of_float(jax.nn.hard_tanh, _hard_tanh),
+    _of_float(lambda x: 1 / jnp.sqrt(x), lax.rsqrt),
     *(
-        Pattern(
-            example,
-            by_op,
-            args=(_X, _NUMBER),
-            when=_is_single,
-            literals=(1,),
-            when_literals=_is_positive,
-        )
+        _of_float(example, by_op, literals=1, when=_is_single, when_literals=_is_positive)
         for example, by_op in ((jax.nn.elu, _SCALED_ELU.bind), (jax.nn.celu, _celu_by_op))
     ),
-    *(Pattern(example, _relu, args=(_X,), when=is_float) for example in _RELUS),
-    *(_of_float(example, GELU) for example in GELUS),
+    *(_of_float(example, _relu) for example in _RELUS),
+    *(_of_float(example, GELU.bind) for example in GELUS),
     _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), is_wide),
     _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), is_float),
     _of_axes(_log_softmax, _along(_LOG_SOFTMAX), is_float),
@@ -245,7 +230,7 @@ NATURAL_PATTERNS = (
         functools.partial(_log_sum_exp, keepdims=True),
         is_wide,
     ),
-    Pattern(jax.nn.logsumexp, _log_sum_exp, args=(_X,), when=is_wide),
+    _of_float(jax.nn.logsumexp, _log_sum_exp, when=is_wide),
     *quotients.PATTERNS,
     Pattern(batch_norm, BATCH_NORM.bind, args=(_X, *[_FEATURES] * 4, _NUMBER), when=_is_by_feature),
     *(
@@ -256,14 +241,7 @@ NATURAL_PATTERNS = (
         )
     ),
     Pattern(_size, _SIZE_OF_PARTS.bind, args=(_X, _X), when=_is_single),
-    Pattern(
-        _clip,
-        _clamp,
-        args=(_X, _NUMBER, _NUMBER),
-        when=is_float,
-        literals=(1, 2),
-        when_literals=lambda low, high: low <= high,
-    ),
+    _of_float(_clip, _clamp, literals=2, when_literals=lambda low, high: low <= high),
 )
 
 
@@ -274,12 +252,10 @@ def _difference_times_itself(x, y):
 
 def _of_positive(make_positive: Callable[..., Any]) -> Pattern:
     """`rsqrt` of a number that a sum or a maximum makes positive, as in a normalization."""
-    return Pattern(
+    return _of_float(
         lambda x, y: lax.rsqrt(make_positive(x, y)),
         lambda x, y: _RSQRT_OF_POSITIVE.bind(make_positive(x, y)),
-        args=(_X, _NUMBER),
-        when=is_float,
-        literals=(1,),
+        literals=1,
         when_literals=_is_positive,
     )
 
@@ -298,5 +274,5 @@ LATE_PATTERNS = (
     # Losses of logarithms of sigmoids, which are negative softplus, have these forms.
     Pattern(lambda x, y: -x * -y, lax.mul, args=(_X, _X), when=is_float),
     Pattern(lambda x, y, z: x - y * -z, lambda x, y, z: x + y * z, args=(_X,) * 3, when=is_float),
-    Pattern(lambda x: lax.neg(lax.neg(x)), lambda x: x, args=(_X,), when=is_float),
+    _of_float(lambda x: lax.neg(lax.neg(x)), lambda x: x),
 )

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.extend.core as jex_core
-from jax import lax
 
 from lowering import avals
 from lowering.passes.fusion.patterns import Group, Search
+from lowering.passes.rewriting import as_broadcast, as_reshape
 
 
 def _repeated(total: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.JaxprEqn] | None:
@@ -35,22 +35,8 @@ def _repeated(total: jex_core.JaxprEqn, group: Group) -> Sequence[jex_core.Jaxpr
     spread = jex_core.Var(x.aval.update(shape=tuple(apart)))
     repeated = jex_core.Var(x.aval.update(shape=tuple(map(_times, dims, sizes))))
     return [
-        total.replace(
-            primitive=lax.broadcast_in_dim_p,
-            invars=[x],
-            outvars=[spread],
-            params={
-                "shape": spread.aval.shape,
-                "broadcast_dimensions": tuple(places),
-                "sharding": None,
-            },
-        ),
-        total.replace(
-            primitive=lax.reshape_p,
-            invars=[spread],
-            outvars=[repeated],
-            params={"new_sizes": repeated.aval.shape, "dimensions": None, "sharding": None},
-        ),
+        as_broadcast(total, x, spread, places),
+        as_reshape(total, spread, repeated),
         pad.replace(
             invars=[repeated, pad.invars[1]],
             outvars=[result],

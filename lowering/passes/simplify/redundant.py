@@ -10,12 +10,11 @@ from typing import Any
 
 import jax.extend.core as jex_core
 import numpy as np
-from jax import lax
 
 from lowering import narrow_formats
 from lowering.arrays import small_integers
 from lowering.passes.jaxprs import Jaxpr, called_jaxprs, is_variable
-from lowering.passes.rewriting import Rewriter, without_unused
+from lowering.passes.rewriting import Rewriter, as_broadcast, as_reshape, without_unused
 from lowering.passes.simplify.identities import known_result
 from lowering.passes.simplify.ranges import Ranges
 from lowering.registry import Trait, has_trait
@@ -38,9 +37,9 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         operands = new.read(eqn.invars)
         if _inserts_axes(eqn) and is_variable(operands[0]) and operands[0] in reshaped:
-            eqn = _as_reshape(eqn)
+            eqn = as_reshape(eqn, eqn.invars[0], eqn.outvars[0])
         elif _reduces_nothing(eqn):
-            eqn, is_same = _as_reshape(eqn), False
+            eqn, is_same = as_reshape(eqn, eqn.invars[0], eqn.outvars[0]), False
         if _is_reshape(eqn) and is_variable(operands[0]):
             # TensorFlow's converter to TF Lite stumbles over two that undo each other.
             source = reshaped.get(operands[0], operands[0])
@@ -62,7 +61,8 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
             if result.aval.shape == eqn.outvars[0].aval.shape:
                 new.replace(eqn.outvars, [result])
                 continue
-            eqn, operands = _as_broadcast(eqn, result), [result]
+            axes = range(len(eqn.outvars[0].aval.shape))
+            eqn, operands = as_broadcast(eqn, result, eqn.outvars[0], axes), [result]
         known = _computed_before_expansion(eqn, operands, expanded, computed)
         if known is not None:
             eqn, operands, is_same = known, known.invars, False
@@ -131,18 +131,6 @@ def _reduces_nothing(eqn: jex_core.JaxprEqn) -> bool:
     sizes = [eqn.invars[0].aval.shape[axis] for axis in eqn.params["axes"]]
     is_one = all(isinstance(size, int) and size == 1 for size in sizes)
     return is_variable(eqn.invars[0]) and bool(sizes) and is_one
-
-
-def _as_reshape(eqn: jex_core.JaxprEqn) -> jex_core.JaxprEqn:
-    params = {"new_sizes": eqn.outvars[0].aval.shape, "dimensions": None, "sharding": None}
-    return eqn.replace(primitive=lax.reshape_p, params=params)
-
-
-def _as_broadcast(eqn: jex_core.JaxprEqn, operand: Any) -> jex_core.JaxprEqn:
-    """An equation that repeats an operand along its axes of size one."""
-    shape = eqn.outvars[0].aval.shape
-    params = {"shape": shape, "broadcast_dimensions": tuple(range(len(shape))), "sharding": None}
-    return eqn.replace(primitive=lax.broadcast_in_dim_p, invars=[operand], params=params)
 
 
 def _converts_again(

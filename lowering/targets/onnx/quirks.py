@@ -106,7 +106,7 @@ def sums_of_large_integers() -> bool:
 @_quirk(
     "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/cpu/math"
     "/element_wise_ops.cc",
-    "lowering.ops.substitutes.angles.sine_of_double",
+    "lowering.ops.substitutes.angles.sine",
 )
 def digits_of_sines() -> bool:
     """onnxruntime's sines and cosines of float64 lose digits next to where they are zero."""
