@@ -434,24 +434,12 @@ def dim_variables(dim: Dim) -> frozenset[str]:
     return frozenset() if isinstance(dim, int) else frozenset(dim._get_vars())
 
 
-def max_dim(x: Dim, y: Dim) -> Dim:
-    """The larger of two dimensions, which may be symbolic."""
-    return core.max_dim(x, y)
-
-
-def min_dim(x: Dim, y: Dim) -> Dim:
-    """The smaller of two dimensions, which may be symbolic."""
-    return core.min_dim(x, y)
-
-
-def dilate_dim(dim: Dim, dilation: Dim) -> Dim:
-    """The size of an axis of size `dim` whose elements are `dilation` apart."""
-    return core.dilate_dim(dim, dilation)
-
-
-def stride_dim(dim: Dim, extent: Dim, stride: Dim) -> Dim:
-    """How many windows of an extent, `stride` apart, an axis of size `dim` has room for."""
-    return core.stride_dim(dim, extent, stride)
+# The larger and the smaller of two dimensions, which may be symbolic.
+max_dim, min_dim = core.max_dim, core.min_dim
+# The size of an axis whose elements are so far apart: of its size and that distance.
+dilate_dim = core.dilate_dim
+# How many windows an axis has room for: of its size, their extent and the distance between them.
+stride_dim = core.stride_dim
 
 
 def linear_in(dim: Dim, unknown: frozenset[str]) -> tuple[dict[str, Dim], Dim] | None:

@@ -34,10 +34,6 @@ def pool(
     """Reduces windows that are not empty, one for each axis.
 
     Args:
-      ctx: the context of the rule.
-      x: the tensor.
-      shape: its shape.
-      axes: the windows.
       fill: what is neutral in the reduction.
       kernel: what reduces windows of adjacent axes.
       most: how many axes it takes at most; it takes two at least.

@@ -21,7 +21,6 @@ def matmul(ctx, x, y, adj_x, adj_y):
     """The product of matrices, or of batches of them, by an op that no converter mistakes.
 
     Args:
-      ctx: the context of the rule.
       x: a tensor of shape (..., m, k), or (..., k, m) with `adj_x`.
       y: a tensor of shape (..., k, n), or (..., n, k) with `adj_y`, of the same dtype.
       adj_x: whether the last axes of `x` are swapped.

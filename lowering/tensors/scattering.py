@@ -112,7 +112,6 @@ def rows_of(
     """A scatter as updates of rows.
 
     Args:
-      ctx: the context of the rule.
       plan: what is known about the axes.
       order: the order of the axes of the operand; see `order_of`.
       one_index: whether a row has to be found by one index, not by a vector.
