@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from lowering import targets
 from lowering.caches import Bounded
@@ -169,6 +170,19 @@ def is_weight(x: tf.Tensor) -> bool:
             return is_known or tf.get_static_value(x) is not None
         x = op.inputs[0]
     return True
+
+
+def is_passed_to_branch(x: tf.Tensor) -> bool:
+    """Whether a tensor of the graph around it is an argument of the branch that is being made.
+
+    TF Lite's converter puts the weights into loops that have them as arguments, not into branches.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    while tf.is_symbolic_tensor(x) and graph is not None and graph is not x.graph:
+        if isinstance(graph, control_flow_v2_func_graphs.CondBranchFuncGraph):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
 
 
 def mark_weights(arguments: Iterable[tf.Tensor]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from lowering.ops import constant, emit, even, memo, move, tuning, values
-from lowering.ops.constants import is_weight
+from lowering.ops.constants import is_passed_to_branch, is_weight
 from lowering.targets.tfjs import quirks as tfjs
 from lowering.targets.tflite import quirks as tflite
 from lowering.targets.tflite import runtime_quirks
@@ -73,7 +73,7 @@ def _is_joined_with_reshapes(ctx, x, y, adj_x):
     rank = values.unshaped(x).shape.rank
     if _is_of_reshaped_rows(x, adj_x):
         return True
-    if is_weight(y):
+    if is_weight(y) and not is_passed_to_branch(y):
         # The converter may move other ops from between, so that any array of the program counts.
         return max(rank, ctx.lowering.highest_rank) > runtime_quirks.MOST_AXES_OF_PRODUCTS
     return 1 in x.shape or rank > most_axes(ctx)

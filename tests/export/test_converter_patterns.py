@@ -147,9 +147,26 @@ def test_patterns(name):
     export.to_tflite(fun, (x,))
 
 
+def _or_zeros(weights, x):
+    """A product in a branch, to which the weights are passed."""
+    return lax.cond(x.sum() > 9, lambda: jnp.zeros(6), lambda: jnp.tanh(x @ weights))
+
+
+def _steps_or_none(weights, x):
+    """A loop in a branch."""
+
+    def steps():
+        return lax.fori_loop(0, x.sum().astype(int) % 3 + 2, lambda _, x: jnp.tanh(x @ weights), x)
+
+    return lax.cond(x.sum() > 9, lambda: x, steps)
+
+
 PARAMETERS = {
     "a number": (lambda bias, x: _upsampled(x) + bias, np.float32(0.5), IMAGES),
     "a row": (lambda row, x: (x + row) @ WEIGHTS + BIAS, ROW, _array(2, 1)),
+    # A product with a vector, which is a matrix for the time of it.
+    "weights of a branch": (_or_zeros, WEIGHTS, ROW),
+    "weights of a loop in a branch": (_steps_or_none, _array(4, 4), ROW),
 }
 
 
