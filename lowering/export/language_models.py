@@ -57,7 +57,7 @@ def prefill_decode(
         [1, length], their positions int32 [length], and the mask [1, 1, length, capacity]. Without
         `params` and without a mask it lacks those arguments.
       cache: a pytree of arrays or `jax.ShapeDtypeStruct`s, whose leaves are the keys and the values
-        of each layer in turn, such as a list of pairs.
+        of each layer in turn, such as a list of pairs; or the states of a recurrent network.
       capacity: how many tokens the cache has room for.
       prefill: the lengths of prefills.
       params: a pytree of arrays, which the model keeps once.
@@ -66,7 +66,7 @@ def prefill_decode(
         what it sees from the positions.
 
     Raises:
-      ValueError: for lengths beyond the capacity, a cache whose leaves are no pairs, or an unknown
+      ValueError: for lengths beyond the capacity, a cache without leaves, or an unknown
         dtype of the mask.
       TypeError: if the step takes or returns something else, or a cache of other shapes; for
         numbers that are not whole, and leaves that are no arrays.
@@ -122,7 +122,7 @@ def decode_any_length(
       mask: the dtype of the mask.
 
     Raises:
-      ValueError: for a cache whose leaves are no pairs, or an unknown dtype of the mask.
+      ValueError: for a cache without leaves, or an unknown dtype of the mask.
       TypeError: if the step takes or returns something else, or a cache of other shapes; for
         numbers that are not whole, and leaves that are no arrays.
     """
@@ -146,7 +146,7 @@ class _Model:
     The arguments are those of `prefill_decode`.
 
     Raises:
-      ValueError: for a cache whose leaves are no pairs, or an unknown dtype of the mask.
+      ValueError: for a cache without leaves, or an unknown dtype of the mask.
       TypeError: if the step takes or returns something else, or a cache of other shapes; for
         numbers that are not whole, and leaves that are no arrays.
     """
@@ -161,18 +161,13 @@ class _Model:
         specs, tree = jax.tree_util.tree_flatten(cache)
         _check_specs(cache)
         parameters.check_leaves(params)
-        if not specs or len(specs) % 2:
-            raise ValueError(
-                "the leaves of a cache are the keys and the values of each layer in turn; "
-                f"found {len(specs)} leaves"
-            )
+        if not specs:
+            raise ValueError("a cache has at least one array, such as the keys of a layer")
         self._step, self._capacity, self._mask = step, capacity, mask
         self._rng = np.random.default_rng(0)
         kept = [self._rng.standard_normal(x.shape, np.float32).astype(x.dtype) for x in specs]
         self._cache = jax.tree_util.tree_unflatten(tree, kept)
-        self.names_of_cache = [
-            f"{CACHE}{kind}_{i}" for i in range(len(specs) // 2) for kind in "kv"
-        ]
+        self.names_of_cache = [f"{CACHE}{'kv'[i % 2]}_{i // 2}" for i in range(len(specs))]
         self.place_of_positions = 1 if params is None else 2
         of_mask = [] if mask is None else [MASK]
         self.names_of_inputs = [TOKENS, POSITIONS, *of_mask, *self.names_of_cache]

@@ -7,8 +7,12 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import jax
+
 from lowering.export import (
+    language_models,
     limits,
+    litertlm_prompts,
     litertlm_runs,
     litertlm_signatures,
     paths,
@@ -41,6 +45,8 @@ def to_litertlm(
     tokenizer: Any,
     stop_tokens: Sequence[int | str],
     params: Any = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Any = None,
     input_names: Any = None,
     output_names: Any = None,
     start_token: int | str | None = None,
@@ -65,6 +71,9 @@ def to_litertlm(
       tokenizer: the path of a file of SentencePiece or of a `tokenizer.json`, its content, or an
         object of `sentencepiece` or `tokenizers`.
       params: a pytree of arrays that the model keeps; it is the first argument of each function.
+      polymorphic_shapes: as for `to_tflite`. LiteRT-LM takes no sizes that are symbolic, so they
+        are an error, which says what to do.
+      polymorphic_constraints: as for `to_tflite`.
       input_names: the names of the leaves of `args`, as for `to_tflite`.
       output_names: the names of the leaves of the results.
       stop_tokens: the tokens that end an answer, by their numbers or their texts.
@@ -81,11 +90,19 @@ def to_litertlm(
     Raises:
       ImportError: if a package is missing.
       FileExistsError: if there is something at `path`.
+      TypeError: if `fun` is one function, as that of `decode_any_length`.
       ValueError: for signatures that LiteRT-LM does not take, a cache whose shapes differ between
-        them, a tokenizer of another vocabulary, or tokens that it lacks.
-      UnsupportedError: if the model needs an op that LiteRT lacks, or LiteRT-LM refuses the file.
+        them, a tokenizer of another vocabulary, or tokens that it lacks; for a model that reads
+        padding, or what earlier conversations have left in the cache.
+      UnsupportedError: if the model needs an op that LiteRT lacks, or LiteRT-LM refuses the
+        tokenizer or the file.
       VerificationError: if the model does not compute, or write, what JAX does.
     """
+    if not isinstance(fun, Mapping):
+        raise TypeError(
+            "LiteRT-LM calls functions of known lengths, as export.prefill_decode makes them by "
+            "name; export.decode_any_length makes one function for other runtimes"
+        )
     import_package("litert_lm_builder", _EXTRA)
     if verify:
         import_package("litert_lm", _EXTRA)
@@ -106,8 +123,8 @@ def to_litertlm(
         raise ValueError("stop_tokens is empty; LiteRT-LM needs a token that ends an answer")
     start = None if start_token is None else loaded.number(start_token)
     _check_templates(templates)
-    if not isinstance(fun, Mapping):
-        raise TypeError("fun has to be functions by name, as `export.prefill_decode` makes them")
+    if verify:
+        _check_tokenizer(loaded)
     with in_bits_of(TFLITE), reports.making(path, "litertlm", overwrite) as making:
         written = pathlib.Path(making.path or path)
         _log.info("lowering for LiteRT-LM")
@@ -116,11 +133,15 @@ def to_litertlm(
             args,
             TFLITE,
             params=params,
+            polymorphic_shapes=polymorphic_shapes,
+            polymorphic_constraints=polymorphic_constraints,
             input_names=input_names,
             output_names=output_names,
         )
         capacity = litertlm_signatures.check(made, max_tokens)
         litertlm_signatures.check_vocabulary(made[DECODE], loaded.size)
+        if verify:
+            litertlm_prompts.check(made)
         model = tflite.of_entries(
             making,
             made,
@@ -148,6 +169,29 @@ def to_litertlm(
                 has_templates=templates is not None,
             )
         return making.report()
+
+
+def _check_tokenizer(tokenizer: Tokenizer) -> None:
+    """Lets LiteRT-LM read a tokenizer in a file with a tiny model, before there is a large one.
+
+    Raises:
+      UnsupportedError: if LiteRT-LM refuses it.
+    """
+
+    def step(tokens: jax.Array, positions: jax.Array, mask: jax.Array, cache: Any) -> Any:
+        logits = (tokens + positions)[..., None] + mask[0].sum(-1, keepdims=True)
+        return logits, [x + positions[0] for x in cache]
+
+    cache = [jax.ShapeDtypeStruct((1, 1, 1, 1), "float32")] * 2
+    model = tflite.to_tflite(
+        **language_models.prefill_decode(step, cache, 1, prefill=(1,)), verify=False
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        path = folder / "model.litertlm"
+        _bundle(folder, path, model, tokenizer, _metadata(None, [0], None, 1))
+        with litertlm_runs.Runner(path, "read the tokenizer") as runner:
+            runner.call("tokenize", text="a")
 
 
 def _check_templates(templates: Any) -> None:

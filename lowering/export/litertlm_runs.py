@@ -1,5 +1,6 @@
 """Compares what LiteRT-LM writes with what JAX writes, the most probable token each time."""
 
+import itertools
 import json
 import pathlib
 import subprocess
@@ -30,9 +31,15 @@ Step = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 class Runner:
-    """A file that runs in LiteRT-LM, in a process of its own, until the end of a `with`."""
+    """A file that runs in LiteRT-LM, in a process of its own, until the end of a `with`.
 
-    def __init__(self, path: pathlib.Path):
+    Args:
+      path: the file.
+      task: what LiteRT-LM has to do, for the error if it fails.
+    """
+
+    def __init__(self, path: pathlib.Path, task: str = "run the file"):
+        self._task = task
         self._process = subprocess.Popen(
             [sys.executable, str(_PROCESS), str(path)],
             stdin=subprocess.PIPE,
@@ -64,8 +71,16 @@ class Runner:
         if reply:
             return json.loads(reply)
         _, said = self._process.communicate()
-        lines = [line for line in said.splitlines() if line.startswith("E0")] or said.splitlines()
-        raise UnsupportedError(f"LiteRT-LM failed to run the file: {' '.join(lines[-3:])[-600:]}")
+        raise UnsupportedError(f"LiteRT-LM failed to {self._task}: {_cause(said)}")
+
+
+def _cause(said: str) -> str:
+    """The lines of a process that has failed which say why."""
+    lines = said.splitlines()
+    # A panic of code in Rust says why in the line after the one that says where.
+    causes = [why for where, why in itertools.pairwise(lines) if " panicked at " in where]
+    causes = causes or [line for line in lines if line.startswith("E0")] or lines
+    return " ".join(causes[-3:])[-600:]
 
 
 def verify(

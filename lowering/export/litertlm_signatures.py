@@ -107,10 +107,12 @@ def _check_inputs(name: str, specs: Mapping[str, tf.TensorSpec]) -> None:
             )
     others = [x for x in specs if x not in (TOKENS, POSITIONS, MASK) and not x.startswith(CACHE)]
     missing = [x for x in (TOKENS, POSITIONS) if x not in specs]
-    if others or missing or not any(x.startswith(CACHE) for x in specs):
+    missing += [x for x in "kv" if not any(key.startswith(f"{CACHE}{x}_") for key in specs)]
+    if others or missing:
         raise ValueError(
             f"LiteRT-LM gives {name} the inputs {TOKENS}, {POSITIONS}, {MASK} and those of the "
-            f"cache, {CACHE}k_0 and so on; found {', '.join(specs)}"
+            f"cache, {CACHE}k_0, {CACHE}v_0 and so on, at least one of k and one of v; a model of "
+            f"one state keeps a second one that it does not read; found {', '.join(specs)}"
         )
     length = 1 if name == DECODE else specs[TOKENS].shape[-1]
     expected = {TOKENS: (1, length), POSITIONS: (length,)}

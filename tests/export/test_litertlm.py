@@ -15,7 +15,7 @@ from lowering import export
 from lowering.__main__ import main
 from lowering.commands import files
 from lowering.errors import UnsupportedError
-from lowering.export.verification import VerificationError
+from lowering.export import litertlm
 from tests.export import language_models as models
 
 # With 64 tokens after it, each fits into the cache.
@@ -155,9 +155,100 @@ def test_a_rolling_cache_has_places_for_a_window_and_a_prefill(
     if is_enough:
         export.to_litertlm(**given, **options)
     else:
-        with pytest.raises(VerificationError, match=r"LiteRT-LM writes .*, and JAX"):
+        with pytest.raises(ValueError, match=r"the logits depend on tokens of padding"):
             export.to_litertlm(**given, **options)
     assert path.exists() == is_enough
+
+
+def recurrent(*, keeps_at_padding=True, begins_anew=True):
+    """A step whose cache is the state of a recurrent network, and its arguments."""
+    features = 16
+    rng = np.random.default_rng(0)
+    shapes = {"embed": (models.VOCABULARY, features), "head": (features, models.VOCABULARY)}
+    shapes["cell"] = (features, features)
+    params = {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+
+    def step(params, tokens, positions, mask, cache):
+        first = (positions[0] == 0) & begins_anew
+        is_token = (mask[0, 0] > -1).any(-1) | (not keeps_at_padding)
+
+        def cell(state, token):
+            number, is_read = token
+            updated = jnp.tanh(params["embed"][number] + state @ params["cell"])
+            state = jnp.where(is_read, updated, state)
+            return state, state @ params["head"]
+
+        state = jnp.where(first, 0, cache[0][0, 0])
+        state, logits = jax.lax.scan(cell, state, (tokens[0], is_token))
+        return logits[None], [state[None, None], *cache[1:]]
+
+    cache = [jax.ShapeDtypeStruct((1, 1, features), "float32")] * 2
+    return {"step": step, "cache": cache, "capacity": 64, "params": params}
+
+
+def test_a_recurrent_model_writes_what_jax_writes(hugging_face, tmp_path):
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    path = tmp_path / "model.litertlm"
+    given = export.prefill_decode(**recurrent(), prefill=(4, 8))
+    export.to_litertlm(**given, path=path, tokenizer=hugging_face, stop_tokens=["</s>"])
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keeps_at_padding": False}, "the logits depend on tokens of padding"),
+        ({"begins_anew": False}, "numbers of the cache that no token of the prompt has written"),
+    ],
+)
+def test_a_state_that_keeps_padding_or_another_conversation_is_an_error(
+    options, message, hugging_face, tmp_path
+):
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    given = export.prefill_decode(**recurrent(**options), prefill=(4, 8))
+    given = {**given, "verify": True, "max_tokens": None}
+    refused(tmp_path, message, tokenizer=hugging_face, stop_tokens=["</s>"], **given)
+
+
+def test_a_state_of_one_array_is_an_error_of_litert_lm_alone(tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    model = recurrent()
+    model["cache"] = model["cache"][:1]
+    given = export.prefill_decode(**model, prefill=(4,))
+    refused(tmp_path, "at least one of k and one of v", tokenizer=vocabulary(192), **given)
+    export.to_tflite(**given, path=tmp_path / "model.tflite")
+    found = export.inspect(tmp_path / "model.tflite").signatures
+    assert sorted(found) == ["decode", "prefill_4"]
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "hugging_face"])
+def test_a_tokenizer_that_litert_lm_refuses_is_an_error_before_the_conversion(
+    kind, request, tmp_path, monkeypatch
+):
+    for package in ("litert_lm", "litert_lm_builder"):
+        pytest.importorskip(package)
+    tokenizer = request.getfixturevalue(kind)
+    if kind == "sentencepiece":
+        parts = pytest.importorskip("sentencepiece.sentencepiece_model_pb2")
+        proto = parts.ModelProto.FromString(tokenizer)
+        proto.pieces[6].piece = proto.pieces[5].piece
+        tokenizer, message = proto.SerializeToString(), "is already defined"
+    else:
+        content = json.loads(tokenizer.to_str())
+        content["pre_tokenizer"]["type"] = "Words"
+        tokenizer, message = json.dumps(content).encode(), "PreTokenizer"
+    monkeypatch.setattr(litertlm, "entries", None)
+    message = f"LiteRT-LM failed to read the tokenizer: .*{message}"
+    refused(tmp_path, message, UnsupportedError, tokenizer=tokenizer, verify=True)
+
+
+def test_functions_of_any_length_are_an_error(tmp_path):
+    pytest.importorskip("litert_lm_builder")
+    given = export.decode_any_length(**recurrent())
+    message = r"functions of known lengths, as export\.prefill_decode makes them"
+    refused(tmp_path, message, TypeError, tokenizer=vocabulary(192), **given)
 
 
 def bundle(tmp_path, step=None, tokenizer=b"", **options):
@@ -456,7 +547,7 @@ def test_parameters_that_no_file_holds_are_an_error_before_the_work(tmp_path):
             TypeError,
         ),
         ({"mask": "int8"}, "mask is one of float32, bool", ValueError),
-        ({"cache": np.zeros((1, 1, 16, 4))}, "found 1 leaves", ValueError),
+        ({"cache": ()}, "a cache has at least one array", ValueError),
         ({"step": lambda tokens, *_: tokens}, "has to return", TypeError),
         ({"step": lambda t, p, m, cache: (t, cache)}, r"\[1, 1, vocabulary\]", TypeError),
         (
