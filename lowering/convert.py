@@ -11,6 +11,7 @@ import tensorflow as tf
 from lowering import boundary, callables, jax_compat, plugins, rules  # noqa: F401  Registers the rules.
 from lowering.caches import Bounded
 from lowering.core.caches import ProgramCaches
+from lowering.core.folding import Folder
 from lowering.core.interpreter import Interpreter
 from lowering.errors import TransformationError
 from lowering.frontend import (
@@ -226,7 +227,8 @@ class _Trace:
             convert_vjp,
             jax_compat.settings(),
         )
-        return cls(program, given.avals, vjp, ProgramCaches(), EagerCalls(program, target))
+        caches = ProgramCaches(Folder(program.parameters))
+        return cls(program, given.avals, vjp, caches, EagerCalls(program, target))
 
 
 def _lower(

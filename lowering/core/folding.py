@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from lowering import avals, registry
-from lowering.ops import dtypes
+from lowering.arrays.scaling import is_scaled
+from lowering.ops import dtypes, values
 from lowering.ops.values import Value
 from lowering.passes.jaxprs import called_jaxprs
 from lowering.registry import Trait, has_trait
@@ -40,7 +41,12 @@ class Folder:
     object may get the identity of one that is freed.
     """
 
-    def __init__(self):
+    def __init__(self, parameters: Iterable[Any] = ()):
+        """
+        Args:
+          parameters: the arrays that the program closes over; they are kept alive elsewhere.
+        """
+        self._parameters = set(map(_address, parameters))
         self._results: dict[Any, tuple[Any, list[np.ndarray]]] = {}
         self._literals: dict[int, tuple[jex_core.Literal, Value]] = {}
 
@@ -50,6 +56,29 @@ class Folder:
             value = np.asarray(literal.val, literal.aval.dtype)
             self._literals[id(literal)] = (literal, value)
         return self._literals[id(literal)][1]
+
+    def are_of_parameters(self, operands: Sequence[Value]) -> bool:
+        """Whether one of some operands is a parameter, or has been folded of one."""
+        return bool(self._parameters) and not self._parameters.isdisjoint(
+            _address(x) for x in operands if values.is_known(x)
+        )
+
+    def note_parameters(self, operands: Sequence[Value], results: Iterable[Value]) -> None:
+        """Notes that results are parameters if one of the operands that they are made of is."""
+        if self.are_of_parameters(operands):
+            self._parameters.update(map(_address, results))
+
+    def note_scaled(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Notes the constants of a jaxpr that are parameters whose channels a pass has scaled."""
+        if not self.are_of_parameters(before):
+            return
+        parameters = [np.asarray(x) for x in before if self.are_of_parameters([x])]
+        for x in after:
+            if avals.is_key(x.dtype):
+                continue
+            array = np.asarray(x)
+            if any(is_scaled(array, each) for each in parameters):
+                self._parameters.add(_address(x))
 
     def folds(self, eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> bool:
         """Whether an equation on known operands is folded, rather than left in the program."""
@@ -76,12 +105,24 @@ class Folder:
             else:
                 with tf.init_scope():
                     results = [_array(result) for result in run()]
+            self.note_parameters(operands, results)
             self._results[key] = (eqn, list(operands)), results
         return self._results[key][1]
 
 
 def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> Any:
     return (id(eqn), *map(id, operands))
+
+
+def _address(x: Any) -> int:
+    """Where the numbers of an array begin, or those of the array that it is a view of."""
+    if avals.is_key(x.dtype):
+        return id(x)
+    array = np.asarray(x)
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _nbytes(aval: Any) -> int:

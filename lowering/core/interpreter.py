@@ -16,6 +16,7 @@ from lowering.core.caches import ProgramCaches
 from lowering.core.representations import REPRESENTATIONS, Representation
 from lowering.errors import LoweringError, UnsupportedError
 from lowering.ops import constant, dtypes, integers, modes, names, values
+from lowering.ops.constants import OF_PARAMETERS
 from lowering.ops.dims import Dimensions
 from lowering.ops.outlining import Functions
 from lowering.ops.values import Broadcastable, Value
@@ -69,10 +70,12 @@ class Interpreter:
 
     def run(self, jaxpr: Jaxpr, *operands: Value) -> list[Value]:
         """Lowers a jaxpr in place; returns its results."""
+        given = _constants(jaxpr)
         jaxpr = pipeline.optimized(jaxpr, modes.current(), self._program.outlined, self.target)
+        if self.target.is_consumer:
+            self.folder.note_scaled(given, _constants(jaxpr))
         env: dict[jex_core.Var, Value] = {}
-        # Some bodies are open jaxprs; those have no constants.
-        env.update(zip(jaxpr.constvars, getattr(jaxpr, "consts", ()), strict=True))
+        env.update(zip(jaxpr.constvars, _constants(jaxpr), strict=True))
         env.update(zip(jaxpr.invars, operands, strict=True))
 
         def read(atom):
@@ -126,6 +129,7 @@ class Interpreter:
             ]
         outer = EQUATION.get()
         token = EQUATION.set(jax_compat.of_user(eqn, outer))
+        of_parameters = OF_PARAMETERS.set(self.folder.are_of_parameters(operands))
         try:
             rule = self._rule(eqn)
             ctx = Context(eqn, self)
@@ -154,6 +158,7 @@ class Interpreter:
             message = self._described(eqn, outer, reason)
             raise LoweringError.with_location(message) from error
         finally:
+            OF_PARAMETERS.reset(of_parameters)
             EQUATION.reset(token)
 
     def _described(
@@ -292,6 +297,11 @@ class Interpreter:
         if avals.is_static(aval.shape):
             return _empty(aval.shape, aval.dtype)
         return tf.zeros(self.dimensions.shape(aval.shape), dtypes.to_tf(aval.dtype))
+
+
+def _constants(jaxpr: Jaxpr) -> Sequence[Any]:
+    """The constants of a jaxpr; some bodies are open jaxprs, which have none."""
+    return getattr(jaxpr, "consts", ())
 
 
 def _is_empty(eqn: jex_core.JaxprEqn) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lowering.errors import UnsupportedError
+from lowering.export.computed_constants import Computed
 from lowering.export.tflite_weights import index_of_code
 
 _OPS = schema.BuiltinOperator
@@ -26,37 +27,51 @@ class Products:
       last: products that are outputs of the model, perhaps reshaped.
       lengths: the size of the contracted dimension, of products with one matrix.
       batched: batched products, whose second operand is the weights.
+      computed: products, convolutions and lookups with constants that are no weights.
     """
 
     last: list[str] = dataclasses.field(default_factory=list)
     lengths: dict[str, int] = dataclasses.field(default_factory=dict)
     batched: list[str] = dataclasses.field(default_factory=list)
+    computed: list[str] = dataclasses.field(default_factory=list)
 
 
-def use_lookups(root: Any) -> Products:
-    """Makes a model read rows of tables by `EMBEDDING_LOOKUP`; returns its products."""
+def use_lookups(root: Any, computed: Computed) -> Products:
+    """Makes a model read rows of tables by `EMBEDDING_LOOKUP`; returns its products.
+
+    Args:
+      root: the model.
+      computed: its constants that are no weights.
+    """
     lookup = index_of_code(root, _OPS.EMBEDDING_LOOKUP, 4)
     reshape = index_of_code(root, _OPS.RESHAPE, 1)
     products = Products()
     for graph in root.subgraphs:
         for op in list(graph.operators):
-            if _reads_rows(root, graph, op):
+            if _reads_rows(root, graph, op) and not _is_computed(
+                root, graph.tensors[op.inputs[0]], computed
+            ):
                 _check_finite(root, graph.tensors[op.inputs[0]])
                 _replace(root, graph, op, lookup, reshape)
         _empty_unused(graph)
         products.last += _last(root, graph)
-        _note(root, graph, products)
+        _note(root, graph, products, computed)
     return products
 
 
-def _note(root: Any, graph: Any, products: Products) -> None:
+def _note(root: Any, graph: Any, products: Products, computed: Computed) -> None:
     """Adds the products of a graph whose second operand is a constant."""
     for op in graph.operators:
         kind = _code(root, op)
-        if kind not in (_OPS.FULLY_CONNECTED, _OPS.BATCH_MATMUL):
+        if kind not in (_OPS.FULLY_CONNECTED, _OPS.BATCH_MATMUL, _OPS.CONV_2D):
             continue
         weights = graph.tensors[op.inputs[1]]
         if root.buffers[weights.buffer].data is None:
+            continue
+        if _is_computed(root, weights, computed):
+            products.computed.append(_name_of_output(graph, op))
+            continue
+        if kind == _OPS.CONV_2D:
             continue
         _check_finite(root, weights)
         if kind == _OPS.BATCH_MATMUL:
@@ -65,16 +80,26 @@ def _note(root: Any, graph: Any, products: Products) -> None:
             products.lengths[_name_of_output(graph, op)] = int(weights.shape[-1])
 
 
+def _is_computed(root: Any, x: Any, computed: Computed) -> bool:
+    """Whether a constant of a model is no weight."""
+    return x.type == _FLOAT32 and computed.has(_numbers(root, x))
+
+
+def _numbers(root: Any, x: Any) -> np.ndarray:
+    """The numbers of a constant of floats."""
+    return np.frombuffer(root.buffers[x.buffer].data, np.float32).reshape(x.shape)
+
+
 def _check_finite(root: Any, weights: Any) -> None:
     """Raises an UnsupportedError for weights that have no scale."""
     if weights.type != _FLOAT32:
         return
-    numbers = np.frombuffer(root.buffers[weights.buffer].data, np.float32)
+    numbers = _numbers(root, weights)
     if not (is_finite := np.isfinite(numbers)).all():
-        at = np.unravel_index(int(is_finite.argmin()), weights.shape)
+        at = np.unravel_index(int(is_finite.argmin()), numbers.shape)
         raise UnsupportedError(
             "weights with NaN or infinities cannot be quantized: a matrix of the shape "
-            f"{list(map(int, weights.shape))} in the model has {numbers[is_finite.argmin()]} at "
+            f"{list(map(int, weights.shape))} in the model has {numbers[at]} at "
             f"{list(map(int, at))}"
         )
 

@@ -17,6 +17,7 @@ from lowering.export import (
     weight_quantization,
 )
 from lowering.export.composites import replace_composites
+from lowering.export.computed_constants import Computed
 from lowering.export.tflite_objects import packed, share_buffers, unpacked
 from lowering.export.tflite_weights import store_weights
 from lowering.export.transposes import keep_transposes
@@ -53,7 +54,7 @@ def converted(made: Mapping[str, Any], **options: Any) -> bytes:
     argument_order.set_order(root, made)
     if weights is not None:
         with refusals("AI Edge Quantizer", "quantize the model"):
-            return weight_quantization.quantized(root, weights)
+            return weight_quantization.quantized(root, weights, Computed(made.values()))
     if options["quantize"] is None:
         functions = list(made.values())
         store_weights(root, dtypes_of(functions), sizes_in_16_bits(functions))

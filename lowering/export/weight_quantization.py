@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lowering.export.computed_constants import Computed
 from lowering.export.embedding_lookups import use_lookups
 from lowering.export.packages import import_package
 from lowering.export.tflite_objects import packed
@@ -72,11 +73,17 @@ def check_installed() -> None:
     import_package("ai_edge_quantizer", _EXTRA)
 
 
-def quantized(root: Any, weights: Weights) -> bytes:
-    """A model, which is an object, with weights that are quantized."""
+def quantized(root: Any, weights: Weights, computed: Computed) -> bytes:
+    """A model, which is an object, with weights that are quantized.
+
+    Args:
+      root: the model.
+      weights: how they are quantized.
+      computed: its constants that stay floats, for they are no weights.
+    """
     quantizer = import_package("ai_edge_quantizer.quantizer", _EXTRA)
     types = import_package("ai_edge_quantizer.qtyping", _EXTRA)
-    products = use_lookups(root)
+    products = use_lookups(root, computed)
     made = quantizer.Quantizer(bytearray(packed(root)))
     add = made.add_dynamic_config if weights.integers else made.add_weight_only_config
     granularity = types.QuantGranularity
@@ -95,6 +102,10 @@ def quantized(root: Any, weights: Weights) -> bytes:
         _add_named(add, products.batched, names.BATCH_MATMUL, 8)
     made.add_dynamic_config(".*", names.EMBEDDING_LOOKUP, weights.embedding)
     _add_named(add, products.last, names.FULLY_CONNECTED, weights.last)
+    if products.computed:
+        made.update_quantization_recipe(
+            _pattern(products.computed), names.ALL_SUPPORTED, algorithm_key="no_quantize"
+        )
     result: Any = made.quantize(enable_progress_bar=False, enable_progress_report=False)
     return bytes(result.quantized_model)
 
@@ -102,5 +113,9 @@ def quantized(root: Any, weights: Weights) -> bytes:
 def _add_named(add: Callable[..., None], outputs: Sequence[str], kind: Any, bits: int) -> None:
     """Quantizes ops with outputs of some names; each channel has one scale."""
     if outputs:
-        # The scope of an op is the name of its output, with a semicolon.
-        add(f"^({'|'.join(map(re.escape, outputs))});$", kind, bits)
+        add(_pattern(outputs), kind, bits)
+
+
+def _pattern(outputs: Sequence[str]) -> str:
+    """What matches the scopes of ops: the name of the output of each, with a semicolon."""
+    return f"^({'|'.join(map(re.escape, outputs))});$"

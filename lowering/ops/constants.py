@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from lowering import targets
@@ -42,6 +43,13 @@ _WEIGHTS = frozenset({"Const", "ReadVariableOp"})
 _SCOPE = "scope of constants"
 _ARGUMENTS = "arguments that are weights"
 _NARROW = "narrow dtypes"
+
+# The attribute of a constant that is computed, such as a matrix of a Fourier transform.
+_COMPUTED = "_computed"
+
+# Whether the constants that are made now come from arrays that the program closes over, or are
+# made of these. Exporters quantize such constants, and no others.
+OF_PARAMETERS: contextvars.ContextVar[bool] = contextvars.ContextVar("of_parameters", default=True)
 
 # Whether graphs refer to the large constants of eager execution instead of holding copies.
 _IS_CAPTURED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_captured", default=False)
@@ -72,7 +80,8 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
     if _IS_CAPTURED.get() and not by_value:
         return memo.once(("captured", key), lambda: _captured(value, array), value)
     scope = memo.of_graph().get(_SCOPE, "")
-    return memo.once(("constant", scope, key), lambda: _outside(array, scope), value)
+    place = "constant", scope, _is_computed(array), key
+    return memo.once(place, lambda: _outside(array, scope), value)
 
 
 @contextlib.contextmanager
@@ -116,8 +125,30 @@ def _outside(array: np.ndarray, scope: str) -> tf.Tensor:
     with tf.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else ""):
         # Other runtimes need no signs of zeros, and have no bitcast.
         if not (targets.current().has_tensorflow_kernels and _loses_signs(array)):
-            return tf.constant(array)
+            made: Any = tf.constant(array)
+            if _is_computed(array):
+                made.op._set_attr(_COMPUTED, attr_value_pb2.AttrValue(b=True))
+            return made
         return tf.bitcast(tf.constant(array.view(f"int{8 * array.itemsize}")), array.dtype)
+
+
+def _is_computed(array: np.ndarray) -> bool:
+    """Whether a constant for an array is marked as computed, so that it is not quantized."""
+    if array.ndim == 0 or array.dtype.kind != "f":
+        return False
+    return targets.current().is_consumer and not OF_PARAMETERS.get()
+
+
+def is_computed(node_def: Any) -> bool:
+    """Whether a node of a graph is a constant that holds no parameters of the user's."""
+    return _COMPUTED in node_def.attr
+
+
+def take_computed(node_def: Any) -> bool:
+    """Says whether a node is a constant that holds no parameters, and removes the mark of it."""
+    found = is_computed(node_def)
+    node_def.attr.pop(_COMPUTED, None)
+    return found
 
 
 def _captured(value: Any, array: np.ndarray) -> tf.Tensor:

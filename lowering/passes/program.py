@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.extend.core as jex_core
+import jax.numpy as jnp
 import numpy as np
 
 from lowering import callables, jax_compat, narrow_formats
@@ -39,6 +40,12 @@ class Program:
         """The most axes that an array in it has."""
         ranks = (len(getattr(x.aval, "shape", ())) for x in _variables(_jaxprs(self.jaxpr)))
         return max(ranks, default=0)
+
+    @property
+    def parameters(self) -> list[Any]:
+        """The arrays of floats that it closes over, which are weights of a model."""
+        arrays = (x for jaxpr in _jaxprs(self.traced) for x in getattr(jaxpr, "consts", ()))
+        return [x for x in arrays if jnp.issubdtype(x.dtype, jnp.floating)]
 
     @functools.cached_property
     def narrow_dtypes(self) -> frozenset[np.dtype]:

@@ -99,8 +99,9 @@ def to_onnx(
       quantize: "dynamic" for weights of 8 bits of products, convolutions and embeddings, whose
         other operands are quantized when the model runs; "int8" for integers wherever onnxruntime
         has them, in pairs of QuantizeLinear and DequantizeLinear; "int4" for weights of products in
-        4 bits, in blocks of 32, from opset 21 on. "int8" leaves out branches and loops. By default
-        nothing is quantized.
+        4 bits, in blocks of 32, from opset 21 on. "int8" leaves out branches and loops. The others
+        leave out constants that the program computes, such as matrices of Fourier transforms. By
+        default nothing is quantized.
       representative_data: for "int8", inputs that the ranges of values are found with: tuples of
         arrays like `args`, or a function that returns some.
       verify: whether to run the model in onnxruntime and compare it with JAX.

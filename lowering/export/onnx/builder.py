@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from lowering.export.onnx import dtypes, folding, inference, layout
-from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names
+from lowering.export.onnx.constants import SMALL_BYTES, Constants, Names, is_computed
 from lowering.export.onnx.values import (
     array_of,
     dtype_of,
@@ -88,7 +88,8 @@ class Builder:
         """
         known = folding.of_floats(kind, operands)
         if known is not None:
-            return self.constant(known)
+            computed = all(is_computed(x) for x in operands if x is not None)
+            return self.constants.value(known, self._within("const"), computed)
         moved = layout.before(self, kind, operands)
         if moved is not None:
             sources, perm = moved
@@ -305,10 +306,10 @@ class Builder:
         function: Callable[[np.ndarray], np.ndarray],
     ) -> ir.Value:
         """A constant that a function makes of another one; `how` tells what the function does."""
-        tensor = x.const_value
+        tensor, name = x.const_value, f"{x.name}__folded"
         assert tensor is not None
         if tensor.nbytes <= SMALL_BYTES:
-            return self.constants.value(function(tensor.numpy()), f"{x.name}__folded")
+            return self.constants.value(function(tensor.numpy()), name, is_computed(x))
         key = id(x), dtype, tuple(shape), how
         if key not in self.shared:
             made = ir.LazyTensor(
@@ -316,7 +317,7 @@ class Builder:
                 dtype=dtype,
                 shape=ir.Shape(shape),
             )
-            self.shared[key] = value = self.constants.tensor(made, f"{x.name}__folded")
+            self.shared[key] = value = self.constants.tensor(made, name, is_computed(x))
             # The constant that it is made of; a chain of these keeps all of them alive.
             value.meta[FOLDED] = x, how
         return self.shared[key]

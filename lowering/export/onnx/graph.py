@@ -12,6 +12,7 @@ from lowering.export.onnx import dtypes, folding
 from lowering.export.onnx.builder import Builder
 from lowering.export.onnx.table import OF_ANY_VALUE, OPS, op
 from lowering.export.onnx.values import kind_of
+from lowering.ops.constants import is_computed
 
 # A value that takes the place of a tensor: one of ONNX, a variable, the two parts of complex
 # numbers, or a handle of TensorFlow, such as that of a table, which no rule takes.
@@ -97,18 +98,19 @@ def _describe(b: Builder, x: Any, value: ir.Value, start: int) -> None:
 @op("Const")
 def const(b: Builder, node: Any) -> Value:
     """A constant; in a graph within another one, too, it is one of the whole model."""
-    return known(b, tf.make_ndarray(node.get_attr("value")), node.name)
+    computed = is_computed(node.node_def)
+    return known(b, tf.make_ndarray(node.get_attr("value")), node.name, computed)
 
 
-def known(b: Builder, array: np.ndarray, name: str) -> Value:
-    """What stands for an array."""
+def known(b: Builder, array: np.ndarray, name: str, computed: bool = False) -> Value:
+    """What stands for an array; `computed` says that it holds none of the user's parameters."""
     if array.dtype.kind == "c":
         return tuple(b.constants.value(part, name) for part in (array.real, array.imag))
     if array.dtype.kind == "O":
         raise UnsupportedError(
             f"{name!r} is a constant of strings, which lowering does not write to ONNX"
         )
-    return b.constants.value(array, name)
+    return b.constants.value(array, name, computed)
 
 
 @op("Identity", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape", of_any_value=True)

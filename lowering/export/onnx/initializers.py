@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from lowering.export.onnx import dtypes
 from lowering.export.onnx.builder import FOLDED
-from lowering.export.onnx.constants import JOINED, SMALL_BYTES
+from lowering.export.onnx.constants import COMPUTED, JOINED, SMALL_BYTES, is_computed
 from lowering.export.onnx.values import dtype_of, is_known
 from lowering.export.weights import in_fewer_bits
 
@@ -101,6 +101,7 @@ def _widen(main: ir.Graph, x: ir.Value, stored: Any) -> None:
         type=ir.TensorType(stored.dtype),
         const_value=stored,
     )
+    narrow.meta[COMPUTED] = is_computed(x)
     main.initializers[str(narrow.name)] = narrow
     for node, i in list(x.uses()):
         if node.op_type == "Cast":

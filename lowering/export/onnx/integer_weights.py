@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from lowering.export.onnx.constants import Names
+from lowering.export.onnx.constants import Names, is_computed
 from lowering.export.onnx.dtypes import FLOAT, INT32, UINT8
 from lowering.export.onnx.values import array_of, permutation
 
@@ -56,8 +56,12 @@ def quantize(model: ir.Model, quantization: str) -> bool:
 
 
 def array_of_weight(x: ir.Value | None) -> np.ndarray | None:
-    """The array of a constant of floats, which nodes may widen or transpose; None for others."""
-    if x is None or x.dtype is None or not x.dtype.is_floating_point():
+    """The array of a weight of floats, which nodes may widen or transpose.
+
+    It is None for other values, those among them that the program or lowering computes of nothing:
+    matrices of Fourier transforms, of cumulative sums, and of changes of sizes, tables, masks.
+    """
+    if x is None or x.dtype is None or not x.dtype.is_floating_point() or is_computed(x):
         return None
     known, node = array_of(x), x.producer()
     if known is not None or node is None or node.op_type not in ("Cast", "Transpose"):

@@ -2,6 +2,7 @@
 
 import onnx_ir as ir
 
+from lowering.export.onnx.constants import is_computed
 from lowering.export.onnx.dtypes import FLOAT
 from lowering.export.onnx.integer_weights import WEIGHTS, array_of_weight
 
@@ -23,6 +24,8 @@ def why_none(model: ir.Model, quantize: str) -> str:
         return "int4 is for products only, and the weights are of convolutions or lookups"
     if is_left:
         return "the weights are left operands of products, and only right ones are quantized"
+    if any(is_computed(x.inputs[WEIGHTS[x.op_type]]) for x in of_floats):
+        return "the constants of products, convolutions and lookups are computed, and no weights"
     return "no constant float32 weights of products, convolutions or lookups"
 
 

@@ -36,6 +36,7 @@ from lowering.export.tfjs import fusion, shards
 from lowering.export.tfjs import large as large_weights
 from lowering.export.tfjs.large import Large
 from lowering.export.weights import dtypes_of, in_fewer_bits
+from lowering.ops.constants import take_computed
 from lowering.targets import TFJS
 
 # The values of `quantize`, and the number of steps between the least and the largest weight.
@@ -152,8 +153,8 @@ def write_files(
     entries: list[dict[str, Any]] = []
     of_program = dtypes_of([concrete])
     with shards.Writer(directory, shard_bytes) as writer:
-        for name, weight in _take_weights(graph_def, large):
-            described, stored = _encoded(name, weight(), quantize, of_program)
+        for name, weight, computed in _take_weights(graph_def, large):
+            described, stored = _encoded(name, weight(), None if computed else quantize, of_program)
             entries.append(described)
             writer.write(stored)
     model = {
@@ -236,10 +237,11 @@ def _check(graph_def: Any) -> None:
 
 def _take_weights(
     graph_def: Any, large: Mapping[str, Large]
-) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+) -> Iterator[tuple[str, Callable[[], np.ndarray], bool]]:
     """Takes the values out of constants, and replaces dtypes that TF.js lacks.
 
-    Yields names, and functions that return values; those of large weights are outside already.
+    Yields names, functions that return values, and whether the constants hold no parameters of the
+    user's; the values of large weights are outside already.
     """
     for nodes in (graph_def.node, *(f.node_def for f in graph_def.library.function)):
         for node in nodes:
@@ -253,7 +255,8 @@ def _take_weights(
             else:
                 array = functools.partial(np.asarray, tf.make_ndarray(node.attr["value"].tensor))
                 del node.attr["value"]
-            yield node.name, functools.partial(_weight, node.name, array)
+            computed = take_computed(node)
+            yield node.name, functools.partial(_weight, node.name, array), computed
 
 
 def _weight(name: str, array: Callable[[], np.ndarray]) -> np.ndarray:
