@@ -128,3 +128,40 @@ def test_reductions_in_old_opsets(reduction, opset):
         for fun in (lambda x: reduction(x, 1), lambda x: x - reduction(x, (0, 2), keepdims=True))
     ]
     assert all(models)
+
+
+INDEX = np.array([0, 1, 0, 2, 2], np.int32)
+
+# Programs whose ops onnxruntime's CPU lacks for 16 bits, or has for some attributes alone.
+OF_WIDER_OPS = {
+    "segment_sum": lambda x: jax.ops.segment_sum(x, INDEX, 3),
+    "segment_max": lambda x: jax.ops.segment_max(x, INDEX, 4),
+    "segment_min": lambda x: jax.ops.segment_min(x, INDEX, 4),
+    "segment_prod": lambda x: jax.ops.segment_prod(x, INDEX, 3),
+    "add": lambda x: x.at[INDEX].add(1),
+    "multiply": lambda x: x.at[INDEX].multiply(2),
+    "max": lambda x: x.at[INDEX].max(0.5),
+    "min": lambda x: x.at[INDEX].min(0.5),
+    "gradient": jax.grad(lambda x: (x[INDEX] ** 2).sum()),
+    "cumsum": lambda x: jnp.cumsum(x, 1),
+    "sort": lambda x: jnp.sort(x, 1),
+    "top_k": lambda x: lax.top_k(x, 3),
+    "unique": lambda x: jnp.unique(x, size=5),
+    "histogram": lambda x: jnp.histogram(x, 5)[0],
+    "median": lambda x: jnp.median(x, 1),
+    "erf": lax.erf,
+    "lgamma": lambda x: lax.lgamma(abs(x) + 1),
+    "atan2": lambda x: jnp.arctan2(x, x + 1),
+    "resize": lambda x: jax.image.resize(x, (10, 16), "linear"),
+    "interp": lambda x: jnp.interp(x, jnp.arange(5, dtype=x.dtype), x[0, :5]),
+}
+
+
+@pytest.mark.parametrize("opset", [17, None])
+@pytest.mark.parametrize("name", OF_WIDER_OPS)
+def test_ops_that_are_computed_in_more_bits(name, opset):
+    exported(OF_WIDER_OPS[name], (ROWS[0],), opset=opset)
+
+
+def test_indices_that_only_replace_stay_in_float16():
+    assert "Cast" not in kinds(exported(lambda x: x.at[INDEX[:2]].set(1), (ROWS[0],)))

@@ -87,8 +87,9 @@ def scatter(b: Builder, node: Any, x: ir.Value, indices: ir.Value, updates: ir.V
     if node.type == "TensorScatterSub":
         updates = b.op("Neg", updates)
     reduction = _REDUCTIONS[node.type]
-    attributes = {} if reduction == "none" else {"reduction": reduction}
-    return b.op("ScatterND", x, b.int64(indices), updates, **attributes)
+    if reduction == "none":
+        return b.op("ScatterND", x, b.int64(indices), updates)
+    return _reduced(b, x, b.int64(indices), updates, reduction)
 
 
 @op("ScatterNd")
@@ -98,7 +99,20 @@ def scatter_nd(
     """Zeros with something added at indices."""
     zeros = ir.Tensor(np.zeros(1, dtype_of(updates).numpy()))
     x = b.op("ConstantOfShape", b.int64(shape), value=zeros, dtype=dtype_of(updates))
-    return b.op("ScatterND", x, b.int64(indices), updates, reduction="add")
+    return _reduced(b, x, b.int64(indices), updates, "add")
+
+
+def _reduced(
+    b: Builder, x: ir.Value, indices: ir.Value, updates: ir.Value, reduction: str
+) -> ir.Value:
+    """An array in which elements are reduced with others.
+
+    onnxruntime's kernel for float16 only replaces elements, so these are reduced in float32.
+    """
+    dtype = dtype_of(x)
+    if dtype == dtypes.FLOAT16:
+        x, updates = b.cast(x, dtypes.FLOAT), b.cast(updates, dtypes.FLOAT)
+    return b.cast(b.op("ScatterND", x, indices, updates, reduction=reduction), dtype)
 
 
 @op(*_SEGMENTS)
@@ -116,7 +130,7 @@ def segments(b: Builder, node: Any, x: ir.Value, ids: ir.Value, count: ir.Value)
     shape = b.concat([b.op("Add", rows, b.ints(1)), *([sizes] if row.rank else [])])
     number = np.array([initial(dtype_of(x).numpy())], dtype_of(x).numpy())
     empty = b.op("ConstantOfShape", shape, value=ir.Tensor(number), dtype=dtype_of(x))
-    found = b.op("ScatterND", empty, b.unsqueeze(index, rank), x, reduction=reduction)
+    found = _reduced(b, empty, b.unsqueeze(index, rank), x, reduction)
     return b.slice(found, b.ints(0), rows, [0])
 
 
