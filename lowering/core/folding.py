@@ -115,8 +115,11 @@ def _key(eqn: jex_core.JaxprEqn, operands: Sequence[Value]) -> Any:
 
 
 def _address(x: Any) -> int:
-    """Where the numbers of an array begin, or those of the array that it is a view of."""
-    if avals.is_key(x.dtype):
+    """Where the numbers of an array begin, or those of the array that it is a view of.
+
+    What is no array of numbers, such as a key, stands for itself.
+    """
+    if not hasattr(x, "dtype") or avals.is_key(x.dtype):
         return id(x)
     array = np.asarray(x)
     while isinstance(array.base, np.ndarray):
