@@ -74,7 +74,7 @@ class Folder:
             return
         parameters = [np.asarray(x) for x in before if self.are_of_parameters([x])]
         for x in after:
-            if avals.is_key(x.dtype):
+            if avals.is_key(x.dtype) or self.are_of_parameters([x]):
                 continue
             array = np.asarray(x)
             if any(is_scaled(array, each) for each in parameters):
