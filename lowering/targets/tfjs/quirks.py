@@ -68,7 +68,7 @@ def integers_of_24_bits() -> str:
 
 @_quirk(
     f"{_SOURCES}/1f1eb8ebd24be94d1468fd185ed0f48b1307a889/tfjs-backend-webgl/src/kernels/Sin.ts",
-    "lowering.ops.substitutes.angles._sin",
+    "lowering.ops.substitutes.angles.sine",
     backend="webgl",
 )
 def digits_of_sines() -> str:
