@@ -7,6 +7,7 @@ kernel takes microseconds where JAX would compile each equation for tens of mill
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import jax
 import jax.extend.core as jex_core
 import numpy as np
 import tensorflow as tf
@@ -119,7 +120,7 @@ def _address(x: Any) -> int:
 
     What is no array of numbers, such as a key, stands for itself.
     """
-    if not hasattr(x, "dtype") or avals.is_key(x.dtype):
+    if not isinstance(x, np.ndarray | np.generic | jax.Array) or avals.is_key(x.dtype):
         return id(x)
     array = np.asarray(x)
     while isinstance(array.base, np.ndarray):
