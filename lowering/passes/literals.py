@@ -102,4 +102,5 @@ def _is_exact(value: np.ndarray, dtype: np.dtype) -> bool:
     if not kinds <= set("biuf"):
         return False
     with np.errstate(all="ignore"):
-        return bool(value.astype(dtype).astype(value.dtype) == value)
+        there_and_back = value.astype(dtype).astype(value.dtype)
+        return bool(np.array_equal(there_and_back, value, equal_nan=True))

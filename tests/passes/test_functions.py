@@ -146,6 +146,21 @@ def test_integers_are_searched_for():
     assert_means(lowered(jnp.searchsorted, *args), jnp.searchsorted, *args)
 
 
+@pytest.mark.parametrize("axes", [(0, 0), (None, 0), (0, None)])
+@pytest.mark.parametrize("method", ["scan", "compare_all"])
+def test_mapped_searches(axes, method):
+    """Each element of a batch may be searched in other numbers."""
+    tables, x = np.stack([SORTED, SORTED - 1, 2 * SORTED]), np.stack([X, X + 1, -X])
+    args = [y if axis == 0 else y[0] for y, axis in zip((tables, x), axes, strict=True)]
+    fun = jax.vmap(functools.partial(jnp.searchsorted, method=method), axes)
+    jaxpr = lowered(fun, *args)
+    assert_means(jaxpr, fun, *args)
+    # Zeros and NaN are of one kind already.
+    assert "select_n" not in primitives(jaxpr) or method == "scan"
+    converted = tf.function(lowering.convert(fun, target="portable"), autograph=False)
+    np.testing.assert_array_equal(converted(*args), fun(*args))
+
+
 def test_any_batch_is_resized():
     fun = resize_to_twice
     converted = lowering.convert(

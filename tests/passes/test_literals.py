@@ -21,6 +21,7 @@ from tests.passes.programs import assert_same, primitives, traced
         (0.1, np.float32, True),
         (np.float32(2.5), np.int32, False),
         (np.float32(np.nan), np.int32, False),
+        (np.float32(np.nan), np.float16, True),
     ],
 )
 def test_conversions(value, dtype, is_converted):

@@ -150,7 +150,8 @@ def _searching(operands: Sequence[Any], result: Any, target: Target) -> Iterator
     """A search among few numbers; its rule compares with all of them if they are known."""
     if len(operands) != 2 or any(x.dtype not in (np.float32, np.int32) for x in operands):
         return
-    (count,) = operands[0].shape
+    # Of a mapped function, each element of a batch may be searched in other numbers.
+    count = operands[0].shape[0] if len(operands[0].shape) == 1 else None
     if not isinstance(count, int) or not 0 < count <= _MOST_COMPARED:
         return
     for side in ("left", "right"):

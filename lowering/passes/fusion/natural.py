@@ -116,6 +116,15 @@ def _divided(x):
     return lax.erf(x / np.sqrt(2).astype(x.dtype))
 
 
+# JAX's searches compare zeros of one sign, and NaN of one kind. Natural numerics have only these.
+def _zeros_of_one_sign(x):
+    return jnp.where(x == 0, jnp.zeros_like(x), x)
+
+
+def _nan_of_one_kind(x):
+    return jnp.where(x != x, jnp.full_like(x, np.nan), x)
+
+
 # GELU by the error function; JAX's own is by its complement.
 GELUS = (
     lambda x: jax.nn.gelu(x, approximate=False),
@@ -220,6 +229,7 @@ NATURAL_PATTERNS = (
         for example, by_op in ((jax.nn.elu, _SCALED_ELU.bind), (jax.nn.celu, _celu_by_op))
     ),
     *(_of_float(example, _relu) for example in _RELUS),
+    _of_float(_zeros_of_one_sign, lambda x: x),
     *(_of_float(example, GELU.bind) for example in GELUS),
     _of_axes(lambda x, axes=(-1,): jax.nn.softmax(x, axes), _along(SOFTMAX), is_wide),
     _of_axes(lambda x, axes=(-1,): jax.nn.log_softmax(x, axes), _along(_LOG_SOFTMAX), is_float),
@@ -275,4 +285,5 @@ LATE_PATTERNS = (
     Pattern(lambda x, y: -x * -y, lax.mul, args=(_X, _X), when=is_float),
     Pattern(lambda x, y, z: x - y * -z, lambda x, y, z: x + y * z, args=(_X,) * 3, when=is_float),
     _of_float(lambda x: lax.neg(lax.neg(x)), lambda x: x),
+    _of_float(_nan_of_one_kind, lambda x: x),
 )

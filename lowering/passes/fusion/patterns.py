@@ -269,7 +269,7 @@ def _structs(atoms: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
 def _is_same(x: Any, y: Any) -> bool:
     """Whether atoms are the same variable, or literals of the same value."""
     if isinstance(x, jex_core.Literal) and isinstance(y, jex_core.Literal):
-        return bool(np.array_equal(x.val, y.val))
+        return bool(np.array_equal(x.val, y.val, equal_nan=True))
     return x is y
 
 
