@@ -253,7 +253,7 @@ REASONS: tuple[Reason, ...] = (
         ("tfjs",),
     ),
     Reason(
-        "JAX orders NaN behind all numbers, and zeros without their signs.",
+        "JAX orders NaN behind all numbers.",
         ("searchsorted by comparisons",),
     ),
     Reason(
