@@ -78,6 +78,15 @@ def _by_tensorflow(
         path.write_bytes(tf.lite.TFLiteConverter.from_saved_model(folder).convert())
 
 
+def _closed_over(to: str) -> Format:
+    """An export of a function that closes over its parameters."""
+
+    def exporter(fun: Callable[..., Any], args: Any, path: pathlib.Path, params: Any) -> Any:
+        return getattr(export, f"to_{to}")(lambda x: fun(params, x), args, path)
+
+    return Format(to, by=exporter)
+
+
 FORMATS = {
     "saved_model": Format("saved_model"),
     "tfjs": Format("tfjs"),
@@ -89,6 +98,7 @@ FORMATS = {
     "onnx int8": Format("onnx", {"quantize": "int8"}, has_data=True),
     "tflite": Format("tflite"),
     "tflite by TensorFlow": Format("tflite", by=_by_tensorflow),
+    **{f"{to} closed over": _closed_over(to) for to in ("saved_model", "tfjs", "onnx", "tflite")},
 }
 
 # The features of a layer, whose weights of float32 have 16 MB.

@@ -13,8 +13,10 @@ from lowering.boundary import models
 from lowering.convert import convert
 from lowering.export import arguments, calls, descriptions, modules, samples, signatures
 from lowering.export.entry import Entry, Reference, of_flat
+from lowering.export.jitted import jitted
 from lowering.export.parameters import Parameters, parameters
 from lowering.frontend import closures, functions, naming, polymorphic
+from lowering.ops import constants
 from lowering.ops.dtypes import to_tf_argument
 from lowering.targets import Target
 
@@ -191,9 +193,9 @@ def _entry(
 
     def call(*tensors: Any) -> list[Any]:
         given = jax.tree_util.tree_unflatten(tree, tensors)
-        results, out_tree = jax.tree_util.tree_flatten(
-            converted(*kept.first_argument(kept.variables), *given)
-        )
+        with constants.read_from(kept.closed_over):
+            found = converted(*kept.first_argument(kept.variables), *given)
+        results, out_tree = jax.tree_util.tree_flatten(found)
         outputs[:] = arguments.named(
             "output_names", output_names, naming.of_results(out_tree), names
         )
@@ -210,7 +212,7 @@ def _entry(
         return [x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
     reference = Reference(
-        jax.jit(closures.on_plain_containers(fun_on_storage)),
+        jitted(closures.on_plain_containers(fun_on_storage)),
         lambda arrays: (*first, *jax.tree_util.tree_unflatten(tree, arrays)),
         lambda found: list(map(np.asarray, jax.tree_util.tree_leaves(found))),
         len(kept.arrays),

@@ -12,6 +12,7 @@ from lowering.avals import is_key
 from lowering.boundary import models
 from lowering.export import arguments
 from lowering.frontend import exchange
+from lowering.ops import constants
 from lowering.targets import Target
 
 
@@ -24,12 +25,14 @@ class Parameters:
       dtypes: the dtypes of its leaves.
       arrays: its leaves, as the model keeps them.
       variables: a variable for each.
+      closed_over: variables for the large arrays that the functions close over.
     """
 
     tree: Any
     dtypes: Sequence[np.dtype]
     arrays: Sequence[np.ndarray]
     variables: Sequence[tf.Variable]
+    closed_over: constants.Variables = dataclasses.field(default_factory=dict)
 
     def first_argument(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments of a function that come before those of a caller."""

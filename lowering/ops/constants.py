@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import control_flow_v2_func_graphs
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from lowering import targets
 from lowering.caches import Bounded
@@ -27,6 +28,8 @@ from lowering.ops import memo, modes
 # Constants above this size (in bytes) are not worth hashing.
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
+# Above this size (in bytes), what a function closes over is in variables while it is exported.
+_LARGE_BYTES = 1 << 20
 # The most bytes that TensorFlow takes in one node.
 _LARGEST_BYTES = 2**31 - 1
 
@@ -54,6 +57,15 @@ OF_PARAMETERS: contextvars.ContextVar[bool] = contextvars.ContextVar("of_paramet
 # Whether graphs refer to the large constants of eager execution instead of holding copies.
 _IS_CAPTURED: contextvars.ContextVar[bool] = contextvars.ContextVar("is_captured", default=False)
 
+# Variables for large arrays, by the memory that these are in and how they are laid out there. The
+# arrays stay alive with them, as others may get the memory of one that is freed.
+Variables = dict[Any, tuple[np.ndarray, tf.Variable]]
+
+# The variables that are read in the place of large constants, while a model is exported.
+_VARIABLES: contextvars.ContextVar[Variables | None] = contextvars.ContextVar(
+    "variables", default=None
+)
+
 _eager_small = Bounded(_EAGER_ENTRIES)
 _eager_large: dict[int, tf.Tensor] = {}
 
@@ -79,8 +91,12 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
         return _eager_by_identity(value, array)
     if _IS_CAPTURED.get() and not by_value:
         return memo.once(("captured", key), lambda: _captured(value, array), value)
+    computed = _is_computed(array)
+    variables = _VARIABLES.get()
+    if variables is not None and array.nbytes > _LARGE_BYTES and not computed:
+        return memo.once(("variable", key), lambda: _in_variable(variables, array), value)
     scope = memo.of_graph().get(_SCOPE, "")
-    place = "constant", scope, _is_computed(array), key
+    place = "constant", scope, computed, key
     return memo.once(place, lambda: _outside(array, scope), value)
 
 
@@ -149,6 +165,34 @@ def take_computed(node_def: Any) -> bool:
     found = is_computed(node_def)
     node_def.attr.pop(_COMPUTED, None)
     return found
+
+
+@contextlib.contextmanager
+def read_from(variables: Variables) -> Iterator[None]:
+    """A context in which graphs read large constants from variables.
+
+    TensorFlow copies the constants of a graph up to twenty times while it is exported. A variable
+    is outside of the graph until the model is written, as the parameters of a model are.
+
+    Args:
+      variables: the variables that there are; those that are made are added.
+    """
+    token = _VARIABLES.set(variables)
+    try:
+        yield
+    finally:
+        _VARIABLES.reset(token)
+
+
+def _in_variable(variables: Variables, array: np.ndarray) -> tf.Tensor:
+    """The value of the variable for a large array."""
+    key = array.__array_interface__["data"], array.dtype, array.shape, array.strides
+    if key not in variables:
+        with tf.init_scope():
+            # A function of TensorFlow lets nobody make a `tf.Variable` when it is traced again.
+            variables[key] = array, ResourceVariable(array, trainable=False)
+    with tf.control_dependencies(None):
+        return variables[key][1].read_value()
 
 
 def _captured(value: Any, array: np.ndarray) -> tf.Tensor:
