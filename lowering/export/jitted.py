@@ -8,11 +8,10 @@ import jax
 import jax.extend.core as jex_core
 import numpy as np
 
+from lowering import jax_compat
 from lowering.avals import is_key
+from lowering.ops import constants
 from lowering.passes.inlining import inline_calls
-
-# Arrays above this size (in bytes) are arguments of what XLA compiles.
-_LARGE_BYTES = 1 << 20
 
 
 def jitted(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +31,8 @@ def jitted(fun: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = jax.tree_util.tree_flatten(args)
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return plain(*args)
-        key = tree, *((np.shape(x), jax.dtypes.result_type(x)) for x in leaves)
+        structs = ((np.shape(x), jax.dtypes.result_type(x)) for x in leaves)
+        key = tree, *structs, *jax_compat.settings().items()
         if key not in compiled:
             compiled[key] = _with_large_arguments(plain.trace(*args)) or plain
         return compiled[key](*args)
@@ -60,4 +60,5 @@ def _with_large_arguments(traced: Any) -> Callable[..., Any] | None:
 
 def _is_large(x: Any) -> bool:
     """Whether a constant of a jaxpr is an array of many bytes."""
-    return isinstance(x, np.ndarray | jax.Array) and not is_key(x.dtype) and x.nbytes > _LARGE_BYTES
+    is_array = isinstance(x, np.ndarray | jax.Array) and not is_key(x.dtype)
+    return is_array and x.nbytes > constants.LARGE_BYTES

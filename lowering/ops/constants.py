@@ -29,7 +29,7 @@ from lowering.ops import memo, modes
 _BY_VALUE_BYTES = 4096
 _EAGER_ENTRIES = 4096
 # Above this size (in bytes), what a function closes over is in variables while it is exported.
-_LARGE_BYTES = 1 << 20
+LARGE_BYTES = 1 << 20
 # The most bytes that TensorFlow takes in one node.
 _LARGEST_BYTES = 2**31 - 1
 
@@ -93,7 +93,7 @@ def constant(value: Any, dtype: Any = None) -> tf.Tensor:
         return memo.once(("captured", key), lambda: _captured(value, array), value)
     computed = _is_computed(array)
     variables = _VARIABLES.get()
-    if variables is not None and array.nbytes > _LARGE_BYTES and not computed:
+    if variables is not None and array.nbytes > LARGE_BYTES and not computed:
         return memo.once(("variable", key), lambda: _in_variable(variables, array), value)
     scope = memo.of_graph().get(_SCOPE, "")
     place = "constant", scope, computed, key

@@ -75,8 +75,7 @@ PROGRAMS = {
 
 @pytest.fixture(autouse=True)
 def all_are_large(monkeypatch):
-    monkeypatch.setattr(constants, "_LARGE_BYTES", 64)
-    monkeypatch.setattr(jitted, "_LARGE_BYTES", 64)
+    monkeypatch.setattr(constants, "LARGE_BYTES", 64)
 
 
 @pytest.mark.parametrize("to", EXPORTERS)
@@ -121,11 +120,13 @@ def test_signatures_share_their_weights():
 
 def test_what_xla_compiles_has_no_large_constant():
     def fun(x, y):
-        return {"z": layer(x) @ V + y}
+        return {"z": layer(x) @ V + y, "n": jnp.arange(3)}
 
     run = jitted.jitted(fun)
-    for x, y in ((X, 1.0), (X[:1], 2.0)):
+    for x, y in ((X, np.float32(1)), (X[:1], np.float32(2))):
         np.testing.assert_allclose(run(x, y)["z"], np.tanh(x @ W) @ V + y, rtol=1e-5)
+    with jax.enable_x64(True):
+        assert run(X, np.float32(1))["n"].dtype == np.int64
     compiled = jitted._with_large_arguments(jax.jit(fun).trace(X, 1.0))
     assert len(compiled.func.lower(*compiled.args, X, 1.0).as_text()) < W.nbytes
     assert jitted._with_large_arguments(jax.jit(lambda x: x + 1).trace(X)) is None
