@@ -154,17 +154,22 @@ def reduce_window_mean_of_present(ctx, x, **window):
     is_of_images = len(axes) == 4 and not _is_symbolic(window) and 0 not in ctx.out_aval.shape
     padding = padding_of_images(ctx.in_avals[0].shape, axes) if is_of_images else None
     if padding is None:
-        return ctx.lower(_sum_by_counts, x, avals=ctx.in_avals, **window)
+        # The quotient in JAX would be found as this mean again.
+        total = ctx.lower(_total, x, avals=ctx.in_avals, **window)
+        return emit("RealDiv", total, ctx.lower(_counts, x, avals=ctx.in_avals, **window))
     sizes, strides = zip(*((w.size, w.stride) for w in axes[1:-1]), strict=True)
     return _pool("AvgPool", x, sizes, strides, padding)
 
 
-def _sum_by_counts(x, **window):
-    total = functools.partial(lax.reduce_window_sum_p.bind, **window)
+def _total(x, **window):
+    return lax.reduce_window_sum_p.bind(x, **window)
+
+
+def _counts(x, **window):
     sizes = [
         dim if w != 1 else 1 for dim, w in zip(x.shape, window["window_dimensions"], strict=True)
     ]
-    return total(x) / total(jnp.ones(sizes, x.dtype))
+    return _total(jnp.ones(sizes, x.dtype), **window)
 
 
 def _divided_sum(ctx, x, **window):
